@@ -44,8 +44,8 @@ Method = Callable[[int, int], Interval]
 def of_share(n: int, share: float, method: Method) -> float:
     """How often the interval of a share holds it, exactly."""
     counts = np.arange(n + 1)
-    held = [low <= share <= high for low, high in (method(int(count), n) for count in counts)]
-    return float(binom.pmf(counts, n, share)[held].sum())
+    covered = [low <= share <= high for low, high in (method(int(count), n) for count in counts)]
+    return float(binom.pmf(counts, n, share)[covered].sum())
 
 
 def wilson(count: int, n: int) -> Interval:
@@ -61,22 +61,22 @@ def bootstrap(count: int, n: int) -> Interval:
 def of_pair(n: int, chances: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
     """How often the interval of a paired difference holds it: Newcombe's, and a bootstrap's over images."""
     rng = np.random.default_rng([seed, n])
-    true, held = chances[1] - chances[2], np.zeros(2)
+    true, covered = chances[1] - chances[2], np.zeros(2)
     for both, first, second, neither in rng.multinomial(n, chances, size=REPETITIONS).tolist():
         values = np.repeat([0.0, 1.0, -1.0, 0.0], [both, first, second, neither])
         (drawn,) = mean_intervals([Mean(values, np.ones(n, dtype=np.bool_))], resamples=RESAMPLES)
         for at, (low, high) in enumerate(
             (paired_interval(both, first, second, neither) or (0, 0), drawn or (0, 0))
         ):
-            held[at] += low <= true <= high
-    return float(held[0] / REPETITIONS), float(held[1] / REPETITIONS)
+            covered[at] += low <= true <= high
+    return float(covered[0] / REPETITIONS), float(covered[1] / REPETITIONS)
 
 
 def of_mean(n: int, zeros: float, ones: float, *, seed: int = 0) -> float:
     """How often the interval that scores get holds the mean of scores of which many are 0 or 1."""
     rng = np.random.default_rng([seed, n])
     true = ones + (1 - zeros - ones) * 0.5
-    held = 0
+    covered = 0
     for _ in range(REPETITIONS):
         kind = rng.random(n)
         values: NDArray[np.float64] = np.where(
@@ -84,8 +84,8 @@ def of_mean(n: int, zeros: float, ones: float, *, seed: int = 0) -> float:
         )
         (ends,) = mean_intervals([Mean(values, np.ones(n, dtype=np.bool_))], resamples=RESAMPLES)
         ends = with_width(ends, n)
-        held += ends is not None and ends[0] <= true <= ends[1]
-    return held / REPETITIONS
+        covered += ends is not None and ends[0] <= true <= ends[1]
+    return covered / REPETITIONS
 
 
 def of_f1(n: int, positives: float, recall: float, specificity: float, *, seed: int = 0) -> float:
@@ -93,7 +93,7 @@ def of_f1(n: int, positives: float, recall: float, specificity: float, *, seed: 
     rng = np.random.default_rng([seed, n])
     alarms = (1 - positives) * (1 - specificity)
     true = 2 * positives * recall / (2 * positives * recall + alarms + positives * (1 - recall))
-    held = measured = 0
+    covered = measured = 0
     for _ in range(REPETITIONS):
         positive = rng.random(n) < positives
         yes = rng.random(n) < np.where(positive, recall, 1 - specificity)
@@ -101,8 +101,8 @@ def of_f1(n: int, positives: float, recall: float, specificity: float, *, seed: 
         f1 = ratio(hits, hits + (positive & ~yes) + (~positive & yes))
         (ends,) = share_intervals([f1], resamples=RESAMPLES)
         measured += ends is not None
-        held += ends is not None and ends[0] <= true <= ends[1]
-    return held / measured
+        covered += ends is not None and ends[0] <= true <= ends[1]
+    return covered / measured
 
 
 def main() -> None:
@@ -115,7 +115,7 @@ def main() -> None:
         print(f"  {share:<12.2f}" + "".join(cells))
     print("  paired difference, Newcombe / bootstrap")
     for name, chances in PAIRS.items():
-        cells = (" / ".join(f"{100 * held:.1f}" for held in of_pair(n, chances)) for n in SIZES)
+        cells = (" / ".join(f"{100 * covered:.1f}" for covered in of_pair(n, chances)) for n in SIZES)
         print(f"  {name:<32}" + "".join(f"{cell:>16}" for cell in cells))
     print("  bootstrap, of what is 0 or 1 on every image Wilson's")
     for name, kinds in MEANS.items():
