@@ -41,10 +41,10 @@ def test_thirty_percent_of_all_answers_faulty(provider: str, tmp_path: Path, run
     assert totals["calls"] == stats["requests"]
     outcomes = totals["outcomes"]
     assert sum(outcomes.values()) == totals["calls"]
-    assert outcomes["refused"] == stats["faults"]["refusal"]
+    assert outcomes["refused"] == sum(stats["faults"][name] for name in ("refusal", "blocked"))
     # Free text that is cut in half or emptied is told by its finish or its emptiness, a list by its form.
     assert outcomes["unparseable"] >= stats["faults"]["length"]
-    broken = ("429", "429-retry-after", "500", "529", "hang", "cut", "truncated-json")
+    broken = ("429", "429-retry-after", "500", "529", "overloaded", "hang", "cut", "truncated-json")
     assert outcomes["error"] == sum(stats["faults"][name] for name in broken)
     assert min(outcomes.values()) > 0
 
