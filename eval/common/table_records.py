@@ -47,11 +47,12 @@ def data_set_files(folder: Path) -> tuple[Path, ...]:
     if (saved := saved_files(folder)) is not None:
         return tuple(saved)
     if (folder / _SPLITS).is_file():
-        return tuple(file for split in _splits(folder) for file in saved_files(folder / split) or ())
+        return tuple(file for split in split_names(folder) for file in saved_files(folder / split) or ())
     return tuple(sorted(folder.glob("data/*.parquet")))
 
 
-def _splits(folder: Path) -> list[str]:
+def split_names(folder: Path) -> list[str]:
+    """The folders of the splits that `datasets` saved into a folder. Raises UsageError."""
     try:
         return [Path(str(name)).name for name in orjson.loads((folder / _SPLITS).read_bytes())["splits"]]
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:

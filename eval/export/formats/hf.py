@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.table_records import split_names
 from uncanny.eval.export.data import ExportImage, Split
 from uncanny.eval.export.formats.parquet import (
     checked_columns,
@@ -21,9 +22,10 @@ from uncanny.eval.export.formats.parquet import (
     returned_rows,
     row,
 )
-from uncanny.eval.export.returned import Returned, json_object, objects
+from uncanny.eval.export.returned import Returned
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.extras import pyarrow
+from uncanny.images.row_files import saved_files
 
 _BYTES_AT_ONCE: Final = 64 * 2**20
 _ROWS_AT_ONCE: Final = 100
@@ -140,18 +142,20 @@ def is_data_set(folder: Path) -> bool:
 def data_files(folder: Path) -> list[Path]:
     """The files with the rows: Parquet, or Arrow where `datasets` saved it. Raises UsageError."""
     if (folder / _SAVED_SPLITS).is_file():
-        splits = json_object(folder / _SAVED_SPLITS).get("splits")
-        names = splits if isinstance(splits, list) else []
-        return [file for name in names for file in _saved_files(folder / Path(str(name)).name)]
+        return [file for name in split_names(folder) for file in _saved_files(folder / name)]
     if (folder / _SAVED).is_file():
         return _saved_files(folder)
     return sorted(folder.glob("data/*.parquet")) or sorted(folder.glob("*.parquet"))
 
 
 def _saved_files(folder: Path) -> list[Path]:
-    state = folder / _SAVED
-    names = [each.get("filename") for each in objects(json_object(state), "_data_files", state)]
-    return [folder / Path(str(name)).name for name in names]  # beside it, whatever path it names
+    files = saved_files(folder)
+    if files is None:
+        raise UsageError(
+            f"{folder / _SAVED} does not say which files the data set has",
+            remedy="Save it again with `save_to_disk`.",
+        )
+    return files
 
 
 def read(folder: Path) -> Iterator[Returned]:

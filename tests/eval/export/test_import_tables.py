@@ -247,7 +247,7 @@ def test_damaged_files_are_refused(run: Path, tmp_path: Path, table: Path, data_
     with pytest.raises(UsageError, match="is not whole"):
         uncanny.import_reviews(saved, run, reviewer="eve")
     (saved / "state.json").write_text("{")
-    with pytest.raises(UsageError, match="not valid JSON"):
+    with pytest.raises(UsageError, match="does not say which files"):
         uncanny.import_reviews(saved, run, reviewer="eve")
 
 
