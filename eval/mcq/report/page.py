@@ -28,7 +28,7 @@ from uncanny.eval.mcq.report.tables import (
     question_rates,
 )
 from uncanny.eval.mcq.score.aggregate import grouped
-from uncanny.eval.mcq.score.controls import is_baseline
+from uncanny.eval.mcq.score.controls import RANDOM, is_baseline
 from uncanny.eval.mcq.score.matrix import is_rater
 from uncanny.eval.mcq.score.parser import PARSER_VERSION
 from uncanny.eval.mcq.score.result import McqScores
@@ -71,6 +71,7 @@ def write_page(
         about=_about(scores),
         headline=headline(scores),
         models=scores.models,
+        random=RANDOM,
         result=scores,
         items=items,
         rates={name: question_rates(group) for name, group in grouped(scores.responses).items()},

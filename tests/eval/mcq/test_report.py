@@ -61,6 +61,14 @@ def test_both_pictures_of_every_shown_item_are_there(scenes_page: Page) -> None:
     assert f"Showing {MOST_SHOWN} of 34" in scenes_page.text
 
 
+def test_answers_of_guessing_are_told_from_its_scores(tmp_path: Path, scenes_page: Page) -> None:
+    """The scores are the mean of all draws, which no single answer can show."""
+    words = "are one draw; its scores are the mean of all draws."
+    assert words in scenes_page.text
+    items = made_set({"art_dg": 2})
+    assert words not in report(tmp_path, items, answered(items, ["1111"] * len(items))).text
+
+
 def test_drawn_overlays_are_kept_where_a_folder_is_given(tmp_path: Path) -> None:
     items = load(copy_scenes(tmp_path))[:3]
     answers = [answer for item in items for answer in answers_to(item, "1111")]
