@@ -18,7 +18,7 @@ from uncanny.agents.config import ArtifactsConfig
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
 from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
-from uncanny.eval.common.named_images import name_images
+from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling

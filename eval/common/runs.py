@@ -14,7 +14,7 @@ from threading import Lock
 import orjson
 
 from uncanny.errors import RecordError, UsageError
-from uncanny.eval.common.table_records import open_lines, record_tables
+from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.records.annotation_table import LINES, TABLE
 from uncanny.records.jsonl import parse_line
 from uncanny.records.run_folder import RunFolder

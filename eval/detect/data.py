@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.image_files import Entry, read_bytes, repeated_images, take_apart
+from uncanny.eval.common.inputs.image_files import Entry, read_bytes, repeated_images, take_apart
 from uncanny.eval.common.matching import pair_images
 from uncanny.runs.inputs import ImageFile
 from uncanny.schema import Detection, Source

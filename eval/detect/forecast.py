@@ -10,7 +10,7 @@ from typing import Unpack
 from uncanny.agents.config import DetectConfig
 from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST
 from uncanny.client.prices import PriceTable
-from uncanny.eval.common.named_images import name_images
+from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.detect.data import Truth
 from uncanny.eval.detect.run import DetectOptions, DetectTask, check_truth
 from uncanny.models.tokens import image_tokens, least_cached, text_tokens

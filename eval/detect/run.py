@@ -17,7 +17,7 @@ from uncanny.client.calls import usage
 from uncanny.demo.scenes import SCENES
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.run import AnnotateRun
-from uncanny.eval.common.named_images import name_images
+from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.run_result import Records
 from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, of_scenes
 from uncanny.eval.metrics.detection import JUDGED, Judged

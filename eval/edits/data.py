@@ -20,18 +20,18 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from uncanny.demo.scenes import SCENES, Scene, scenes
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
-from uncanny.eval.common.crops import Mask, Size
-from uncanny.eval.common.masks import decode_rle, read_mask
-from uncanny.eval.common.pair_folders import (
+from uncanny.eval.common.inputs.pair_folders import (
     check_named_once,
     described_source,
     images_by_name,
     names_outward,
     paired_files,
 )
-from uncanny.eval.common.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
-from uncanny.eval.common.table_files import rows
-from uncanny.eval.common.table_records import record_tables
+from uncanny.eval.common.inputs.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
+from uncanny.eval.common.inputs.table_files import rows
+from uncanny.eval.common.inputs.table_records import record_tables
+from uncanny.eval.common.pixels.crops import Mask, Size
+from uncanny.eval.common.pixels.masks import decode_rle, read_mask
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.images import SkippedInputs, display_path, read_rgb
 from uncanny.parameters import check_parameters, check_records

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from uncanny.errors import ImageError, UsageError
-from uncanny.eval.common.image_files import read_bytes, repeated_images, take_apart
+from uncanny.eval.common.inputs.image_files import read_bytes, repeated_images, take_apart
 from uncanny.eval.common.runs import ReadRun, stream_annotations
 from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
 from uncanny.images.file_bytes import read_image_file

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.image_files import read_bytes
+from uncanny.eval.common.inputs.image_files import read_bytes
 from uncanny.wording import either, option
 
 # What tools call a finding that is of no known sort.

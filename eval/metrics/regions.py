@@ -26,8 +26,8 @@ from typing import Final, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.common.crops import Crop, Mask, crop, intersection_area, intersection_areas, union
-from uncanny.eval.common.masks import component_crops
+from uncanny.eval.common.pixels.crops import Crop, Mask, crop, intersection_area, intersection_areas, union
+from uncanny.eval.common.pixels.masks import component_crops
 from uncanny.eval.metrics.intervals import Bools, Floats
 
 RegionProtocol = Literal["paper", "release"]

@@ -17,13 +17,13 @@ import orjson
 
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, UsageError
-from uncanny.eval.common.pair_folders import (
+from uncanny.eval.common.inputs.pair_folders import (
     check_named_once,
     described_source,
     paired_files,
 )
-from uncanny.eval.common.problems import NonEmpty, by_line, parse_records, repeated_ids
-from uncanny.eval.common.table_records import record_tables
+from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
+from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.images import SkippedInputs
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.estimates import Share, interval_json
-from uncanny.eval.common.problems import NonEmpty, parse_records
+from uncanny.eval.common.inputs.problems import NonEmpty, parse_records
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, ratio_intervals, share_intervals
 from uncanny.eval.realism.verdicts import Verdict

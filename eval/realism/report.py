@@ -17,10 +17,10 @@ from jinja2 import Environment
 
 from uncanny.agents.realism_judge import CheckName
 from uncanny.errors import UncannyError
-from uncanny.eval.common.difference import AMPLIFIED, difference
 from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
+from uncanny.eval.common.pixels.difference import AMPLIFIED, difference
 from uncanny.eval.common.published import CAVEATS
 from uncanny.eval.realism.humans import HUMAN_LABELS, published_humans
 from uncanny.eval.realism.plots import label_plot, plot_rows, position_plot

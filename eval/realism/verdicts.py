@@ -19,7 +19,7 @@ from pydantic import Field
 from uncanny.agents.realism_judge import CheckName
 from uncanny.answers.verdicts import Position, Realistic
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.problems import NonEmpty, by_line, parse_records, repeated_ids
+from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.graphs.ugda_cases import Case, Label, label_of
 from uncanny.parameters import check_records
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished

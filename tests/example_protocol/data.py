@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from uncanny.errors import ItemsError, Problem
-from uncanny.eval.common.problems import parse_records
+from uncanny.eval.common.inputs.problems import parse_records
 from uncanny.schema import StepError, Usage
 
 Status = Literal["checked", "failed", "unreadable"]

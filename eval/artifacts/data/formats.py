@@ -20,9 +20,9 @@ from uncanny.eval.artifacts.data.records import (
     Region,
     read_category,
 )
-from uncanny.eval.common.crops import union
-from uncanny.eval.common.masks import encode_rle, polygon_crop
-from uncanny.eval.common.problems import of_validation
+from uncanny.eval.common.inputs.problems import of_validation
+from uncanny.eval.common.pixels.crops import union
+from uncanny.eval.common.pixels.masks import encode_rle, polygon_crop
 from uncanny.schema import ARTIFACT_CATEGORIES, Box, Kind, Record, Source, Status
 from uncanny.wording import shown
 

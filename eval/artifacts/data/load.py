@@ -34,11 +34,11 @@ from uncanny.eval.artifacts.data.records import (
     ArtifactSet,
     Region,
 )
-from uncanny.eval.common.image_files import Entry, read_bytes, repeated_images
-from uncanny.eval.common.masks import HEAT_MAP_THRESHOLD
-from uncanny.eval.common.problems import by_line, of_validation, parse_records
-from uncanny.eval.common.table_files import rows
-from uncanny.eval.common.table_records import data_set_files, record_tables
+from uncanny.eval.common.inputs.image_files import Entry, read_bytes, repeated_images
+from uncanny.eval.common.inputs.problems import by_line, of_validation, parse_records
+from uncanny.eval.common.inputs.table_files import rows
+from uncanny.eval.common.inputs.table_records import data_set_files, record_tables
+from uncanny.eval.common.pixels.masks import HEAT_MAP_THRESHOLD
 from uncanny.parameters import check_parameters
 from uncanny.records.annotation_table import restore_lines
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished

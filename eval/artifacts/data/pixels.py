@@ -15,8 +15,8 @@ import numpy as np
 
 from uncanny.errors import Problem, UncannyError, UsageError
 from uncanny.eval.artifacts.data.records import ArtifactImage, Region, RunLengths
-from uncanny.eval.common.crops import Crop, Mask, Size, crop
-from uncanny.eval.common.masks import (
+from uncanny.eval.common.pixels.crops import Crop, Mask, Size, crop
+from uncanny.eval.common.pixels.masks import (
     box_crop,
     component_crops,
     crosses_itself,

@@ -23,8 +23,8 @@ from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory, Source
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from uncanny.eval.common.crops import Size
     from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pixels.crops import Size
 
 # A category, or all of them together: the union of their regions, whatever they are called.
 Scope = ArtifactCategory | Literal["agnostic"]

@@ -24,7 +24,7 @@ from uncanny.eval.artifacts.score.figures import PAR, scored
 from uncanny.eval.artifacts.score.result import ArtifactScore, Settings, TruthInfo
 from uncanny.eval.artifacts.score.tally import OnImage, Tally, count
 from uncanny.eval.common.anomalies.load import name_paths
-from uncanny.eval.common.masks import HEAT_MAP_THRESHOLD
+from uncanny.eval.common.pixels.masks import HEAT_MAP_THRESHOLD
 from uncanny.eval.metrics.intervals import RESAMPLES, Floats
 from uncanny.eval.metrics.regions import REGION_PROTOCOLS, TOLERANCE, RegionProtocol
 from uncanny.parameters import check_callback, check_parameters

@@ -15,8 +15,8 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.artifacts.data.pixels import Drawing, DrawnRegion, image_size
 from uncanny.eval.artifacts.data.records import ArtifactImage, ArtifactSet
 from uncanny.eval.artifacts.score.result import SCOPES, LeftOut, Settings
-from uncanny.eval.common.crops import Size
 from uncanny.eval.common.matching import Pairing, pair_images
+from uncanny.eval.common.pixels.crops import Size
 from uncanny.eval.common.sources import of_place
 from uncanny.eval.metrics.intervals import Bools, Floats
 from uncanny.eval.metrics.regions import artifact_ratio, instance_counts, region_counts

@@ -19,8 +19,14 @@ from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.anomalies.read import EntryReader, Role
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
-from uncanny.eval.common.image_files import Entry, from_records, read_bytes, repeated_images, take_apart
-from uncanny.eval.common.table_records import record_tables
+from uncanny.eval.common.inputs.image_files import (
+    Entry,
+    from_records,
+    read_bytes,
+    repeated_images,
+    take_apart,
+)
+from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.records.annotation_table import restore_lines
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.wording import shown

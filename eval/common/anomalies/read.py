@@ -17,7 +17,7 @@ from uncanny.answers import ANOMALIES, ListForm, make_form, read_list, read_seve
 from uncanny.answers.forms import FieldKind, label_key
 from uncanny.errors import AnswerError, Problem
 from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
-from uncanny.eval.common.image_files import TEXT_KEYS, Entry
+from uncanny.eval.common.inputs.image_files import TEXT_KEYS, Entry
 from uncanny.schema import Box, Source, Status
 from uncanny.schema import Kind as AnomalyKind
 from uncanny.wording import shown

@@ -12,7 +12,7 @@ import orjson
 from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.problems import NonEmpty, of_validation, parse_records
+from uncanny.eval.common.inputs.problems import NonEmpty, of_validation, parse_records
 from uncanny.schema import Box, Record
 from uncanny.wording import either
 

@@ -20,7 +20,7 @@ from pydantic import Field
 from uncanny.agents.context import FailureKind, failure_kind
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ImageError, ItemsError, StepFailedError, UsageError
-from uncanny.eval.common.problems import NonEmpty, by_line, parse_records, repeated_ids
+from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.images import PreparedImage, RecordedFile
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_records

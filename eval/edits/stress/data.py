@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.columns import Columns, read_columns
+from uncanny.eval.common.inputs.columns import Columns, read_columns
+from uncanny.eval.common.inputs.problems import by_line
 from uncanny.eval.common.matching import pair_images
-from uncanny.eval.common.problems import by_line
 from uncanny.eval.edits.data import from_cell
 from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics.intervals import Floats

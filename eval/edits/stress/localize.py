@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.crops import Size
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.common.masks import read_heat_map
+from uncanny.eval.common.pixels.crops import Size
+from uncanny.eval.common.pixels.masks import read_heat_map
 from uncanny.eval.edits.data import mask_sources, read_masks
 from uncanny.eval.metrics.auc import COARSE, LEVELS, coarse, pixel_auc, pixel_auc_interval, pixel_counts
 from uncanny.eval.metrics.intervals import Floats, Mean, mean_intervals

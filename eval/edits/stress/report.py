@@ -12,11 +12,11 @@ import numpy as np
 from jinja2 import Environment
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.difference import AMPLIFIED, difference, grey_picture
 from uncanny.eval.common.estimates import interval_words, p_words
-from uncanny.eval.common.masks import read_heat_map
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
+from uncanny.eval.common.pixels.difference import AMPLIFIED, difference, grey_picture
+from uncanny.eval.common.pixels.masks import read_heat_map
 from uncanny.eval.edits.data import mask_sources, read_masks
 from uncanny.eval.edits.stress.data import AS_GIVEN, METRICS, Edits, Predictions
 from uncanny.eval.edits.stress.factors import Factor, Group

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.table_records import split_names
+from uncanny.eval.common.inputs.table_records import split_names
 from uncanny.eval.export.data import ExportImage, Split
 from uncanny.eval.export.formats.parquet import (
     checked_columns,

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.image_files import read_bytes
+from uncanny.eval.common.inputs.image_files import read_bytes
 from uncanny.eval.export.data import ExportImage, clipped_box
 from uncanny.eval.export.returned import (
     NO_KIND,

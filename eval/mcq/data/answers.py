@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.problems import parse_records
+from uncanny.eval.common.inputs.problems import parse_records
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AnswerForm, Item, Question
 from uncanny.eval.mcq.score.parser import read_choice
 from uncanny.parameters import check_needed, check_records

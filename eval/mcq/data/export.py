@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.table_files import ImageFolder, columns
+from uncanny.eval.common.inputs.table_files import ImageFolder, columns
 from uncanny.eval.mcq.data.items import QUESTIONS, Item, ItemSet, Question, Split, TextChoice
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.overlay import render_overlay

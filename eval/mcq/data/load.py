@@ -15,8 +15,8 @@ import orjson
 
 from uncanny.demo.scenes import SCENES, Scene, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.problems import parse_records
-from uncanny.eval.common.table_records import record_tables
+from uncanny.eval.common.inputs.problems import parse_records
+from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically

@@ -16,7 +16,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.problems import of_validation
+from uncanny.eval.common.inputs.problems import of_validation
 from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, ItemSet, Letter, Option, Split
 from uncanny.eval.mcq.data.load import ITEMS_FILE, write_items
 from uncanny.eval.mcq.data.released_rows import CellError, read_type

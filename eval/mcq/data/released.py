@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.problems import of_validation
-from uncanny.eval.common.table_files import ImageFolder, columns, rows, table_files
+from uncanny.eval.common.inputs.problems import of_validation
+from uncanny.eval.common.inputs.table_files import ImageFolder, columns, rows, table_files
 from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.items import Item, ItemSet, Split
 from uncanny.eval.mcq.data.load import ITEMS_FILE, write_items

@@ -364,7 +364,7 @@ def records_output(path: Path, *keys: str) -> Output:
     """A file of records with these columns, unless they are given those of measured edits."""
 
     def ours(file: Path) -> bool:
-        from uncanny.eval.common.table_files import columns
+        from uncanny.eval.common.inputs.table_files import columns
         from uncanny.eval.edits.columns import COLUMNS
 
         if file.suffix.lower() == ".csv":

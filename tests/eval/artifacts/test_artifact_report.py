@@ -11,7 +11,7 @@ import uncanny.artifacts
 from tests.eval.artifacts.made_sets import box, image, point, polygon, write_lines
 from uncanny.demo.scenes import scenes
 from uncanny.eval.artifacts.report import _traced
-from uncanny.eval.common.crops import Crop
+from uncanny.eval.common.pixels.crops import Crop
 
 
 def scene_boxes() -> list[dict[str, object]]:

@@ -15,7 +15,7 @@ from tests.eval.artifacts.made_sets import box, image, polygon, write_lines
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.artifacts.data.pixels import CLIPPED, CROSSING, NO_PIXELS, OUTSIDE, SHADES
 from uncanny.eval.artifacts.score.tally import LOW_CONFIDENCE
-from uncanny.eval.common.masks import encode_rle
+from uncanny.eval.common.pixels.masks import encode_rle
 from uncanny.schema import ARTIFACT_CATEGORIES
 
 HALVES = [

@@ -11,7 +11,7 @@ import pandas
 import pytest
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.columns import Columns, read_columns
+from uncanny.eval.common.inputs.columns import Columns, read_columns
 
 ROWS: list[dict[str, Any]] = [
     {"image": "a.png", "score": 0.25, "n": 3, "label": "dog"},

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageDraw
 
-from uncanny.eval.common import crops as crops_module
-from uncanny.eval.common.crops import (
+from uncanny.eval.common.pixels import crops as crops_module
+from uncanny.eval.common.pixels.crops import (
     EMPTY,
     Crop,
     crop,
@@ -19,7 +19,7 @@ from uncanny.eval.common.crops import (
     solid_crop,
     union,
 )
-from uncanny.eval.common.masks import Point, box_crop, point_crop, polygon_crop
+from uncanny.eval.common.pixels.masks import Point, box_crop, point_crop, polygon_crop
 from uncanny.eval.metrics import regions
 from uncanny.eval.metrics.regions import (
     REGION_PROTOCOLS,

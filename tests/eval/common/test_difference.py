@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from uncanny.eval.common.difference import AMPLIFIED, SIDE, difference
 from uncanny.eval.common.pictures import Shot
+from uncanny.eval.common.pixels.difference import AMPLIFIED, SIDE, difference
 
 
 def saved(path: Path, pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> Shot:

@@ -18,8 +18,8 @@ from shapely.geometry import LinearRing
 from skimage.measure import label
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.crops import EMPTY, Mask, crop, intersection_area, union
-from uncanny.eval.common.masks import (
+from uncanny.eval.common.pixels.crops import EMPTY, Mask, crop, intersection_area, union
+from uncanny.eval.common.pixels.masks import (
     box_crop,
     component_crops,
     components,
@@ -156,7 +156,7 @@ def test_nothing_is_said_of_crossings_where_all_edges_lie_along_one_another(
 ) -> None:
     corners = [(i + 2_000 * (i % 2), i + 2_000 * (i % 2)) for i in range(2_000)]
     assert crosses_itself(corners) is False
-    monkeypatch.setattr("uncanny.eval.common.masks._MOST_PAIRS", 1 << 20)
+    monkeypatch.setattr("uncanny.eval.common.pixels.masks._MOST_PAIRS", 1 << 20)
     assert crosses_itself(corners) is None
 
 

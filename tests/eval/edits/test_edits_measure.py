@@ -16,7 +16,7 @@ import uncanny
 from tests.eval.edits.made_pairs import bad_set, known_cases, save, squares, write_pairs
 from uncanny.edits import EditParameters, SetCutoffs, measure
 from uncanny.errors import ItemsError, UsageError
-from uncanny.eval.common.masks import encode_rle
+from uncanny.eval.common.pixels.masks import encode_rle
 from uncanny.eval.edits.columns import COLUMNS
 from uncanny.eval.edits.score import Perceptual
 

@@ -19,7 +19,7 @@ from sklearn.metrics import (
 
 import uncanny
 from uncanny.errors import ItemsError, UsageError
-from uncanny.eval.common.masks import encode_rle
+from uncanny.eval.common.pixels.masks import encode_rle
 from uncanny.eval.edits.stress.data import by_detector, name_condition
 from uncanny.eval.metrics.association import association
 from uncanny.eval.metrics.intervals import wilson_interval

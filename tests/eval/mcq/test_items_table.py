@@ -19,7 +19,7 @@ from PIL import Image
 
 from uncanny.demo.scenes import scenes
 from uncanny.errors import ItemsError, UsageError
-from uncanny.eval.common.table_files import rows
+from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.export import export_table
 from uncanny.eval.mcq.data.items import Item

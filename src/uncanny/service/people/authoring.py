@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from uncanny.errors import ImageError, Problem, ReviewConflictError, RunLockedError, StorageError, UsageError
-from uncanny.eval.common.problems import of_validation
+from uncanny.eval.common.inputs.problems import of_validation
 from uncanny.eval.mcq.data.checks import OPTIONS, check_item
 from uncanny.eval.mcq.data.items import Item, ItemSet, Option, Split
 from uncanny.images import discover, read_rgb

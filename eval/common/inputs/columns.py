@@ -19,7 +19,7 @@ import numpy as np
 import orjson
 
 from uncanny.errors import Problem, UsageError
-from uncanny.eval.common.image_files import read_bytes
+from uncanny.eval.common.inputs.image_files import read_bytes
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.extras import pyarrow
 from uncanny.images.row_files import column_paths

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import ImageError, UsageError
-from uncanny.eval.common.crops import EMPTY, Crop, Mask, Size, crop, solid_crop
+from uncanny.eval.common.pixels.crops import EMPTY, Crop, Mask, Size, crop, solid_crop
 from uncanny.images.file_bytes import check_allowed
 from uncanny.wording import shown, side
 

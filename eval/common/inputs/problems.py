@@ -14,7 +14,7 @@ from pydantic import BaseModel, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
 from uncanny.errors import Problem, UsageError
-from uncanny.eval.common.table_records import open_lines
+from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.wording import shown
 
 T = TypeVar("T", bound=BaseModel)

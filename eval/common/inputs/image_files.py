@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from uncanny.errors import Problem, UsageError
-from uncanny.eval.common.table_records import open_lines
+from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.wording import shown
 
 # The words for a model's answer as plain text, in place of a list of anomalies.

@@ -1,0 +1,1 @@
+"""Files that protocols read: records, tables, pairs of folders, images; whole, or refused with all errors."""
