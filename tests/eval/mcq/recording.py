@@ -18,7 +18,7 @@ from aiohttp import web
 from tests.runs.e2e import Server
 from uncanny.demo.server.app import FakeServerOptions, application
 from uncanny.eval.mcq.data.items import Answer, Item
-from uncanny.eval.mcq.run import answer_key
+from uncanny.eval.mcq.task import answer_key
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # Servers of tests end by themselves, whatever becomes of the test.

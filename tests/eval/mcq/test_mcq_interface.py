@@ -84,6 +84,12 @@ def test_people_are_averaged_as_by_the_command(demo: McqRun, tmp_path: Path) -> 
     scores = mcq.score("scenes", demo.path, human=files, resamples=0)
     assert orjson.loads(orjson.dumps(scores.to_json())) == content
     assert scores["human"].raters == 2
+    named = uncanny_here(*command, "--human", f"ann={files[0]}", "--human", f"ben={files[0]}").json()
+    people = mcq.score("scenes", demo.path, human={"ann": files[0], "ben": files[0]}, resamples=0)
+    assert people["human"].raters == 2
+    assert named == content == orjson.loads(orjson.dumps(people.to_json()))
+    twice = uncanny_here(*command, "--human", f"ann={files[0]}", "--human", f"ann={files[1]}")
+    assert "two people are called 'ann'" in twice.err
 
 
 def test_answers_come_in_many_forms(demo: McqRun, tmp_path: Path) -> None:

@@ -1,0 +1,310 @@
+"""The task of asking questions: which ones are left, what each is asked with, and its record.
+
+Every question is a single-turn call of its own (SalArt-VQA, section 4.1). Q1, Q2 and Q4 are asked about the
+image, Q3 about the same image with its boxes drawn; the control asks Q4 again without an image.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from uncanny.agents.artifact_answerer import ROLES, QuestionPrompt, RawAnswer
+from uncanny.errors import ENDS_RUN, StorageError, UncannyError, UsageError
+from uncanny.eval.mcq.data.answers import ANSWERS_FILE
+from uncanny.eval.mcq.data.items import Answer, AskedQuestion, Item, ItemSet
+from uncanny.eval.mcq.data.overlay import OVERLAYS, draw_overlay
+from uncanny.eval.mcq.data.texts import (
+    content_digest,
+    prompt_id,
+    question_digest,
+    question_text,
+    system_text,
+    texts_id,
+    whose_texts,
+)
+from uncanny.images import RecordedFile, changed_files, prepare
+from uncanny.models.base import Sampling, SentImage
+from uncanny.prompts import PromptSet, prompt_set
+from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import check_no_links
+from uncanny.records.run_manifest import THE_USERS, RunSettings
+from uncanny.runs.config import (
+    SamplingConfig,
+)
+from uncanny.runs.image_task import other_models, sent_image
+from uncanny.runs.progress import Progress
+from uncanny.runs.task import Task, asking
+from uncanny.schema import StepError
+from uncanny.wording import option
+
+if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord, CallScope
+    from uncanny.graphs.mcq import ItemState
+    from uncanny.runs.engine import Engine
+
+MOST_ITEMS_AT_ONCE = 64
+QUESTIONS_AN_ITEM = 4
+STATUSES = ("ok", "refused", "failed")
+# Whose texts are asked, as `run.json` says it.
+_WHOSE = {"ours": "ours", "set": "the set's", "mixed": "both"}
+_STATUS = {"answered": "ok", "refused": "refused", "error": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class McqConfig(SamplingConfig):
+    """How questions are asked.
+
+    Zero-shot at `temperature` 0 where the model takes one; what was sent stands in `run.json`. Reasoning is
+    left to the provider. `control` asks every Q4 again without the image.
+    """
+
+    temperature: float | None = 0.0
+    top_p: float | None = None
+    max_output_tokens: int = 2_000
+    control: bool = False
+
+
+def _asks_own_texts_only(item: Item) -> bool:
+    return bool(item.prompts) and all(question in (item.prompts or {}) for question in item.questions())
+
+
+@dataclass(frozen=True, slots=True)
+class PendingItem:
+    """An item and those of its questions that have no answer yet."""
+
+    item: Item
+    questions: tuple[AskedQuestion, ...]
+
+
+@dataclass(slots=True)
+class Pictures:
+    """What questions of an item are asked with, and the files it came from.
+
+    `failed` has the questions whose picture cannot be read, `changes` the kinds of changes made to pixels.
+    """
+
+    images: dict[AskedQuestion, SentImage | None] = field(default_factory=lambda: {"q4_no_image": None})
+    files: dict[AskedQuestion, RecordedFile] = field(default_factory=dict)
+    failed: list[RawAnswer] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class McqTask(Task[PendingItem, Answer]):
+    """The task of asking the questions of items, which bring their `root`."""
+
+    name = "mcq"
+    unit = "questions"
+    statuses = STATUSES
+    answered_statuses = ("ok", "refused")
+    record_file = ANSWERS_FILE
+    record_type = Answer
+    roles = ROLES
+    calls_per_input = QUESTIONS_AN_ITEM
+
+    items: ItemSet
+    config: McqConfig = field(default_factory=McqConfig)
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("mcq"))
+    _answered: set[str] = field(init=False, repr=False, default_factory=set)
+    _progress: Progress = field(init=False, repr=False, default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        self.root = self.items.root
+        if self.prompts.chosen and not self.config.control and all(map(_asks_own_texts_only, self.items)):
+            raise UsageError(
+                f"The items carry texts of their own and are asked with them, so {option('prompts')} has "
+                "nothing to say",
+                remedy="Leave it out, or ask items without texts.",
+            )
+
+    @property
+    def sampling(self) -> Sampling:
+        return self.config.sampling
+
+    @property
+    def inputs_at_once(self) -> int:
+        # An item's first question goes alone, the others follow together: two calls at a time on average, and
+        # as much again, or slots stand empty while pictures are read.
+        return min(MOST_ITEMS_AT_ONCE, -(-self.options.concurrency * 3 // QUESTIONS_AN_ITEM) + 2)
+
+    def config_json(self) -> dict[str, Any]:
+        return asdict(self.config)
+
+    def settings(self) -> RunSettings:
+        settings = super().settings()
+        whose = _WHOSE[whose_texts(self.items)]
+        if self.prompts.own and whose == "ours":
+            whose = THE_USERS
+        return settings.model_copy(
+            update={
+                "prompts": settings.prompts.model_copy(update={"whose": whose}),
+                # From the run folder, so that both can be moved together.
+                "items": os.path.relpath(self.items.file, self.folder.path),
+            }
+        )
+
+    def key(self, record: Answer) -> str:
+        return answer_key(record)
+
+    def note(self, progress: Progress, record: Answer) -> None:
+        progress.statuses[_STATUS[record.outcome]] += 1
+
+    def load_pending(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
+        check_no_links(self.folder.path / OVERLAYS)
+        self._progress = progress
+        items = self.items[: self.options.limit]
+        questions = {
+            f"{item.id}/{question}": (item, question) for item in items for question in self.questions(item)
+        }
+        standing: dict[str, str] = {}
+        files: dict[str, RecordedFile] = {}
+        for answer in records.load():
+            key = answer_key(answer)
+            self._answered.add(answer.id)
+            standing.pop(key, None)
+            files.pop(key, None)
+            if key in questions and self._stands(answer, questions[key][0]):
+                standing[key] = _STATUS[answer.outcome]
+                if answer.sha256 is not None:
+                    files[key] = RecordedFile(self._file(*questions[key]), answer.sha256, answer.file_stamp)
+        changed = changed_files(set(files.values()))
+        for key, file in files.items():
+            if file in changed:
+                del standing[key]
+        progress.total = len(questions)
+        progress.statuses.update(standing.values())
+        progress.resumed = progress.done
+        pending = (
+            PendingItem(item, tuple(q for q in self.questions(item) if f"{item.id}/{q}" not in standing))
+            for item in items
+        )
+        return [each for each in pending if each.questions]
+
+    def questions(self, item: Item) -> tuple[AskedQuestion, ...]:
+        """The questions asked of an item, the control last."""
+        control: tuple[AskedQuestion, ...] = ("q4_no_image",)
+        return (*item.questions(), *(control if self.config.control and item.q4 is not None else ()))
+
+    def _stands(self, answer: Answer, item: Item) -> bool:
+        same = answer.digest("asked") == question_digest(item, answer.question, self.prompts)
+        return same and not (answer.outcome == "error" and self.options.retry_failed)
+
+    def _file(self, item: Item, question: AskedQuestion) -> Path:
+        """The file a question is asked about: for Q3 the stored overlay where there is one."""
+        overlay = self.items.overlay_path(item) if question == "q3" else None
+        return overlay or self.items.image_path(item)
+
+    def recorded(self, records: RecordFile[Answer]) -> Callable[[str], bool]:  # noqa: ARG002
+        return self._answered.__contains__
+
+    async def process(self, item: PendingItem, engine: Engine, calls: list[CallRecord]) -> Sequence[Answer]:
+        pictures = Pictures()
+        try:
+            with asking(engine, item.item.id, calls) as scope:
+                answers = await self._ask(item, pictures, engine, scope)
+        except ENDS_RUN:
+            raise
+        except UncannyError as error:
+            answers = _failed(item.questions, str(error))
+        return [self._record(item.item, answer, pictures.files, calls) for answer in answers]
+
+    def failed(self, item: PendingItem, error: StepError, calls: Sequence[CallRecord]) -> Sequence[Answer]:
+        answers = _failed(item.questions, f"defect: {error.message}")
+        return [self._record(item.item, answer, {}, calls) for answer in answers]
+
+    async def _ask(
+        self, pending: PendingItem, pictures: Pictures, engine: Engine, scope: CallScope
+    ) -> list[RawAnswer]:
+        from uncanny.graphs.mcq import ItemContext, item_graph  # LangGraph takes half a second to import
+
+        item, questions, ours = pending.item, pending.questions, self.prompts
+        # One trip to a thread for both pictures: the first items are asked about sooner.
+        await asyncio.to_thread(self._open, pending, pictures, engine)
+        self._progress.pixel_changes.update(pictures.changes)
+        images = pictures.images
+        prompts = [
+            QuestionPrompt(
+                q, system_text(item, ours), question_text(item, q, ours), prompt_id(item, q, ours), images[q]
+            )
+            for q in questions
+            if q in images
+        ]
+        context = ItemContext(engine.model_client, scope, self.config, ours, prompts)
+        state = cast("ItemState", await item_graph().ainvoke({"item": item.id}, context=context))
+        order = {question: number for number, question in enumerate(questions)}
+        answers = [*pictures.failed, *state.get("answers", ())]
+        return sorted(answers, key=lambda answer: order[cast(AskedQuestion, answer.question)])
+
+    def _open(self, pending: PendingItem, pictures: Pictures, engine: Engine) -> None:
+        """Read what is asked about; a picture that cannot be read costs its own questions only. Blocking."""
+        for seeing, place in ((("q1", "q2", "q4"), self._original), (("q3",), self._overlay)):
+            wanted = [question for question in pending.questions if question in seeing]
+            if not wanted:
+                continue
+            try:
+                path, drawn_from = place(pending.item)
+                image = prepare(path, self.policy, engine.limits)
+            except ENDS_RUN:
+                raise
+            except UncannyError as error:
+                pictures.failed += _failed(wanted, f"image: {error}")
+                continue
+            pictures.images |= dict.fromkeys(wanted, sent_image(image))
+            file = drawn_from or RecordedFile(path, image.source_sha256, image.stamp)
+            pictures.files |= dict.fromkeys(wanted, file)
+            pictures.changes += [change.partition(":")[0] for change in image.changes]
+
+    def _original(self, item: Item) -> tuple[Path, None]:
+        return self.items.image_path(item), None
+
+    def _overlay(self, item: Item) -> tuple[Path, RecordedFile | None]:
+        stored = self.items.overlay_path(item)
+        if stored is not None:
+            return stored, None
+        folder = self.folder.path / OVERLAYS
+        try:
+            return draw_overlay(item, self.items, folder)
+        except OSError as error:
+            raise StorageError(
+                f"{error.filename or folder} cannot be written: {error.strerror or error}",
+                remedy="Free some disk space and run the same again.",
+            ) from error
+
+    def _record(
+        self,
+        item: Item,
+        answer: RawAnswer,
+        files: Mapping[AskedQuestion, RecordedFile],
+        calls: Sequence[CallRecord],
+    ) -> Answer:
+        question = cast(AskedQuestion, answer.question)
+        file = files.get(question)
+        model = str(self.models.model)
+        return Answer(
+            id=item.id,
+            question=question,
+            raw=answer.raw,
+            model=model,
+            outcome=answer.outcome,
+            error=answer.error,
+            sha256=None if file is None else file.sha256,
+            file_stamp=None if file is None else file.stamp,
+            prompts=texts_id(item, question, self.prompts),  # type: ignore[call-arg]
+            asked=question_digest(item, question, self.prompts),
+            content=content_digest(item, question),
+            **other_models([call for call in calls if call.object == question], model),
+        )
+
+
+def answer_key(answer: Answer) -> str:
+    """What tells the answers of a run apart."""
+    return f"{answer.id}/{answer.question}"
+
+
+def _failed(questions: Sequence[AskedQuestion], why: str) -> list[RawAnswer]:
+    return [RawAnswer(question, None, "error", why) for question in questions]
