@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ import numpy as np
 import orjson
 
 from benchmarks import audit_coverage
+from benchmarks.common import peak_memory_mb
 
 ANNOTATIONS = 100_000
 # Of the published audit: 15 generators, about 6.3 anomalies an image.
@@ -66,7 +66,7 @@ def measure(folder: Path, pair_by: str | None) -> None:
     read = time.perf_counter() - began
     result = score_audit(generators, pair_by=pair_by)
     wall, processor = time.perf_counter() - began, time.process_time() - busy
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_memory_mb()
     images = sum(score.images for score in result.leaderboard.generators.values())
     print(
         f"{images:,} annotations, {result.resamples:,} resamples: {wall:.1f} s ({read:.1f} s of it reading), "

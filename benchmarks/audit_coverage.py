@@ -1,14 +1,19 @@
-"""How often audit intervals hold the truth: nominal 95 %, over sets drawn from a known population."""
+"""How often audit intervals hold the truth: nominal 95 %, over sets drawn from a known population.
+
+And how often generators that are alike are told apart all the same: wanted are at most 5 %.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
+from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.audit import Floats, metrics_of_sums
-from uncanny.eval.metrics.intervals import percentile_intervals, resampled_sums
+from uncanny.eval.metrics.intervals import percentile_intervals, resampled_sums, resampled_t_test
 
 PROMPTS = 246  # as many as in the published audit
 FIGURES = ("mai", "af", "cap")
@@ -17,6 +22,8 @@ RATES = (6.3, 6.0)
 BETA = (4.2, 1.8)
 U_MEAN = BETA[0] / sum(BETA)
 PROMPT_SHAPE = 6.0
+# Of generators that are alike: images each, anomalies an image, and how many are in an audit.
+IMAGES, RATES_ALIKE, GENERATORS = (10, 20, 50, 246), (0.3, 1.0, 6.3), (2, 4, 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +98,55 @@ def _ends(drawn: Floats) -> Floats:
     return np.array(percentile_intervals(drawn)).T
 
 
+@dataclass(frozen=True, slots=True)
+class ToldApart:
+    """Share of audits in which any two are told apart: by their intervals alone, and as audits do it."""
+
+    by_intervals: float
+    by_audits: float
+
+
+def told_apart(
+    images: int, rate: float, generators: int, *, repetitions: int = 400, resamples: int = 1000
+) -> ToldApart:
+    """Of `generators` that draw from the same population, not paired."""
+    alone = both = 0
+    for repetition in range(repetitions):
+        rng = np.random.default_rng([images, generators, repetition])
+        drawn, values = [], []
+        for _ in range(generators):
+            counts = rng.poisson(rate, images)
+            u = np.round(rng.beta(*BETA, counts.sum()), 2)
+            unreal = np.bincount(np.repeat(np.arange(images), counts), weights=u, minlength=images)
+            columns = np.stack([np.ones(images), counts, unreal], axis=1)
+            drawn.append(metrics_of_sums(resampled_sums(columns, rng, resamples=resamples))[:, 2])
+            values.append(metrics_of_sums(columns.sum(axis=0))[2])
+        pairs = list(combinations(range(generators), 2))
+        ends = percentile_intervals(np.stack([drawn[a] - drawn[b] for a, b in pairs], axis=1))
+        apart = [each is not None and not each[0] <= 0 <= each[1] for each in ends]
+        p_values = holm(
+            [
+                resampled_t_test(
+                    values[a] ** 0.5 - values[b] ** 0.5, np.sqrt(drawn[a]) - np.sqrt(drawn[b]), images
+                )
+                for a, b in pairs
+            ]
+        )
+        alone += any(apart)
+        both += any(far and p is not None and p <= 0.05 for far, p in zip(apart, p_values, strict=True))
+    return ToldApart(alone / repetitions, both / repetitions)
+
+
 def main() -> None:
     for name, found in coverage().items():
         print(f"  {name:<26} covered {100 * found.covered:.1f} %   mean width {found.width:.3f}")
+    print("  alike and told apart in so many audits: by intervals alone, as audits do it")
+    for generators in GENERATORS:
+        for rate in RATES_ALIKE:
+            often = 400 if generators < 15 else 150
+            found_apart = [told_apart(images, rate, generators, repetitions=often) for images in IMAGES]
+            cells = (f"{100 * each.by_intervals:>7.1f} {100 * each.by_audits:>5.1f}" for each in found_apart)
+            print(f"  {generators:>2} generators, AF {rate:<4}" + "".join(cells))
 
 
 if __name__ == "__main__":

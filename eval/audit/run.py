@@ -132,8 +132,8 @@ async def audit_async(
     if isinstance(sources, str | PathLike):
         folder = read_generator_folder(sources)
         sources, notices = dict(folder.generators), (folder.notice,)
-    generators, second = read_sources(sources), read_sources(against or {})
-    earlier = read_sources(before or {})
+    generators, second = read_sources(sources), read_sources({} if against is None else against)
+    earlier = read_sources({} if before is None else before)
     owned = own_names(own)
     check_similar(threshold)
     check_annotated(second, earlier)

@@ -47,6 +47,18 @@ class Share:
     interval: Interval | None = None
 
 
+def wilson_share(count: int, out_of: int, *, interval: bool = True) -> Share:
+    """`count` of `out_of` that are independent, with Wilson's 95 % interval unless none is wanted.
+
+    Without anything to count out of there is neither a value nor an interval.
+    """
+    # NumPy, which the interval's module needs, is not on the way of whoever only shows figures.
+    from uncanny.eval.metrics.intervals import wilson_interval
+
+    ends = wilson_interval(count, out_of) if interval else None
+    return Share(count / out_of if out_of else None, count, out_of, ends)
+
+
 def interval_json(figure: Estimate | Share) -> list[float] | None:
     """The two ends as JSON has them; None where there is no interval."""
     return None if figure.interval is None else list(figure.interval)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import Final
 
-from uncanny.eval.common.estimates import p_cell
 from uncanny.eval.common.tables import Cell, Column, Table
 from uncanny.eval.metrics.paired import PairedTest
 from uncanny.wording import counted
@@ -37,7 +36,8 @@ def paired_table(tests: Sequence[PairedTest], ranked: Sequence[str], what: str, 
     )
     columns = (
         *("", items, Column("difference", unit="points", signed=True)),
-        *("only first", "only second", "p", "p, Holm", Column("g", digits=2)),
+        *("only first", "only second", Column("p", p_value=True)),
+        *(Column("p, Holm", p_value=True), Column("g", digits=2)),
     )
     return Table(columns, tuple(rows), f"Two models on the same {items}, {what}", (note,))
 
@@ -49,7 +49,7 @@ def _cells(test: PairedTest) -> tuple[Cell, ...]:
         test.difference,
         test.first_only,
         test.second_only,
-        p_cell(test.p_value),
-        p_cell(test.adjusted_p),
+        test.p_value,
+        test.adjusted_p,
         test.cohens_g,
     )

@@ -34,6 +34,9 @@ from uncanny.eval.metrics.significance import mcnemar_exact
 _TAILS: Final = 8.0
 # Numbers of items are tried in steps of this part of them.
 _STEPS: Final = 1_500
+# Where numbers as large or small as one likes are cut, so that nothing overflows.
+_TINY: Final = 1e-300
+_MOST_ROOT: Final = 1e9
 MOST_ITEMS: Final = 10_000_000
 # Differences of scores that lie no further apart, beside 1 or the largest of them, are equal.
 _SAME: Final = 1e-12
@@ -229,13 +232,16 @@ def mcnemar_power(items: int, difference: float, discordant: float, *, alpha: fl
 def connor_items(difference: float, discordant: float, *, power: float = 0.8, alpha: float = 0.05) -> int:
     """Items for the asymptotic test, in closed form: Connor's equation 3.
 
-    The exact test needs some more, see `items_needed`. Raises ValueError as `mcnemar_power` does.
+    The exact test needs some more, see `items_needed`; 0 where chance alone has that power, and never more
+    than 10¹⁸. Raises ValueError as `mcnemar_power` does.
     """
     check_apart(difference, discordant)
     normal = NormalDist()
-    alone, other = normal.inv_cdf(1 - alpha / 2), normal.inv_cdf(power)
+    alone, other = -normal.inv_cdf(max(alpha / 2, _TINY)), normal.inv_cdf(max(power, _TINY))
     spread = sqrt(max(discordant - difference**2, 0.0))
-    return ceil((alone * sqrt(discordant) + other * spread) ** 2 / difference**2)
+    # Below 0 for a power that no item at all has already.
+    root = max(alone * sqrt(discordant) + other * spread, 0.0) / abs(difference)
+    return ceil(min(root, _MOST_ROOT) ** 2)
 
 
 def items_needed(
@@ -252,9 +258,16 @@ def items_needed(
         return None
     # The exact test asks for about two items over the difference more.
     step = max(1, enough // _STEPS)
-    items = enough + ceil(4 / abs(difference)) + 10
+    items = enough + ceil(min(4 / abs(difference), MOST_ITEMS)) + 10
+    is_low = items > 2 * enough + _STEPS  # a power so low that the equation says next to nothing
+    if is_low:
+        items = enough + 10
     while mcnemar_power(items, difference, discordant, alpha=alpha) < power:
+        if items > 2 * MOST_ITEMS:
+            return None
         items += step + items // 8
+    if is_low:
+        step = max(step, items // _STEPS)
     while items > step and mcnemar_power(items - step, difference, discordant, alpha=alpha) >= power:
         items -= step
     return items

@@ -239,7 +239,7 @@ def test_a_folder_of_generators_and_no_page_in_the_current_folder(
     text = " ".join(done.out.split())
     assert "runs: 2 folders taken as generators: ours, theirs." in text
     assert "Skipped: empty (holds no images and no annotations), notes.txt (no folder)." in text
-    assert "ours (ours) shows a visible fault in 67 % of images" in text
+    assert "ours shows a visible fault in 67 % of images" in text
     assert "ours, now and before, over 12 shared prompts" in text
     assert "No page was written: name a file with --report, or a folder with -o." in done.out
     assert sorted(each.name for each in tmp_path.iterdir()) == ["runs", "v1"]
@@ -248,9 +248,13 @@ def test_a_folder_of_generators_and_no_page_in_the_current_folder(
     page = (all_of_them / "audit.html").read_text()
     assert "<title>Release 2 &lt;b&gt;" in page
     assert "runs: 2 folders taken" in page
+    (all_of_them / "reports").mkdir()
+    (all_of_them / "reports" / "01-ours.html").write_text("an audit's own page")
     again = uncanny_here("audit", "runs", "--resamples", 50, "--json", "-").json()
     assert again["order"] == ["ours", "theirs"]
-    assert "audit.html (no folder)" in again["notices"][0]
+    assert again["notices"][0].endswith(
+        "Skipped: empty (holds no images and no annotations), notes.txt (no folder)."
+    )
 
 
 def test_folders_that_hold_no_generators_are_refused(tmp_path: Path) -> None:
@@ -302,6 +306,9 @@ def test_each_generator_has_a_page_that_the_audit_leads_to(tmp_path: Path) -> No
     assert own.name.endswith("a-file-b-.html")
     assert f'href="reports/{own.name}"' in page
     assert "000.png" in own.read_text()
+    elsewhere = tmp_path / "new" / "place"
+    assert uncanny_here("audit", file, "--resamples", 50, "--reports", "-o", elsewhere).code == 0
+    assert (elsewhere / "reports" / own.name.replace("02-", "01-")).is_file()
 
 
 def demo_texts() -> str:

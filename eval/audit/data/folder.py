@@ -12,6 +12,7 @@ from uncanny.errors import UsageError
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
 from uncanny.records.annotation_table import LINES, TABLE
+from uncanny.wording import counted
 
 _RUN_FILES = ("run.json", LINES, TABLE)
 _MOST_NAMED = 12
@@ -28,7 +29,7 @@ class GeneratorFolder:
     @property
     def notice(self) -> str:
         """Which were taken and which skipped, as a sentence."""
-        taken = f"{self.folder}: {len(self.generators):,} folders taken as generators: "
+        taken = f"{self.folder}: {counted(len(self.generators), 'folder')} taken as generators: "
         taken += f"{', '.join(self.generators)}."
         if not self.skipped:
             return taken
@@ -53,7 +54,8 @@ def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:
             f"{path} cannot be read: {error.strerror or error}",
             remedy="Name a folder of generators' folders.",
         ) from error
-    reasons = {entry: _why_skipped(entry) for entry in entries}
+    # An audit's own page, and the reports beside it, may lie among the runs.
+    reasons = {entry: _why_skipped(entry) for entry in entries if not _is_own(entry)}
     generators = {entry.name: entry for entry, why in reasons.items() if why is None}
     if not generators:
         images = any(entry.suffix.lower() in IMAGE_SUFFIXES for entry in entries)
@@ -66,6 +68,16 @@ def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:
     return GeneratorFolder(
         path, generators, {entry.name: why for entry, why in reasons.items() if why is not None}
     )
+
+
+def _is_own(entry: Path) -> bool:
+    """The page that an audit writes beside its runs, or its folder of generators' pages."""
+    if entry.name == "audit.html":
+        return entry.is_file()
+    try:
+        return entry.name == "reports" and {each.suffix for each in entry.iterdir()} == {".html"}
+    except OSError:
+        return False
 
 
 def _why_skipped(entry: Path) -> str | None:

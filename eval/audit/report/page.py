@@ -82,7 +82,7 @@ def write_audit_page(
         leaderboard=leaderboard,
         rows=leaderboard_rows(leaderboard),
         scale=cap_scale(leaderboard),
-        rivals=leaderboard.rivals if leaderboard.order else [],
+        rivals=leaderboard.rivals if leaderboard.ranked else [],
         left_out=_left_out(leaderboard),
         matrix=difference_matrix(leaderboard),
         headline=headline(result),
@@ -90,7 +90,13 @@ def write_audit_page(
         kinds=kinds_seen(leaderboard),
         groups=leaderboard.faults.rows,
         groups_most=max(
-            (share.value or 0 for row in leaderboard.faults.rows for share in row.shares.values()), default=0
+            (
+                share.value or 0
+                for row in leaderboard.faults.rows
+                for name, share in row.shares.items()
+                if not leaderboard.generators[name].too_few
+            ),
+            default=0,
         ),
         groups_open=MOST_GROUPS_OPEN,
         releases=release_pictures(result, views),
@@ -174,7 +180,7 @@ def leaderboard_rows(leaderboard: Leaderboard) -> list[Row]:
     ties = {difference.first: str(difference) for difference in leaderboard.alike}
     low, high = cap_scale(leaderboard)
     rows = []
-    for place, name in enumerate(leaderboard.order, 1):
+    for place, name in enumerate(leaderboard.ranked, 1):
         score = leaderboard.generators[name]
         strip = _strip(score.cap, low, high)
         rows.append(Row(None if strip is None else place, score, strip, ties.get(name)))
@@ -225,7 +231,7 @@ def kinds_seen(leaderboard: Leaderboard) -> list[Kind]:
 
 def _left_out(leaderboard: Leaderboard) -> list[GeneratorScore]:
     """The generators of which some records are in no score."""
-    scores = [leaderboard.generators[name] for name in leaderboard.order]
+    scores = [leaderboard.generators[name] for name in leaderboard.ranked]
     return [score for score in scores if score.left_out.total]
 
 
@@ -249,10 +255,10 @@ class Pictured:
 
 def worst_images(leaderboard: Leaderboard, views: PageViews) -> dict[str, list[Pictured]]:
     """For each generator with anomalies its worst images, in the order of the leaderboard."""
-    each = max(LEAST_EACH, min(MOST_EACH, MOST_SHOWN // max(len(leaderboard.order), 1)))
+    each = max(LEAST_EACH, min(MOST_EACH, MOST_SHOWN // max(len(leaderboard.ranked), 1)))
     chosen = {
         name: [image for image in leaderboard.generators[name].worst if image.anomalies][:each]
-        for name in leaderboard.order
+        for name in leaderboard.ranked
     }
     shown = iter(views.add([_view(image, name) for name, images in chosen.items() for image in images]))
     return {
@@ -277,7 +283,7 @@ class PromptPictures:
 def prompt_pictures(result: AuditResult, views: PageViews) -> list[PromptPictures]:
     """The prompts where generators differ most; next in the viewer leads to the next generator first."""
     rows = result.side_by_side.rows if result.side_by_side else ()
-    order = [[name for name in result.leaderboard.order if name in row.images] for row in rows]
+    order = [[name for name in result.leaderboard.ranked if name in row.images] for row in rows]
     wanted = [
         _view(row.images[name], f"{row.prompt}, {name}")
         for row, names in zip(rows, order, strict=True)

@@ -63,7 +63,7 @@ def spots_of(leaderboard: Leaderboard) -> list[Spot]:
     """The generators that have both scores, in the order of the leaderboard."""
     return [
         Spot(rank, score, score.af.value, score.mai.value)
-        for rank, score in enumerate((leaderboard.generators[name] for name in leaderboard.order), 1)
+        for rank, score in enumerate((leaderboard.generators[name] for name in leaderboard.ranked), 1)
         if score.af.value is not None and score.mai.value is not None
     ]
 
@@ -210,7 +210,7 @@ def plot_ranks(leaderboard: Leaderboard, against: Leaderboard) -> Markup:
     first = [name for name in leaderboard.measured if name in against.measured]
     if len(first) < 2:
         return Markup("")
-    second = [name for name in against.order if name in first]
+    second = [name for name in against.ranked if name in first]
     words = "; ".join(
         f"{name}: {place}, then {second.index(name) + 1}" for place, name in enumerate(first, 1)
     )
@@ -262,7 +262,7 @@ _SIDES: tuple[Literal["left", "center", "right"], ...] = ("left", "center", "rig
 def plot_severities(leaderboard: Leaderboard) -> Markup:
     """Anomalies an image by severity, a panel a generator, all on one scale; empty without anomalies."""
     scores = [
-        leaderboard.generators[name] for name in leaderboard.order if leaderboard.generators[name].images
+        leaderboard.generators[name] for name in leaderboard.ranked if leaderboard.generators[name].images
     ]
     if not any(score.anomalies for score in scores):
         return Markup("")

@@ -24,12 +24,12 @@ def generator_pages(
     that were damaged since they were scored.
     """
     addresses = {}
-    for number, name in enumerate(leaderboard.order, 1):
+    for number, name in enumerate(leaderboard.ranked, 1):
         score = leaderboard.generators[name]
         own = _own_page(score) if pictures == "link" else None
         if own is None and missing and score.source is not None:
             own = page.parent / FOLDER / f"{number:02}-{_UNSAFE.sub('-', name)[:60]}.html"
-            own.parent.mkdir(exist_ok=True)
+            own.parent.mkdir(parents=True, exist_ok=True)
             write_report(score.source, out=own, pictures=pictures)
         if own is not None:
             addresses[name] = relative_link(page, own, suffixes=(".html",)) or ""

@@ -1,15 +1,17 @@
 """Release over release: what became of a generator since its runs of before, on the same prompts.
 
 Differences are now minus before, so that less than 0 is better. They are taken over the prompts that both
-releases have. Prompts are told by `pair_by`, else by file name: where that is a wrong guess the pairing costs
+releases have, by `pair_by`, else by file name: where that is a wrong guess the pairing costs
 sharpness, and the intervals still hold. With fewer than ten prompts in common all images are compared,
 unpaired, unless both releases have just the same prompts. Not from the paper.
 
 Intervals of shares are Newcombe's (`metrics/paired.py`); those of AF, MAI and CAP, and of shares where
 prompts have several images, are percentile bootstraps: prompts are resampled with their images of both.
-Fewer than ten prompts, or unpaired images, have none: two that both got better say nothing. Kinds and groups
-of names are many, so each is tested besides, corrected by Holm: by the exact sign test over the prompts whose
-share changed (McNemar's where each has one image), unpaired by χ² or Fisher's exact test over images.
+Fewer than ten prompts, or unpaired images, have none: two that both got better say nothing; nor have figures
+that change alike everywhere, of which a test alone decides. AF, MAI and CAP are tested besides, because a
+percentile interval of few prompts is too short. Kinds and groups of names are many, so each is tested, too,
+corrected by Holm: by the exact sign test over the prompts whose share changed (McNemar's where each has one
+image), unpaired by χ² or Fisher's exact test over images.
 """
 
 from __future__ import annotations
@@ -29,7 +31,14 @@ from uncanny.eval.audit.score.faults import NO_KIND, group_columns, mark_columns
 from uncanny.eval.audit.score.resample import FEWEST_SHARED
 from uncanny.eval.common.estimates import Estimate, interval_json
 from uncanny.eval.metrics.association import against_the_rest, holm
-from uncanny.eval.metrics.intervals import LEVEL, Interval, percentile_intervals, resampled_sums
+from uncanny.eval.metrics.intervals import (
+    LEVEL,
+    Interval,
+    if_wide,
+    percentile_intervals,
+    resampled_sums,
+    resampled_t_test,
+)
 from uncanny.eval.metrics.paired import paired_interval, unpaired_interval
 from uncanny.eval.metrics.significance import mcnemar_exact
 from uncanny.schema import Annotation, Kind
@@ -51,8 +60,9 @@ _NO_CHANGE: Final = 1e-9
 class Change:
     """A figure `before` and `now`, and the `difference` now minus before; None where nothing is measured.
 
-    `adjusted_p` is of one among many changes, corrected by Holm for their number; None of a figure that is
-    looked at for itself, and where neither release has anything to test.
+    `adjusted_p` is of one among many changes, corrected by Holm for their number; of AF, MAI and CAP, each of
+    which is looked at for itself, that of one test. None of the share of images with a visible fault, whose
+    interval is enough, and where neither release has anything to test.
     """
 
     before: float | None
@@ -63,9 +73,10 @@ class Change:
     @property
     def verdict(self) -> Verdict:
         """Better or worse only where the interval leaves 0 out, and the corrected test finds it, if any."""
-        if self.difference.value is None or self.difference.interval is None:
+        if self.difference.value is None or (self.difference.interval is None and self.adjusted_p is None):
             return "not measured"
-        if not self.difference.excludes_zero:
+        # What changed alike on every prompt has no interval, and the test alone decides.
+        if self.difference.excludes_zero is False:
             return "no clear change"
         if self.adjusted_p is not None and self.adjusted_p > 1 - LEVEL:
             return "no clear change"
@@ -180,7 +191,7 @@ def compare_releases(
     ]
     values = [_figures(table.sum(axis=0)[None])[0] for table in tables]
     differences = values[1] - values[0]
-    intervals = _intervals(tables, paired=paired, resamples=resamples, seed=seed)
+    intervals, figure_tests = _intervals(tables, paired=paired, resamples=resamples, seed=seed)
     kinds_from = len(FIGURES)
     groups_from = kinds_from + len(KIND_BITS)
     _leave_out_unrecorded(values, differences, releases, groups.groups[:number])
@@ -189,7 +200,7 @@ def compare_releases(
         p if ends is not None and not np.isnan(gap) else None
         for p, ends, gap in zip(p_values, intervals[kinds_from:], differences[kinds_from:], strict=True)
     ]
-    adjusted = [*[None] * kinds_from, *holm(tests[: len(KIND_BITS)]), *holm(tests[len(KIND_BITS) :])]
+    adjusted = [*figure_tests, *holm(tests[: len(KIND_BITS)]), *holm(tests[len(KIND_BITS) :])]
     changes = [
         Change(_known(first), _known(second), Estimate(_known(gap), None if np.isnan(gap) else ends), p)
         for first, second, gap, ends, p in zip(*values, differences, intervals, adjusted, strict=True)
@@ -246,10 +257,11 @@ def _figures(sums: Floats) -> Floats:
 
 def _intervals(
     tables: Sequence[Floats], *, paired: bool, resamples: int, seed: int
-) -> list[tuple[float, float] | None]:
+) -> tuple[list[Interval | None], list[float | None]]:
+    """Of all columns, and p-values of `FIGURES`."""
     columns = len(FIGURES) + tables[0].shape[1] - 4
     if not resamples or min(map(len, tables)) < FEWEST_SHARED:
-        return [None] * columns
+        return [None] * columns, [None] * len(FIGURES)
     if paired:
         sums = resampled_sums(
             np.concatenate(tables, axis=1), np.random.default_rng(seed), resamples=resamples
@@ -266,7 +278,24 @@ def _intervals(
         _share_interval(tables[0][:, [0, 3 + place]], tables[1][:, [0, 3 + place]], ends, paired=paired)
         for place, ends in enumerate(shares)
     ]
-    return [shares[0], *drawn[1 : len(FIGURES)], *shares[1:]]
+    ends = [shares[0], *map(if_wide, drawn[1 : len(FIGURES)]), *shares[1:]]
+    return ends, _figure_tests(_figures(first), _figures(second), tables)
+
+
+def _figure_tests(before: Floats, now: Floats, tables: Sequence[Floats]) -> list[float | None]:
+    """A p-value for each of `FIGURES`, none for the first, whose interval is Newcombe's; from resamples.
+
+    Of CAP, the product of two means, the roots are compared, which vary more evenly.
+    """
+    values = [_figures(table.sum(axis=0)[None])[0] for table in tables]
+    clusters = min(map(len, tables))
+    p_values: list[float | None] = [None]
+    for place, name in enumerate(FIGURES[1:], start=1):
+        change = np.sqrt if name == "cap" else np.asarray
+        drawn = change(now[:, place]) - change(before[:, place])
+        gap = float(change(values[1][place]) - change(values[0][place]))
+        p_values.append(resampled_t_test(gap, drawn, clusters))
+    return p_values
 
 
 def _share_interval(before: Floats, now: Floats, drawn: Interval | None, *, paired: bool) -> Interval | None:

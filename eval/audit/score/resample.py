@@ -10,21 +10,34 @@ from numpy.typing import NDArray
 
 from uncanny.eval.audit.data.aggregate import Aggregate
 from uncanny.eval.common.estimates import Estimate, Interval
-from uncanny.eval.metrics.audit import COLUMNS, Floats, metrics_of_sums, sums_by_cluster
-from uncanny.eval.metrics.intervals import LEVEL, percentile_intervals, resampled_sums
+from uncanny.eval.metrics.audit import COLUMNS, METRICS, Floats, metrics_of_sums, sums_by_cluster
+from uncanny.eval.metrics.intervals import (
+    LEVEL,
+    if_wide,
+    percentile_intervals,
+    resampled_sums,
+    resampled_t_test,
+)
 
-# With fewer prompts in common, a difference over them alone rests on too little.
+# With fewer images, or prompts, a bootstrap knows too little of how they vary: no interval, and nothing is
+# told apart. With fewer prompts in common, a difference over them alone rests on too little.
 FEWEST_SHARED = 10
 
 Pair = tuple[str, str]
+_CAP = METRICS.index("cap")
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A pair's difference in MAI, AF and CAP; `shared` prompts, or None where not paired."""
+    """A pair's difference in MAI, AF and CAP; `shared` prompts, or None where not paired.
+
+    `p_value` is of the test of CAP, by itself: of the difference of its roots, the geometric means of MAI and
+    AF, which vary more evenly than the products. None where there is no interval.
+    """
 
     shared: int | None
     estimates: tuple[Estimate, ...]
+    p_value: float | None
 
 
 class Resamples:
@@ -54,22 +67,33 @@ class Resamples:
                 self._resampled[name] = metrics_of_sums(resampled_sums(sums, rng, resamples=resamples))
 
     def intervals(self, name: str) -> tuple[Interval | None, ...]:
-        """Of MAI, AF, CAP and u_mean; None where fewer than two images or prompts could be drawn from."""
-        if np.count_nonzero(self._sums[name][:, 0]) < 2:
+        """Of MAI, AF, CAP and u_mean; None where fewer than `FEWEST_SHARED` images or prompts could be drawn
+        from, for u_mean those with anomalies, and where all are alike."""
+        sums = self._sums[name]
+        if np.count_nonzero(sums[:, 0]) < FEWEST_SHARED:
             return (None,) * 4
-        return tuple(percentile_intervals(self._resampled[name], level=LEVEL))
+        drawn = [if_wide(each) for each in percentile_intervals(self._resampled[name], level=LEVEL)]
+        return (*drawn[:COLUMNS], drawn[COLUMNS] if np.count_nonzero(sums[:, 1]) >= FEWEST_SHARED else None)
 
     def compare(self, pair: Pair) -> Compared:
         """The first minus the second of one of the `pairs`; both have images."""
         shared = self._shared.get(pair)
         sums = [self._sums[name] if shared is None else self._sums[name][shared] for name in pair]
-        values = np.subtract(*(metrics_of_sums(each.sum(axis=0)) for each in sums))[:COLUMNS]
+        figures = [metrics_of_sums(each.sum(axis=0)) for each in sums]
+        values = np.subtract(*figures)[:COLUMNS]
         intervals: tuple[Interval | None, ...] = (None,) * COLUMNS
-        if all(np.count_nonzero(each[:, 0]) > 1 for each in sums):
+        p_value = None
+        clusters = min(int(np.count_nonzero(each[:, 0])) for each in sums)
+        if clusters >= FEWEST_SHARED:
             first, second = (self._resampled.get((pair, name), self._resampled[name]) for name in pair)
-            intervals = tuple(percentile_intervals((first - second)[:, :COLUMNS], level=LEVEL))
+            drawn = percentile_intervals((first - second)[:, :COLUMNS], level=LEVEL)
+            intervals = tuple(map(if_wide, drawn))
+            roots = np.sqrt(first[:, _CAP]) - np.sqrt(second[:, _CAP])
+            gap = float(np.sqrt(figures[0][_CAP]) - np.sqrt(figures[1][_CAP]))
+            p_value = resampled_t_test(gap, roots, clusters)
         estimates = (Estimate(float(value), ends) for value, ends in zip(values, intervals, strict=True))
-        return Compared(None if shared is None else int(np.count_nonzero(shared)), tuple(estimates))
+        number = None if shared is None else int(np.count_nonzero(shared))
+        return Compared(number, tuple(estimates), p_value)
 
     def _in_both(self, pair: Pair) -> NDArray[np.bool_] | None:
         first, second = (self._sums[name][:, 0] > 0 for name in pair)

@@ -12,12 +12,14 @@ from uncanny.eval.audit.data.aggregate import AuditedImage, NameCount
 from uncanny.eval.audit.score import tables
 from uncanny.eval.audit.score.faults import NO_KIND, Faults, ImageFaults, share_json
 from uncanny.eval.audit.score.releases import Release
+from uncanny.eval.audit.score.resample import FEWEST_SHARED
 from uncanny.eval.common.alike import Mismatch, Provenance
-from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.estimates import Estimate, interval_json, p_words
 from uncanny.eval.common.sources import LeftOut, SourceKind
 from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
+from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.parameters import check_needed
 from uncanny.records.run_folder import Unfinished
 
@@ -77,6 +79,16 @@ class GeneratorScore:
         return self.images + self.left_out.total
 
     @property
+    def drawn_from(self) -> int:
+        """What resamples are drawn from: prompts, or images where nothing is paired."""
+        return self.images if self.prompts is None else self.prompts
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there are fewer than ten images, or prompts: no interval, and a place behind the others."""
+        return self.drawn_from < FEWEST_SHARED
+
+    @property
     def left_out_share(self) -> float | None:
         """In 0–1 of all records; None without any."""
         return self.left_out.total / self.records if self.records else None
@@ -120,7 +132,9 @@ class Difference:
 
     `paired` counts the prompts that both have and over which the difference is taken; None where all images
     of both are compared, because nothing or too little is paired. `apart` says whether the interval of the
-    CAP difference is without 0; None without an interval.
+    CAP difference is without 0 and a test finds it, too, whose p-value, `adjusted_p`, is corrected by Holm
+    for all pairs of the leaderboard; both are None with too few images. What is alike in all images
+    of both has no interval, and the test alone decides.
     """
 
     first: str
@@ -129,7 +143,13 @@ class Difference:
     mai: Estimate
     af: Estimate
     cap: Estimate
-    apart: bool | None
+    adjusted_p: float | None = None
+
+    @property
+    def apart(self) -> bool | None:
+        if self.adjusted_p is None:
+            return None
+        return self.cap.excludes_zero is not False and self.adjusted_p <= 1 - LEVEL
 
     def __str__(self) -> str:
         """The difference in CAP as a sentence."""
@@ -137,12 +157,18 @@ class Difference:
             return f"{self.first} and {self.second}: too few images for an interval"
         verdict = "differ" if self.apart else "can't be told apart"
         over = f", over {self.paired:,} shared prompts" if self.paired is not None else ""
-        value, interval = tables.signed(self.cap.value), tables.signed_ends(self.cap)
-        return f"{self.first} and {self.second} {verdict}: CAP {value} ({interval}){over}"
+        value, interval = tables.signed(self.cap.value), tables.signed_ends(self.cap) or "alike in all images"
+        # Where the interval alone would say so, why they are not apart all the same.
+        test = ""
+        if self.cap.excludes_zero and self.adjusted_p is not None and not self.apart:
+            test = f", corrected {p_words(self.adjusted_p)}"
+        return f"{self.first} and {self.second} {verdict}: CAP {value} ({interval}){test}{over}"
 
     def reversed(self) -> Difference:
         """`second` minus `first`."""
-        return Difference(self.second, self.first, self.paired, -self.mai, -self.af, -self.cap, self.apart)
+        return Difference(
+            self.second, self.first, self.paired, -self.mai, -self.af, -self.cap, self.adjusted_p
+        )
 
     def to_json(self) -> dict[str, Any]:
         estimates: dict[str, Estimate] = {name: getattr(self, name) for name in RANKED}
@@ -152,6 +178,7 @@ class Difference:
             "paired": self.paired,
             **{name: estimate.value for name, estimate in estimates.items()},
             "ci": {name: interval_json(estimate) for name, estimate in estimates.items()},
+            "adjusted_p": self.adjusted_p,
             "apart": self.apart,
         }
 
@@ -177,21 +204,34 @@ class Leaderboard:
         return next((each for each in self.differences if (each.first, each.second) == (first, second)), None)
 
     @property
+    def ranked(self) -> tuple[str, ...]:
+        """As they are shown: the order, in which those of too few images stand behind the others, and those
+        without a CAP last."""
+
+        def place(name: str) -> tuple[bool, bool]:
+            score = self.generators[name]
+            return (score.cap.value is None, score.too_few)
+
+        return tuple(sorted(self.order, key=place))
+
+    @property
     def measured(self) -> list[str]:
-        """The generators with a CAP, in the order."""
-        return [name for name in self.order if self.generators[name].cap.value is not None]
+        """The generators with a CAP, as they are ranked."""
+        return [name for name in self.ranked if self.generators[name].cap.value is not None]
 
     @property
     def alike(self) -> tuple[Difference, ...]:
-        """Neighbours in the order that cannot be told apart."""
-        neighbours = (self.difference(*pair) for pair in pairwise(self.order))
+        """Neighbours as they are ranked that cannot be told apart."""
+        neighbours = (self.difference(*pair) for pair in pairwise(self.ranked))
         return tuple(each for each in neighbours if each is not None and each.apart is not True)
 
     @property
     def rivals(self) -> list[str]:
-        """Those that cannot be told apart from the first in the order, as far as they were compared."""
+        """Those that cannot be told apart from the first, as far as they were compared."""
         return [
-            each.second for each in self.differences if each.first == self.order[0] and each.apart is not True
+            each.second
+            for each in self.differences
+            if each.first == self.ranked[0] and each.apart is not True
         ]
 
     @property
@@ -220,9 +260,9 @@ class Leaderboard:
         }
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """A row a generator, by `COLUMNS`, in the order; what was not measured is None."""
+        """A row a generator, by `COLUMNS`, as they are ranked; what was not measured is None."""
         alike = {each.second for each in self.alike}
-        for rank, name in enumerate(self.order, 1):
+        for rank, name in enumerate(self.ranked, 1):
             score = self.generators[name]
             row: dict[str, object] = {
                 "source": "own",

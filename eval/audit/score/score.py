@@ -15,12 +15,13 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from uncanny.errors import UsageError
+from uncanny.eval.audit.data.aggregate import Aggregate
 from uncanny.eval.audit.data.load import Generator, provenances
 from uncanny.eval.audit.data.names import NameGroups, group_names
 from uncanny.eval.audit.data.prompts import prompt_rows
 from uncanny.eval.audit.score.faults import ImageFaults, find_faults
 from uncanny.eval.audit.score.releases import before_name, compare_releases
-from uncanny.eval.audit.score.resample import Pair, Resamples
+from uncanny.eval.audit.score.resample import FEWEST_SHARED, Compared, Pair, Resamples
 from uncanny.eval.audit.score.result import (
     ALL_PAIRS_UP_TO,
     Agreement,
@@ -35,6 +36,7 @@ from uncanny.eval.common.alike import check_alike, unchecked
 from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.common.published import published as published_figures
 from uncanny.eval.common.similarity.base import MeasureOptions, Similarity, open_measure
+from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.audit import RANKED, AuditMetrics, audit_metrics
 from uncanny.eval.metrics.intervals import LEVEL, RESAMPLES
 from uncanny.eval.metrics.significance import rank_agreement
@@ -153,7 +155,9 @@ def _leaderboard(
         for name, aggregate in aggregates.items()
     }
     order = sorted(metrics, key=lambda name: _rank(metrics[name]))
-    pairs = _pairs([name for name in order if metrics[name].cap is not None])
+    few = {name for name, aggregate in aggregates.items() if _drawn_from(aggregate) < FEWEST_SHARED}
+    measured = [name for name in order if metrics[name].cap is not None]
+    pairs = _pairs(sorted(measured, key=few.__contains__))
     drawn = Resamples(aggregates, pairs, paired=pair_by is not None, resamples=resamples, seed=seed)
     image_faults, faults = find_faults(aggregates, groups, resamples=resamples, seed=seed)
     scores = {
@@ -170,14 +174,23 @@ def _leaderboard(
     notices += [
         *unchecked({generator.name: generator.provenance for generator in generators}),
         *_left_out(scores),
+        *(_without_intervals(scores) if resamples else ()),
         *_unpaired(generators, pair_by),
     ]
-    differences = tuple(_difference(pair, drawn) for pair in pairs)
+    compared = [drawn.compare(pair) for pair in pairs]
+    adjusted = holm([each.p_value for each in compared])
+    differences = tuple(
+        _difference(pair, each, p) for pair, each, p in zip(pairs, compared, adjusted, strict=True)
+    )
     return Leaderboard(scores, tuple(order), differences, mixed, tuple(notices), faults)
 
 
 def _rank(metrics: AuditMetrics) -> tuple[bool, float]:
     return (metrics.cap is None, metrics.cap or 0.0)
+
+
+def _drawn_from(aggregate: Aggregate) -> int:
+    return aggregate.images if aggregate.prompt_of is None else len(set(aggregate.prompt_keys))
 
 
 def _pairs(order: Sequence[str]) -> list[Pair]:
@@ -216,10 +229,9 @@ def _score(
     )
 
 
-def _difference(pair: Pair, drawn: Resamples) -> Difference:
-    compared = drawn.compare(pair)
+def _difference(pair: Pair, compared: Compared, adjusted_p: float | None) -> Difference:
     mai, af, cap = compared.estimates
-    return Difference(*pair, compared.shared, mai, af, cap, cap.excludes_zero)
+    return Difference(*pair, compared.shared, mai, af, cap, adjusted_p)
 
 
 def _left_out(scores: Mapping[str, GeneratorScore]) -> Iterator[str]:
@@ -231,6 +243,23 @@ def _left_out(scores: Mapping[str, GeneratorScore]) -> Iterator[str]:
             yield (
                 f"{name}: {score.left_out.total:,} of {score.records:,} images are left out ({by_kind}); "
                 "the figures are of the others."
+            )
+
+
+def _without_intervals(scores: Mapping[str, GeneratorScore]) -> Iterator[str]:
+    """Who has figures and no interval of CAP, and why."""
+    measured = [score for score in scores.values() if score.images]
+    few = [score for score in measured if score.too_few]
+    if few:
+        names = ", ".join(f"{score.name} ({score.drawn_from})" for score in few)
+        what = "images" if few[0].prompts is None else "prompts"
+        behind = "" if len(few) == len(measured) else ", and stand behind the others"
+        yield f"Fewer than ten {what} have no intervals{behind}: {names}."
+    for score in measured:
+        if score not in few and score.cap.interval is None:
+            yield (
+                f"{score.name}: MAI and AF are alike in all {score.images:,} images. That gives no interval; "
+                "more images may still differ."
             )
 
 

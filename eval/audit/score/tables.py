@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW
+from uncanny.eval.audit.score.faults import shares_apart
 from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.common.tables import MISSING, Cell, Column, Table
+from uncanny.eval.common.tables import MINUS, MISSING, Cell, Column, Figure, Table
 from uncanny.eval.metrics.audit import RANKED, Metric
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.score.releases import Change, Release
-    from uncanny.eval.audit.score.result import Agreement, AuditResult, Leaderboard, PublishedTable
+    from uncanny.eval.audit.score.result import (
+        Agreement,
+        AuditResult,
+        GeneratorScore,
+        Leaderboard,
+        PublishedTable,
+    )
 
 LIKE = "≈"
-MINUS = "−"
 _MOST_ALIKE = 4
-_MOST_KINDS_TOLD = 6
+_MOST_WITH_KINDS = 6
+_SHARE = Column("", unit="%", better="lower")
+_POINTS = Column("", unit="points", signed=True)
+_SCORE = Column("", digits=2, better="lower")
+_GAP = Column("", digits=2, signed=True)
 RELEASE_WORDS = {
     "visible": "images with a visible fault",
     "af": "AF, anomalies an image",
@@ -105,9 +115,13 @@ def change_words(change: Change, *, of_shares: bool) -> tuple[str, str, str, str
 
 
 def headline(result: AuditResult) -> str:
-    """The audit in a sentence for whoever has time for one: how many images show a visible fault."""
-    board = result.leaderboard
-    shares = {name: board.generators[name].faults.visible for name in board.order}
+    """The audit in a sentence for whoever has time for one: how many images show a visible fault.
+
+    Generators of fewer than ten images, or prompts, are not compared in it. Whether two differ is said as
+    `shares_apart` finds it.
+    """
+    scores = result.leaderboard.generators
+    shares = {name: scores[name].faults.visible for name in result.leaderboard.ranked}
     measured = sorted(
         (name for name in shares if shares[name].value is not None), key=lambda name: shares[name].value or 0
     )
@@ -118,23 +132,62 @@ def headline(result: AuditResult) -> str:
         ends_of = share_ends(shares[name])
         return f"{percent_words(shares[name].value)} of images{f' [{ends_of}]' if ends_of else ''}"
 
+    enough = [name for name in measured if not scores[name].too_few]
     own = next((name for name in result.own if name in measured), None)
-    others = [name for name in measured if name != own]
-    subject = own or measured[0]
-    sentence = f"{subject}{' (ours)' if own else ''} shows a visible fault in {words(subject)}"
-    if own and others and measured[0] != own:
-        sentence += f"; the best of {len(measured)}, {measured[0]}, in {words(measured[0])}"
-    elif own and others:
-        sentence += f", the fewest of {len(measured)}; next is {others[0]} with {words(others[0])}"
-    elif len(measured) > 1:
-        sentence += f", the fewest of {len(measured)}; {measured[-1]}, the most, in {words(measured[-1])}"
+    subject = own or (enough or measured)[0]
+    sentence = f"{own_words(subject, result)} shows a visible fault in {words(subject)}"
+    if len(measured) > 1 and subject not in enough:
+        sentence += ", too few images to compare"
+    elif len(enough) > 1:
+        sentence += _beside_the_others(subject, enough, shares, own=own is not None, words=words)
     release = result.releases.get(subject)
-    if release is None:
-        return f"{sentence}."
-    before, _, gap, between = change_words(release.figures["visible"], of_shares=True)
-    verdict = release.figures["visible"].verdict
-    ends_of = f" [{between}]" if between else ""
-    return f"{sentence}. Before it was {before}: {gap} points{ends_of}, {verdict}."
+    return f"{sentence}.{'' if release is None else _since(release, shares[subject])}"
+
+
+def own_words(name: str, result: AuditResult) -> str:
+    """A generator's name, marked where it is one's own and the name does not say so."""
+    return f"{name} (ours)" if name in result.own and name.casefold() != "ours" else name
+
+
+def _beside_the_others(
+    subject: str,
+    ranked: Sequence[str],
+    shares: Mapping[str, Share],
+    *,
+    own: bool,
+    words: Callable[[str], str],
+) -> str:
+    """How `subject` stands among those `ranked` by their shares, itself too, and whether that is sure."""
+    number, first = len(ranked), ranked[0]
+    if len({shares[name].value for name in ranked}) == 1:
+        return f", as do all {number}"
+    if own and subject != first:
+        other, place = first, f"; the best of {number}, {first}, in {words(first)}"
+    elif own:
+        other = ranked[1]
+        place = f", the fewest of {number}; next is {other} with {words(other)}"
+    else:
+        other = ranked[-1]
+        place = f", the fewest of {number}; {other}, the most, in {words(other)}"
+    if shares[subject].interval is None or shares[other].interval is None:
+        return place
+    apart = shares_apart({name: shares[name] for name in ranked})
+    return (
+        f"{place} ({'a clear difference' if (subject, other) in apart else 'the difference may be chance'})"
+    )
+
+
+def _since(release: Release, share: Share) -> str:
+    """What became of the visible faults of a generator, whose `share` of now is of all its images."""
+    change = release.figures["visible"]
+    before, now, gap, between = change_words(change, of_shares=True)
+    if release.too_few:
+        return f" Before it was {before}: too few to compare."
+    verdict = "" if change.verdict == "not measured" else f", {change.verdict}"
+    changed = f"{gap} points{f' [{between}]' if between else ''}{verdict}."
+    if release.paired is None or change.now == share.value:
+        return f" Before it was {before}: {changed}"
+    return f" On the {release.paired:,} prompts of both releases it was {before} and is {now}: {changed}"
 
 
 def audit_tables(result: AuditResult) -> tuple[Table, ...]:
@@ -146,7 +199,7 @@ def audit_tables(result: AuditResult) -> tuple[Table, ...]:
         title = f"Assessor: {', '.join(leaderboard.models) or 'none'}" if several else None
         last = leaderboard is result.leaderboards[-1]
         notes = [*_differences(leaderboard), *_notes(leaderboard), *(_legend(result) if last else ())]
-        tables.append(_leaderboard_table(leaderboard, title, notes))
+        tables.append(_leaderboard_table(result, leaderboard, title, notes))
     tables.append(_faults_table(result))
     tables += [_release_table(release, level_words(result.level)) for release in result.releases.values()]
     if result.agreement:
@@ -158,15 +211,18 @@ def audit_tables(result: AuditResult) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def _leaderboard_table(leaderboard: Leaderboard, title: str | None, notes: Sequence[str]) -> Table:
+def _leaderboard_table(
+    result: AuditResult, leaderboard: Leaderboard, title: str | None, notes: Sequence[str]
+) -> Table:
     alike = {each.second for each in leaderboard.alike}
     rows: list[tuple[Cell, ...]] = []
-    for rank, name in enumerate(leaderboard.order, 1):
+    for rank, name in enumerate(leaderboard.ranked, 1):
         score = leaderboard.generators[name]
         mark = LIKE if name in alike else " "
-        rows.append((f"{rank:>2}{mark} {name}", score.images, *map(score.metric, RANKED)))
+        rows.append((f"{rank:>2}{mark} {own_words(name, result)}", score.images, *map(score.metric, RANKED)))
     columns: tuple[str | Column, ...] = ("    generator", "images", *map(_column, RANKED))
-    return Table(columns, tuple(rows), title, tuple(notes))
+    enough = sum(not leaderboard.generators[name].too_few for name in leaderboard.measured)
+    return Table(columns, tuple(rows), title, tuple(notes), compared=enough or None)
 
 
 def _column(metric: Metric) -> Column:
@@ -175,34 +231,41 @@ def _column(metric: Metric) -> Column:
 
 def _faults_table(result: AuditResult) -> Table:
     board = result.leaderboard
-    measured = [name for name in board.order if board.generators[name].images]
-    shares = [(name, board.generators[name].faults.visible) for name in measured]
-    shares.sort(key=lambda row: row[1].value or 0)
+    measured = [name for name in board.ranked if board.generators[name].images]
+    shares = [
+        (own_words(name, result), board.generators[name].faults.visible)
+        for name in sorted(measured, key=lambda name: _visible_place(board.generators[name]))
+    ]
     notes = [
         headline(result),
         f"Visible: a fault of severity below {VISIBLE_BELOW} of 100, 100 being realistic.",
     ]
-    for name in measured[:_MOST_KINDS_TOLD]:
+    for name in measured[:_MOST_WITH_KINDS]:
         kinds = board.generators[name].faults.kinds.items()
         known = [(kind, each.share) for kind, each in kinds if kind is not None and each.anomalies]
         known.sort(key=lambda item: -(item[1].value or 0))
         if known:
-            told = ", ".join(f"{kind} {percent_words(share.value)}" for kind, share in known[:4])
-            notes.append(f"{name}, images with a fault by kind: {told}.")
+            shares_of = ", ".join(f"{kind} {percent_words(share.value)}" for kind, share in known[:4])
+            notes.append(f"{name}, images with a fault by kind: {shares_of}.")
     columns = ("generator", Column("percent", "%", better="lower"))
-    return Table(columns, tuple(shares), "Images with a visible fault", tuple(notes))
+    enough = sum(not board.generators[name].too_few for name in measured)
+    return Table(columns, tuple(shares), "Images with a visible fault", tuple(notes), compared=enough or None)
+
+
+def _visible_place(score: GeneratorScore) -> tuple[bool, float]:
+    return (score.too_few, score.faults.visible.value or 0.0)
 
 
 def _release_table(release: Release, level: str) -> Table:
     over = "" if release.paired is None else f", over {release.paired:,} shared prompts"
     rows = [
-        (RELEASE_WORDS[name], *change_words(change, of_shares=name == "visible"), change.verdict)
+        _release_row(RELEASE_WORDS[name], change, of_shares=name == "visible")
         for name, change in release.figures.items()
     ]
     for kind, change in release.kinds.items():
         if kind is not None and change.verdict in ("better", "worse"):
-            rows.append((f"images with {kind}", *change_words(change, of_shares=True), change.verdict))
-    notes = []
+            rows.append(_release_row(f"images with {kind}", change, of_shares=True))
+    notes = [f"In brackets {level} intervals; shares of images are percent, their change is in points."]
     for verdict in ("worse", "better"):
         groups = [group.name for group, _ in release.changed_groups(verdict)[:_MOST_ALIKE]]
         if groups:
@@ -218,8 +281,14 @@ def _release_table(release: Release, level: str) -> Table:
         "Less than 0 is better. Each interval is for one figure: one in twenty leaves 0 out by chance. Kinds "
         "and groups of names are better or worse where a test corrected for their number (Holm) says so, too."
     )
-    columns = ("", "before", "now", "change", level, "")
+    columns = ("", "before", "now", "change", "")
     return Table(columns, tuple(rows), f"{release.name}, now and before{over}", tuple(notes))
+
+
+def _release_row(name: str, change: Change, *, of_shares: bool) -> tuple[Cell, ...]:
+    form = _SHARE if of_shares else _SCORE
+    gap = Figure(change.difference, _POINTS if of_shares else _GAP)
+    return (name, Figure(change.before, form), Figure(change.now, form), gap, change.verdict)
 
 
 def _differences(leaderboard: Leaderboard) -> Iterator[str]:
@@ -237,7 +306,7 @@ def _differences(leaderboard: Leaderboard) -> Iterator[str]:
 
 
 def _notes(leaderboard: Leaderboard) -> Iterator[str]:
-    for name in leaderboard.order:
+    for name in leaderboard.ranked:
         score = leaderboard.generators[name]
         if score.left_out.total and not score.many_left_out:
             yield f"{name}: {score.left_out.total:,} of {score.records:,} images are left out."
@@ -254,6 +323,13 @@ def _legend(result: AuditResult) -> Iterator[str]:
     drawn = "images" if result.pair_by is None else f"prompts (by {result.pair_by})"
     if result.resamples:
         yield f"{level_words(result.level)} intervals by {result.resamples:,} resamples of {drawn}."
+        pairs = len(result.leaderboard.differences)
+        if pairs:
+            corrected = f", corrected for the number of pairs, {pairs:,} (Holm)" if pairs > 1 else ""
+            yield (
+                "Two are told apart where the interval of their CAP difference leaves 0 out and a t test "
+                f"finds it, too{corrected}."
+            )
 
 
 def _agreement_table(agreements: Sequence[Agreement], title: str) -> Table:

@@ -185,5 +185,5 @@ def difference(first: GeneratorScore, second: GeneratorScore, pair_by: str | Non
         mai=gaps["mai"],
         af=gaps["af"],
         cap=gaps["cap"],
-        apart=gaps["cap"].excludes_zero,
+        adjusted_p=0.01 if gaps["cap"].excludes_zero else 0.5,
     )

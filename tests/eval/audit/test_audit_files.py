@@ -41,9 +41,10 @@ def test_json_has_every_key_of_the_contract(tmp_path: Path) -> None:
     assert few["left_out"] == {"failed": 0, "partial": 0, "unreadable": 0, "unclear": 0}
     assert (few["mai"], few["af"], few["u_mean"]) == pytest.approx((0.2, 0.5, 0.4))
     assert few["cap"] == few["mai"] * few["af"]
-    for figure in ("mai", "af", "cap"):
-        low, high = few["ci"][figure]
-        assert low <= few[figure] <= high
+    assert few["ci"] == dict.fromkeys(("mai", "af", "cap", "u_mean"))  # of two images
+    (difference,) = (each for each in scores["differences"] if each["first"] == "few")
+    assert (difference["apart"], difference["adjusted_p"]) == (None, None)
+    assert any("few (2), odd (1)" in notice for notice in scores["notices"])
     assert scores["generators"]["odd"]["left_out"] == {
         "failed": 0,
         "partial": 0,
@@ -92,7 +93,8 @@ def test_csv(tmp_path: Path) -> None:
     assert [row["source"] for row in rows] == ["own"] * 6 + ["published"] * 30
     few, odd, none = rows[:3]
     assert float(few["cap"]) == pytest.approx(0.1)
-    assert float(few["cap_low"]) <= float(few["cap"]) <= float(few["cap_high"])
+    assert (few["cap_low"], few["cap_high"]) == ("", "")
+    assert float(few["visible_low"]) <= float(few["visible"]) <= float(few["visible_high"])
     assert (none["cap"], none["cap_low"], none["images"], none["failed"]) == ("", "", "0", "1")
     assert (few["like_the_one_before"], odd["unreadable"], odd["rank"]) == ("", "1", "2")
     assert (rows[6]["generator"], rows[6]["assessor"], rows[6]["cap"]) == (

@@ -11,6 +11,7 @@ import pytest
 from tests.eval.audit.annotation_sets import anomaly, record, written
 from uncanny.errors import NotAlikeError, UsageError
 from uncanny.eval.audit.run import audit
+from uncanny.eval.audit.score.tables import headline
 from uncanny.eval.metrics.paired import paired_interval, unpaired_interval
 
 
@@ -159,3 +160,38 @@ def test_the_earlier_release_has_to_be_made_alike_and_be_of_a_generator(tmp_path
         audit({"a": now}, before={"b": now})
     with pytest.raises(UsageError, match="Annotate them first, as those of now"):
         audit({"a": now}, before={"a": "scenes:drawn"})
+
+
+def test_the_headline_says_what_the_change_is_taken_over(tmp_path: Path) -> None:
+    """All prompts, those of both releases, or too few."""
+
+    def sentence(before: list[list[str]]) -> str:
+        now = release(tmp_path / "now.jsonl", [["text"]] * 10 + [[]] * 30)
+        old = release(tmp_path / "old.jsonl", before)
+        return headline(audit({"a": now}, before={"a": old}, own="a", resamples=200))
+
+    assert "images [14–40]. Before it was 50 %: −25.0 points [" in sentence([["text"]] * 20 + [[]] * 20)
+    assert ". On the 20 prompts of both releases it was 100 % and is 50 %: −50.0" in sentence([["text"]] * 20)
+    over_all = sentence([["text"]] * 20)
+    assert over_all.endswith(", better.")
+    few = audit(
+        {"a": release(tmp_path / "now.jsonl", [["text"]] * 40)},
+        before={"a": release(tmp_path / "few.jsonl", [[]] * 5)},
+        resamples=200,
+    )
+    assert headline(few).endswith("Before it was 0 %: too few to compare.")
+
+
+def test_what_changed_alike_on_every_prompt_is_judged_without_an_interval(tmp_path: Path) -> None:
+    once = release(tmp_path / "once.jsonl", [["text"]] * 12)
+    never = release(tmp_path / "never.jsonl", [[]] * 12)
+    changed = audit({"a": never}, before={"a": once}, resamples=200).releases["a"].figures
+    assert {name: change.difference.interval for name, change in changed.items() if name != "visible"} == {
+        "af": None,
+        "mai": None,
+        "cap": None,
+    }
+    assert {change.verdict for change in changed.values()} == {"better"}
+    assert changed["af"].adjusted_p == 2 * 0.5**12
+    same = audit({"a": never}, before={"a": never}, resamples=200).releases["a"].figures
+    assert {change.verdict for change in same.values()} == {"no clear change"}

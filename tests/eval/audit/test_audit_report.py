@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.eval.audit.annotation_sets import record, written
 from tests.eval.audit.made_leaderboards import (
     FLAWS,
     HOSTILE,
@@ -19,6 +20,7 @@ from tests.eval.common.page_text import Page, check_script, check_static_page
 from uncanny.demo.scenes import scenes
 from uncanny.eval.audit.report.page import write_audit_page
 from uncanny.eval.audit.report.plots import spread
+from uncanny.eval.audit.run import audit
 from uncanny.eval.audit.score.result import AuditResult, GeneratorScore, Leaderboard
 from uncanny.eval.audit.score.tables import amount, ends, signed
 from uncanny.eval.common.alike import Mismatch
@@ -308,3 +310,15 @@ def test_amounts(value: float | None, words: str) -> None:
 )
 def test_differences_have_a_sign(value: float | None, words: str) -> None:
     assert signed(value) == words
+
+
+def test_too_few_images_colour_no_table(tmp_path: Path) -> None:
+    """Half of two images would be the darkest cell of all, and pale those that rest on something."""
+    many = [record(f"{number}.png", [10] * (number % 10 == 0)) for number in range(40)]
+    sources = {"many": written(tmp_path / "a.jsonl", many)}
+    sources["two"] = written(tmp_path / "b.jsonl", [record("0.png", [10]), record("1.png")])
+    html = audit(sources, resamples=50).report(tmp_path / "audit.html").read_text()
+    (row,) = re.findall(r"<tr><th[^>]*>six fingers.*?</tr>", html, re.DOTALL)
+    assert re.findall(r'<td class="(.*?)">(.*?)<small>', row) == [("heat5", "10 %"), ("", "50 %")]
+    assert "<small>too few</small>" in html
+    assert html.index(">many<") < html.index(">two<")

@@ -61,8 +61,66 @@ def test_a_generator_without_one_whole_annotation_has_no_figures(tmp_path: Path)
 
 def test_flawless_images_have_no_mean_of_anomalies(tmp_path: Path) -> None:
     score = scored(tmp_path, {"a": [record("a.png"), record("b.png")]}).leaderboard.generators["a"]
-    assert (score.mai.value, score.mai.interval) == (0, (0, 0))
+    assert (score.mai.value, score.mai.interval) == (0, None)
     assert (score.u_mean.value, score.u_mean.interval) == (None, None)
+
+
+def test_few_images_have_no_interval_and_nothing_is_told_apart(tmp_path: Path) -> None:
+    """However far their figures are apart; ten are enough where they are."""
+    for number in (2, 5, 9, 10):
+        sets = {
+            "bad": [record(f"{index}.png", [0] * (6 + index % 3)) for index in range(number)],
+            "good": [record(f"{index}.png", [60] * (index % 2)) for index in range(number)],
+            "many": drawn(200, 2, 1),
+        }
+        for pair_by in (None, "stem"):
+            leaderboard = scored(tmp_path, sets, pair_by=pair_by).leaderboard
+            good = leaderboard.generators["good"]
+            enough = number >= FEWEST_SHARED
+            assert (good.cap.interval is not None, good.mai.interval is not None) == (enough, enough)
+            assert good.faults.visible.interval is not None
+            assert good.u_mean.interval is None  # five images with anomalies at most
+            difference = leaderboard.difference("good", "bad")
+            assert difference is not None
+            assert difference.apart is (True if enough else None)
+            # The lowest CAP of all is first only where it rests on enough.
+            assert leaderboard.order == ("good", "many", "bad")
+            assert leaderboard.ranked == (leaderboard.order if enough else ("many", "good", "bad"))
+            notices = [each for each in leaderboard.notices if each.startswith("Fewer than ten")]
+            assert [f"bad ({number}), good ({number})." in each for each in notices] == [True] * (not enough)
+            assert "Fewer than ten" not in str(scored(tmp_path, sets, resamples=0))
+
+
+def test_what_is_alike_in_every_image_has_no_interval(tmp_path: Path) -> None:
+    """It would have no width, however few the images. Others are told apart from it by how they vary."""
+    sets = {
+        "flawless": [record(f"{index}.png") for index in range(40)],
+        "as well": [record(f"{index}.png") for index in range(40)],
+        "once": [record(f"{index}.png", [10]) for index in range(40)],
+        "bad": drawn(40, 5, 1),
+    }
+    leaderboard = scored(tmp_path, sets).leaderboard
+    for name in ("flawless", "once"):
+        score = leaderboard.generators[name]
+        assert [score.metric(figure).interval for figure in ("mai", "af", "cap", "u_mean")] == [None] * 4
+        assert any(f"{name}: MAI and AF are alike in all 40" in notice for notice in leaderboard.notices)
+    ranked = leaderboard.order
+    assert [leaderboard.difference(ranked[0], name).apart for name in ranked[1:]] == [False, True, True]  # type: ignore[union-attr]
+
+
+def test_among_many_pairs_one_has_to_be_clearer(tmp_path: Path) -> None:
+    """Fifteen generators that are alike: some interval leaves 0 out, and none is told apart."""
+    sets = {f"g{index:02}": drawn(60, 3, 100 + index) for index in range(15)}
+    differences = scored(tmp_path, sets, resamples=1000).leaderboard.differences
+    assert any(each.cap.excludes_zero for each in differences)
+    assert not any(each.apart for each in differences)
+    unclear = next(each for each in differences if each.cap.excludes_zero)
+    assert "can't be told apart" in str(unclear)
+    assert "corrected p = " in str(unclear)
+    (alone,) = scored(
+        tmp_path, {name: sets[name] for name in (unclear.first, unclear.second)}
+    ).leaderboard.differences
+    assert (alone.adjusted_p or 0) < (unclear.adjusted_p or 0)
 
 
 def test_one_image_has_no_interval(tmp_path: Path) -> None:
@@ -74,7 +132,7 @@ def test_one_image_has_no_interval(tmp_path: Path) -> None:
 
 
 def test_over_one_percent_left_out_is_a_notice(tmp_path: Path) -> None:
-    whole = [record(f"{index}.png") for index in range(99)]
+    whole = [record(f"{index}.png", [10] * (index % 2)) for index in range(99)]
     leaderboard = scored(tmp_path, {"a": [*whole, left_out("x.png", "failed")]}).leaderboard
     assert leaderboard.generators["a"].left_out_share == 0.01
     assert leaderboard.notices == ()

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import math
 
-from uncanny.eval.common.estimates import Estimate, Share, interval_json, interval_words, p_words
+import pytest
+
+from uncanny.eval.common.estimates import (
+    Estimate,
+    Share,
+    interval_json,
+    interval_words,
+    p_words,
+    wilson_share,
+)
 
 
 def test_an_interval_says_whether_a_difference_is_one() -> None:
@@ -26,3 +35,14 @@ def test_intervals_read_as_percent_and_as_json() -> None:
 
 def test_p_values_are_never_0() -> None:
     assert [p_words(p) for p in (None, 0.0, 0.0432)] == ["nothing in common", "p < 0.0001", "p = 0.043"]
+
+
+def test_a_share_has_wilsons_interval_and_of_nothing_no_value() -> None:
+    from scipy.stats import binomtest  # type: ignore[import-untyped]
+
+    share = wilson_share(1, 4)
+    assert (share.value, share.counts, share.out_of) == (0.25, 1, 4)
+    ends = binomtest(1, 4).proportion_ci(method="wilson")
+    assert share.interval == pytest.approx((ends.low, ends.high))
+    assert wilson_share(1, 4, interval=False).interval is None
+    assert wilson_share(0, 0) == Share(None, 0, 0)

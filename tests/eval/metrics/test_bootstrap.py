@@ -6,8 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import ttest_1samp  # type: ignore[import-untyped]
 
-from uncanny.eval.metrics.intervals import Ratio, percentile_intervals, ratio, ratio_intervals, replicates
+from uncanny.eval.metrics.intervals import (
+    Ratio,
+    if_wide,
+    percentile_intervals,
+    ratio,
+    ratio_intervals,
+    replicates,
+    resampled_sums,
+    resampled_t_test,
+    sign_flip_test,
+)
 
 
 def column(*bits: int) -> np.ndarray:
@@ -76,3 +87,25 @@ def test_intervals_lie_in_the_unit_range_and_in_order(rows: list[tuple[bool, boo
 def test_percentiles_leave_out_what_is_not_a_number() -> None:
     values = np.array([[np.nan, 1.0], [0.0, 2.0], [1.0, 3.0]])
     assert percentile_intervals(values, level=1.0) == [(0.0, 1.0), (1.0, 3.0)]
+
+
+def test_the_test_of_resamples_is_students_of_a_mean() -> None:
+    values = np.random.default_rng(3).normal(0.4, 1, 12)
+    drawn = resampled_sums(values[:, None], np.random.default_rng(0), resamples=100_000)[:, 0] / len(values)
+    p_value = resampled_t_test(float(values.mean()), drawn, len(values))
+    assert p_value == pytest.approx(float(ttest_1samp(values, 0).pvalue), rel=0.02)
+    # Nothing varies: as twelve signs that are all one, and no difference.
+    assert resampled_t_test(1.0, np.ones(100), 12) == sign_flip_test(np.ones(12)) == 2 * 0.5**12
+    assert resampled_t_test(0.0, np.zeros(100), 12) == 1
+    assert resampled_t_test(1.0, drawn, 1) is None
+    assert resampled_t_test(0.0, drawn, 12) == 1
+    assert resampled_t_test(1.0, np.full(5, np.nan), 12) is None
+
+
+def test_an_interval_without_a_width_is_none() -> None:
+    assert [if_wide(each) for each in (None, (0.0, 0.0), (2.0, 2.0 + 1e-16), (0.0, 0.1))] == [
+        None,
+        None,
+        None,
+        (0.0, 0.1),
+    ]
