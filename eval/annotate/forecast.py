@@ -28,7 +28,7 @@ from uncanny.runs.forecast import (
 from uncanny.runs.image_options import Images, image_run
 from uncanny.runs.resume import prompts_of
 from uncanny.schema import Annotation
-from uncanny.wording import cost, count
+from uncanny.wording import count
 
 if TYPE_CHECKING:
     from uncanny.agents.state import Context
@@ -51,16 +51,14 @@ class AnnotateForecast(ImagesForecast):
         }
 
     def lines(self) -> list[str]:
-        uncached = ""
-        if self.cost_usd_uncached is not None:
-            uncached = f", {cost(self.cost_usd_uncached)} without the prefix cache"
         return [
             self.images_line(),
             *self.skipped_lines(),
             f"Calls    about {self.calls_usual:,} at {self.objects_per_image} objects an image "
             f"(between {self.calls_least:,} and {self.calls_most:,})",
-            f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out",
-            f"Cost     {cost(self.cost_usd)}{uncached}",
+            f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
+            "without reasoning",
+            f"Cost     {self.cost_words()}",
         ]
 
 
@@ -118,7 +116,7 @@ def total_forecast(forecasts: Sequence[AnnotateForecast]) -> AnnotateForecast:
         missing=tuple(dict.fromkeys(address for each in forecasts for address in each.missing)),
         objects_per_image=forecasts[0].objects_per_image,
         calls_least=sum(each.calls_least for each in forecasts),
-        calls_usual=sum(each.calls_usual or 0 for each in forecasts),
+        calls_usual=sum(each.calls_usual for each in forecasts),
         calls_most=sum(each.calls_most for each in forecasts),
         usage=total_usage([each.usage for each in forecasts]),
     )

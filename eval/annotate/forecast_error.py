@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncanny.records.run_manifest import RunForecast, RunManifest, Totals
-from uncanny.wording import cost, count
+from uncanny.wording import cost, count, counted
 
 _NO_ANSWER: Final = ("unparseable", "refused", "error")
 
@@ -60,9 +60,12 @@ def _reasons(forecast: RunForecast, totals: Totals) -> Iterator[str]:
     if totals.without_findings:
         yield f"nothing found in {totals.without_findings:,} of {judged:,}"
     if totals.duplicates:
-        yield f"{totals.duplicates:,} copies not asked about"
+        copies = "copy" if totals.duplicates == 1 else "copies"
+        yield f"{totals.duplicates:,} {copies} not asked about"
     if totals.replayed:
-        yield f"{totals.replayed:,} answers reused"
+        yield f"{counted(totals.replayed, 'answer')} reused"
     lost = sum((totals.outcomes or {}).get(outcome, 0) for outcome in _NO_ANSWER)
+    if totals.pending:
+        yield "calls about images that are not done count, too"
     if lost:
-        yield f"{lost:,} calls without an answer of use"
+        yield f"{counted(lost, 'call')} without an answer of use"

@@ -15,7 +15,7 @@ from uncanny.models.tokens import image_tokens, least_cached, text_tokens
 from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
 from uncanny.runs.image_options import Images
 from uncanny.runs.resume import prompts_of
-from uncanny.wording import cost, count, counted
+from uncanny.wording import count, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +25,13 @@ class ArtifactsForecast(ImagesForecast):
     calls_an_image: int
 
     def lines(self) -> list[str]:
-        uncached = cost(self.cost_usd_uncached)
         return [
             self.images_line(),
             *self.skipped_lines(),
             f"Calls    {self.calls_usual:,}, {counted(self.calls_an_image, 'call')} an image",
             f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
             "without reasoning",
-            f"Cost     {cost(self.cost_usd)}, {uncached} without the prefix cache",
+            f"Cost     {self.cost_words()}",
         ]
 
 

@@ -19,7 +19,7 @@ from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_w
 from uncanny.runs.image_options import Images, image_run, read_config
 from uncanny.runs.resume import prompts_of
 from uncanny.schema import Detection
-from uncanny.wording import cost, count
+from uncanny.wording import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,6 @@ class DetectForecast(ImagesForecast):
     independent: bool = False
 
     def lines(self) -> list[str]:
-        uncached = cost(self.cost_usd_uncached)
         calls = (
             f"{self.calls_usual:,}, two an image"
             if self.independent
@@ -46,7 +45,7 @@ class DetectForecast(ImagesForecast):
             f"Calls    {calls}",
             f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
             "without reasoning",
-            f"Cost     {cost(self.cost_usd)}, {uncached} without the prefix cache",
+            f"Cost     {self.cost_words()}",
         ]
 
 

@@ -10,7 +10,8 @@ from typing import Any, Unpack
 from uncanny.client.prices import PriceTable
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import question_text, system_text
-from uncanny.eval.mcq.run import McqConfig, McqOptions, McqTask
+from uncanny.eval.mcq.run import McqOptions
+from uncanny.eval.mcq.task import McqConfig, McqTask
 from uncanny.images import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.prompts.folders import read_prompts
@@ -19,7 +20,6 @@ from uncanny.runs.config import check_options, read_limits, read_models, read_sa
 from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inputs, input_words
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import prompts_of
-from uncanny.wording import NOT_PRICED
 
 # A letter, or a letter in a short JSON object; reasoning models use far more.
 ANSWER_TOKENS = 10
@@ -48,11 +48,13 @@ class McqForecast(Forecast):
 
     def lines(self) -> list[str]:
         tokens = input_words("{:,}".format, self.usage)
-        cost = NOT_PRICED if self.cost_usd is None else f"${self.cost_usd:.2f}"
+        cost = self.cost_words()
+        if self.cost_usd is not None:
+            cost = f"${self.cost_usd:.2f} without the prefix cache"
         return [
             f"Items    {self.inputs:,}, {self.usage.calls:,} questions to ask, a call each",
             f"Tokens   about {tokens}, {self.output_tokens:,} out without reasoning",
-            f"Cost     {cost} without the prefix cache",
+            f"Cost     {cost}",
         ]
 
 

@@ -18,7 +18,7 @@ _HARMFUL = re.compile(
 
 def harmless(line: str) -> str:
     """The same text on one line, with characters that a terminal would obey written as escapes."""
-    return _HARMFUL.sub(lambda found: escaped(found[0]), line)
+    return _HARMFUL.sub(lambda match: escaped(match[0]), line)
 
 
 def layout(lines: Iterable[str]) -> str:
@@ -128,6 +128,11 @@ def cost(value: float | None) -> str:
     if value is None:
         return NOT_PRICED
     return f"${value:.4f}" if value < 1 else f"${value:,.2f}"
+
+
+def at_least(words: str, known: bool) -> str:
+    """A figure of which only a part is known, where it is not `known` in full."""
+    return words if known else f"at least {words}"
 
 
 def share(part: float | None, whole: float | None) -> str:

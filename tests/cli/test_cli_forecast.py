@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,3 +66,18 @@ def test_a_cost_that_is_not_known_is_said_once(tmp_path: Path) -> None:
     images = pictures(tmp_path / "images", 1)
     done = uncanny_here("annotate", images, "-m", "openai/unheard-of", "--dry-run")
     assert "Cost     not priced\n" in done.out
+
+
+def test_a_cost_is_said_as_far_as_it_is_known(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "images", 1)
+    dry = ("annotate", images, "--dry-run", "-m")
+    free = uncanny_here(*dry, "demo").out
+    assert "Cost     $0.0000\n" in free
+    assert "is not known for demo.\n" in free
+    partly = uncanny_here(*dry, "xai/grok-4").out
+    assert re.search(r"^Cost     \$0\.\d+ without the images$", partly, re.MULTILINE)
+    assert "is not known for xai/grok-4: what the images cost comes on top.\n" in partly
+    # Where nothing comes of the prefix cache, one figure is enough.
+    whole = uncanny_here(*dry, "azure/gpt-4o").out
+    assert re.search(r"^Cost     \$0\.\d+$", whole, re.MULTILINE)
+    assert " out without reasoning\n" in whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import orjson
@@ -44,6 +45,24 @@ def test_calls_are_shown_of_those_expected() -> None:
     assert facts(progress).startswith("37/~208 calls · ")
     progress.calls_now = 300
     assert facts(progress).startswith("300/~300 calls · ")
+
+
+def test_a_call_without_figures_leaves_those_of_the_others(tmp_path: Path) -> None:
+    progress = Progress(total=4)
+    progress.spending.sums |= {
+        "input_tokens": 9_000,
+        "cached_tokens": 900,
+        "output_tokens": 1_000,
+        "cost_usd": 1.5,
+    }
+    progress.spending.unmeasured.update(("input_tokens", "cached_tokens", "output_tokens", "cost_usd"))
+    assert " · at least 10.0k tokens · 10 % cached · at least $1.50 · " in facts(progress)
+    with serving(faults={"blocked": 0.3}) as server:
+        done = uncanny_here(
+            "annotate", pictures(tmp_path / "in", 3), *server.asked(name="gpt-4o"), "-o", tmp_path / "run"
+        )
+    assert re.search(r"^Tokens   at least \S+ in \(.*\), at least \S+ out$", done.out, re.MULTILINE)
+    assert re.search(r"^Cost     at least \$\S+, as \d+ calls? did not say ", done.out, re.MULTILINE)
 
 
 @pytest.mark.slow

@@ -80,6 +80,22 @@ def test_unknown_model(provider: str, server: Server, images: Path, run: Run) ->
     assert server.requests() - before <= 8
 
 
+def test_a_wrong_model_binds_nobody_though_a_file_is_broken(server: Server, images: Path, run: Run) -> None:
+    (images / "a.png").write_bytes(b"no picture")
+    wrong = ("annotate", images, *server.asked(name="unknown-model"), "-o", run.path)
+    assert uncanny_here(*wrong).code == 2
+    # The run may end before the record of the broken file is due.
+    assert set(run.statuses()) <= {"unreadable"}
+    done = uncanny_here("annotate", images, *server.asked(), "-o", run.path)
+    assert (done.code, done.told) == (1, "")
+    assert {record.model for record in run.records()} == {"openai/any"}
+    assert sorted(set(run.statuses())) == ["ok", "unreadable"]
+    # From the first answer on it does.
+    refused = uncanny_here("annotate", images, *server.asked(name="other"), "-o", run.path)
+    assert refused.code == 2
+    assert "made with other settings" in refused.told
+
+
 @pytest.mark.parametrize(("provider", "variable"), [("openai", "OPENAI"), ("anthropic", "ANTHROPIC")])
 def test_missing_key(provider: str, variable: str, server: Server, images: Path, run: Run) -> None:
     arguments = ("annotate", images, *server.asked(provider), "-o", run.path)

@@ -32,6 +32,13 @@ def test_unknown_image_tokens_leave_tokens_and_cost_open() -> None:
     assert (usage.input_tokens, usage.cost_usd, usage.cost_usd_uncached) == (None, None, None)
     assert (usage.input_tokens_known, usage.images_uncounted) == (10_070, 10)
     assert usage.image_tokens_unknown == {"vllm/own"}
+    # The texts, the one image whose tokens are known, and the answers have their price.
+    assert usage.cost_usd_known == (10_070 * 2 + 5_000 * 4) / 1e6
+
+
+def test_what_costs_nothing_costs_nothing_however_many_tokens_an_image_takes() -> None:
+    usage = counter("demo", None).usage(PRICES)
+    assert (usage.input_tokens, usage.cost_usd, usage.cost_usd_uncached) == (None, 0, 0)
 
 
 def test_a_price_that_is_not_known_leaves_the_cost_open_alone() -> None:

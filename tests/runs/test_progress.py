@@ -64,6 +64,11 @@ def test_one_unmeasured_answer_leaves_the_figure_open_and_is_counted() -> None:
     assert spending.figure("input_tokens") == 300
     assert spending.sums["cost_usd"] == 1.0
     assert spending.as_recorded()["unmeasured"] == {"cost_usd": 1}
+    # It is at least what was measured; nothing is measured of a model without a price.
+    assert (spending.least("cost_usd"), spending.least("input_tokens")) == (1.0, 300)
+    unpriced = Spending()
+    unpriced.add(call(cost_usd=None))
+    assert unpriced.least("cost_usd") is None
 
 
 def test_failed_calls_leave_nothing_open() -> None:

@@ -15,6 +15,7 @@ from uncanny.eval.annotate.report.calls import CallIndex
 from uncanny.eval.common.page import percent
 from uncanny.records.run_manifest import RunManifest
 from uncanny.schema import Annotation, Status
+from uncanny.wording import at_least, counted
 
 Number = TypeVar("Number", int, float)
 _ORDER: dict[Status, int] = {"failed": 0, "partial": 1, "unreadable": 2, "ok": 3}
@@ -118,6 +119,17 @@ class OutcomeShare:
     rate: float | None
 
 
+def anomalies_lead(counts: RunCounts) -> str:
+    """In how many of the images that were examined something is wrong; empty where none was."""
+    examined = counts.per_image.total()
+    if not examined:
+        return ""
+    faulty = examined - counts.per_image[0]
+    images = f"{examined:,} {'image' if examined == 1 else 'images'}"
+    number = f"{counts.anomalies:,} {'anomaly' if counts.anomalies == 1 else 'anomalies'}"
+    return f"{number} in {faulty:,} of {images}." if faulty else f"No anomaly in {images}."
+
+
 def run_totals(info: RunManifest, counts: RunCounts, index: CallIndex) -> list[Total]:
     return [
         _images(info, counts),
@@ -158,7 +170,7 @@ def _images(info: RunManifest, counts: RunCounts) -> Total:
     value = f"{counts.images:,} of {expected:,}" if behind else f"{counts.images:,}"
     notes = [", ".join(f"{count:,} {status}" for status, count in counts.statuses.most_common())]
     if info.totals and info.totals.duplicates:
-        notes.append(f"{info.totals.duplicates:,} duplicates")
+        notes.append(counted(info.totals.duplicates, "duplicate"))
     return Total("images recorded" if behind else "images", value, tuple(filter(None, notes)))
 
 
@@ -184,8 +196,14 @@ def _calls(info: RunManifest, counts: RunCounts, index: CallIndex) -> Total:
 
 def _tokens(info: RunManifest, counts: RunCounts) -> Total:
     totals = info.totals
+    whole = True
     if totals is not None:
-        tokens_in, cached, tokens_out = totals.input_tokens, totals.cached_tokens, totals.output_tokens
+        tokens_in, cached, tokens_out = (
+            totals.least("input_tokens"),
+            totals.least("cached_tokens"),
+            totals.least("output_tokens"),
+        )
+        whole = None in (tokens_in, tokens_out) or None not in (totals.input_tokens, totals.output_tokens)
     else:
         tokens_in, cached, tokens_out = counts.input_tokens, counts.cached_tokens, counts.output_tokens
     if tokens_in is None and tokens_out is None:
@@ -196,12 +214,17 @@ def _tokens(info: RunManifest, counts: RunCounts) -> Total:
         share = "cached share not reported"
     else:
         share = f"{percent(cached / tokens_in)} of input cached"
-    return Total("tokens", f"{(tokens_in or 0) + (tokens_out or 0):,}", (f"{into}, {out}", share))
+    total = at_least(f"{(tokens_in or 0) + (tokens_out or 0):,}", whole)
+    return Total("tokens", total, (f"{into}, {out}", share))
 
 
 def _cost(info: RunManifest, counts: RunCounts) -> Total:
-    if info.totals is not None:
-        cost, unpriced = info.totals.cost_usd, 0
+    totals = info.totals
+    if totals is not None:
+        cost, unpriced = totals.least("cost_usd"), 0
+        if cost is not None and totals.cost_usd is None:
+            calls = counted(int(totals.unmeasured.get("cost_usd", 0)), "call")
+            return Total("cost", at_least(dollars(cost), False), (f"{calls} did not say what they used",))
     else:
         cost, unpriced = counts.cost_usd, counts.unpriced
     if cost is None:
@@ -209,7 +232,7 @@ def _cost(info: RunManifest, counts: RunCounts) -> Total:
     notes = (f"{dollars(cost / counts.images)} an image",) if counts.images else ()
     if unpriced:
         notes = (f"{unpriced:,} images not priced",)
-    return Total("cost", ("at least " if unpriced else "") + dollars(cost), notes)
+    return Total("cost", at_least(dollars(cost), not unpriced), notes)
 
 
 def _time(info: RunManifest) -> Total:

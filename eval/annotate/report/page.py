@@ -18,6 +18,7 @@ from jinja2 import Environment
 from uncanny.eval.annotate.forecast_error import forecast_error
 from uncanny.eval.annotate.report.calls import CallIndex, CallPacker, index_calls, timeline
 from uncanny.eval.annotate.report.counts import (
+    anomalies_lead,
     outcomes,
     per_image_histogram,
     run_totals,
@@ -53,10 +54,11 @@ _UNFINISHED = {
 
 @dataclass(frozen=True, slots=True)
 class PageScores:
-    """What a protocol that makes annotations too adds to their page: its tables, and by image whether its
-    verdict is right, where that is known."""
+    """What a protocol that makes annotations too adds to their page: a sentence that comes first, its tables,
+    and by image whether its verdict is right, where that is known."""
 
     title: str
+    lead: str
     tables: Sequence[Table]
     right: Mapping[str, bool] = field(default_factory=dict)
 
@@ -108,6 +110,7 @@ def write_report(
         data=page_json(_gallery(records, shown, index, scores.right if scores else {})),
         page_views=views,
         scores=scores,
+        lead=scores.lead if scores else anomalies_lead(counts),
         details=[page_json(detail) for detail in details],
         states=_UNFINISHED,
         version=read.info.uncanny or "",

@@ -19,7 +19,7 @@ from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inpu
 from uncanny.runs.inputs import mean_size
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import prompts_of
-from uncanny.wording import cost, count
+from uncanny.wording import count
 
 # Sizes are taken from so many pictures.
 _MOST_OPENED = 200
@@ -55,7 +55,7 @@ class WritingForecast(Forecast):
             f"Calls    {self.calls_usual:,}",
             f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
             "without reasoning",
-            f"Cost     {cost(self.cost_usd)}",
+            f"Cost     {self.cost_words()}",
         ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -139,6 +139,14 @@ class Totals(Record):
     sums: Sums = Sums()
     estimated: Estimated | None = None
     seconds: Annotated[float, Field(ge=0, le=MOST_COUNTED)] | None = None
+
+    def least(
+        self, name: Literal["input_tokens", "cached_tokens", "output_tokens", "cost_usd"]
+    ) -> float | None:
+        """A total, or of one that is not known in full what was measured; None where nothing was."""
+        total: float | None = getattr(self, name)
+        measured: float | None = getattr(self.sums, name)
+        return total if total is not None else measured or None
 
 
 class RunHead(Record):

@@ -13,7 +13,7 @@ import orjson
 
 from uncanny.runs.progress import Progress
 from uncanny.settings import settings
-from uncanny.wording import cost, count, duration, harmless, share
+from uncanny.wording import at_least, cost, count, duration, harmless, share
 
 # Short runs need no line in a log; longer ones soon show that something is going on.
 PLAIN_FIRST_S = 10.0
@@ -201,15 +201,17 @@ def pace(progress: Progress) -> dict[str, Any]:
 def facts(progress: Progress) -> str:
     """Calls made of those expected, and a second, tokens, cached share, cost, failures, time to go."""
     spending = progress.spending
-    tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
+    tokens_in, tokens_out = spending.least("input_tokens"), spending.least("output_tokens")
     total = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
+    all_tokens = None not in (spending.figure("input_tokens"), spending.figure("output_tokens"))
+    cost_usd = spending.least("cost_usd")
     eta = progress.eta_s()
     parts = [
         f"{progress.calls_now:,}/~{max(progress.calls_now, progress.calls_expected):,} calls",
         f"{progress.calls_now / max(progress.seconds(), 1e-9):.1f}/s",
-        f"{count(total)} tokens",
-        f"{share(spending.figure('cached_tokens'), tokens_in)} cached",
-        cost(spending.figure("cost_usd")),
+        at_least(f"{count(total)} tokens", all_tokens or total is None),
+        f"{share(spending.least('cached_tokens'), tokens_in)} cached",
+        at_least(cost(cost_usd), cost_usd is None or spending.figure("cost_usd") is not None),
         f"{progress.failures} failed",
         f"{'?' if eta is None else duration(eta)} to go",
     ]

@@ -22,13 +22,14 @@ from uncanny.models.registry import ModelId, missing_addresses
 from uncanny.runs.config import ModelOptions
 from uncanny.runs.image_task import ImageTask, still_pending
 from uncanny.runs.inputs import mean_size, sample_sizes, skipped_line, unreadable_warning
-from uncanny.wording import layout, option
+from uncanny.wording import NOT_PRICED, cost, layout, option
 
 # Where no run folder is named; a forecast leaves nothing there.
 UNNAMED: Final = Path("runs/unnamed")
 # Providers whose prefix cache lowers the price, and their `Capabilities.schema_in_prefix`: a forecast opens
 # no model that could be asked.
 CACHED_PREFIX: Final[Mapping[str, bool]] = {"openai": True, "anthropic": True, "vllm": False}
+_A_MILLION_EACH: Final = Tokens(1_000_000, 1_000_000, 0, 0)
 A = TypeVar("A", bound=BaseModel)
 
 
@@ -39,7 +40,8 @@ class Usage:
     How many tokens an image takes is not known for every model: images of the models in
     `image_tokens_unknown` are only counted, in `images_uncounted`. `cost_usd` counts on the provider's prefix
     cache where the protocol does, `cost_usd_uncached` does not; both are None where a price or the number of
-    tokens is not known. `unpriced` are models without a price.
+    tokens is not known. `cost_usd_known` is the cost without the images that are only counted, None where a
+    price is not known. `unpriced` are models without a price.
     """
 
     calls: int
@@ -50,6 +52,7 @@ class Usage:
     output_tokens: int
     cost_usd: float | None
     cost_usd_uncached: float | None
+    cost_usd_known: float | None
     unpriced: frozenset[str] = frozenset()
 
     @property
@@ -106,12 +109,14 @@ class UsageCounter:
             self.cached_tokens += cached
 
     def usage(self, prices: PriceTable) -> Usage:
-        name, cost, uncached = str(self.model), None, None
-        if not self.images_uncounted:
-            total = self.text_tokens + self.image_tokens
-            tokens = Tokens(total, self.output_tokens, self.cached_tokens, self.written_tokens)
-            cost = prices.cost(name, tokens, self.calls)
+        name, with_cache, uncached = str(self.model), None, None
+        total = self.text_tokens + self.image_tokens
+        tokens = Tokens(total, self.output_tokens, self.cached_tokens, self.written_tokens)
+        known = prices.cost(name, tokens, self.calls)
+        free = prices.cost(name, _A_MILLION_EACH) == 0
+        if free or not self.images_uncounted:
             uncached = prices.cost(name, Tokens(total, self.output_tokens, 0, 0), self.calls)
+            with_cache = known
         return Usage(
             self.calls,
             self.text_tokens,
@@ -119,8 +124,9 @@ class UsageCounter:
             self.images_uncounted,
             frozenset([name] if self.images_uncounted else []),
             self.output_tokens,
-            cost,
+            with_cache,
             uncached,
+            known,
             frozenset([name] if prices.cost(name, Tokens(1, 1, 0, 0)) is None else []),
         )
 
@@ -137,16 +143,17 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
         sum(part.output_tokens for part in parts),
         _total_cost(part.cost_usd for part in parts),
         _total_cost(part.cost_usd_uncached for part in parts),
+        _total_cost(part.cost_usd_known for part in parts),
         frozenset[str]().union(*(part.unpriced for part in parts)),
     )
 
 
 def _total_cost(costs: Iterable[float | None]) -> float | None:
     total = 0.0
-    for cost in costs:
-        if cost is None:
+    for each in costs:
+        if each is None:
             return None
-        total += cost
+        total += each
     return round(total, 6)
 
 
@@ -223,13 +230,17 @@ class Forecast(ABC):
     def text(self) -> str:
         """What the command prints with `--dry-run`."""
         models = ", ".join(self.image_tokens_unknown)
-        why = f"How many tokens an image takes is not known for {models}; the cost is not, either."
+        why = f"How many tokens an image takes is not known for {models}"
+        if self.usage.cost_usd_known is None:
+            why += "; the cost is not, either"
+        elif self.cost_usd is None:
+            why += ": what the images cost comes on top"
         unpriced = ", ".join(sorted(self.usage.unpriced))
         give = f"Price unknown for {unpriced}: give one with {option('prices')}."
         return layout(
             [
                 *self.lines(),
-                *([why] if models else []),
+                *([f"{why}."] if models else []),
                 *([give] if unpriced else []),
                 *self.missing,
                 f"Nothing was asked. These are estimates; {option('limit', 5)} gives real figures.",
@@ -252,6 +263,17 @@ class Forecast(ABC):
     def unknowns_json(self) -> dict[str, Any]:
         """What the estimate leaves open, as JSON has it."""
         return {"image_tokens_unknown": self.image_tokens_unknown, "missing": list(self.missing)}
+
+    def cost_words(self) -> str:
+        """US dollars, with the prefix cache and without it where that differs; of a part where only that is
+        known.
+        """
+        usage = self.usage
+        if usage.cost_usd is None:
+            known = usage.cost_usd_known
+            return NOT_PRICED if known is None else f"{cost(known)} without the images"
+        with_cache, without = cost(usage.cost_usd), cost(usage.cost_usd_uncached)
+        return with_cache if with_cache == without else f"{with_cache}, {without} without the prefix cache"
 
     def skipped_lines(self) -> list[str]:
         """The line about what lay beside the inputs; none where there was nothing."""

@@ -69,8 +69,8 @@ def find_inputs(
 
 def _table_or_image(image: str) -> str:
     """What decides where an image stands: rows of a table stay in their order, in which it is read."""
-    found = _IN_TABLE.search(image)
-    return image if found is None else image[: found.end() - 1]
+    match = _IN_TABLE.search(image)
+    return image if match is None else image[: match.end() - 1]
 
 
 class Names:

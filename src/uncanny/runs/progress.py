@@ -156,6 +156,10 @@ class Spending:
         """A sum, None while a single answer left it unmeasured."""
         return None if self.unmeasured[name] else self.sums[name]
 
+    def least(self, name: str) -> float | None:
+        """A sum of what was measured, which a figure is at least; None where nothing was."""
+        return self.figure(name) if self.figure(name) is not None else self.sums[name] or None
+
     def as_recorded(self) -> dict[str, Any]:
         return {
             "calls": self.calls,

@@ -67,7 +67,7 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
             f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
             f"Name another folder with {option('out')} to ask with those of this version, {own.id}."
         )
-    if before is None and len(records):
+    if len(records) and folder.read_manifest() is None:
         progress.warnings.append(
             f"{folder.manifest} is missing; model and prompts of the records are those of now, other "
             "settings they were made with are not known"

@@ -54,6 +54,9 @@ def test_other_reasons_are_named() -> None:
     assert more.partition(": ")[2] == (
         "2 copies not asked about; 9 answers reused; 6 calls without an answer of use"
     )
+    one = words(objects=80, without_findings=0, duplicates=1, replayed=1, outcomes={"error": 1})
+    assert one is not None
+    assert one.endswith(": 1 copy not asked about; 1 answer reused; 1 call without an answer of use")
     exactly = words(objects=80, without_findings=0)
     assert exactly is not None
     assert exactly.endswith("$2.00 (±0%)")
@@ -63,6 +66,7 @@ def test_of_half_a_run_half_the_forecast_counts() -> None:
     half = words(ok=4, partial=1, pending=5, calls=40)
     assert half is not None
     assert half.startswith("40 calls, 100k in, 10.0k out, $1.00 for 5 of 10 images; it was 40 (±0%)")
+    assert half.endswith("; calls about images that are not done count, too")
     # What cannot be read is neither forecast nor asked about.
     whole = words({"images": 5}, ok=5, unreadable=5)
     assert whole is not None

@@ -96,6 +96,16 @@ def test_unknown_cost_is_not_free(page: Page) -> None:
     assert "$0" not in page.text
 
 
+def test_a_call_without_figures_leaves_those_of_the_others(
+    tmp_path: Path, write_run: WriteRun, record: MakeRecord
+) -> None:
+    measured = {"input_tokens": 9_000, "cached_tokens": 900, "output_tokens": 1_000, "cost_usd": 1.5}
+    totals = {"images": 1, "calls": 8, "sums": measured, "unmeasured": dict.fromkeys(measured, 2)}
+    page = Page(write_report(write_run(tmp_path, [record(1)], totals=totals)))
+    assert "tokens at least 10,000 9,000 in, 1,000 out 10% of input cached" in page.text
+    assert "cost at least $1.50 2 calls did not say what they used" in page.text
+
+
 def test_order_is_failures_then_severity(page: Page) -> None:
     records = page.data["data"]["images"]
     assert [record["status"] for record in records[:3]] == ["failed", "partial", "unreadable"]

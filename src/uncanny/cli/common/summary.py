@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from uncanny.cli.common.terminal import cost, count, duration, share
+from uncanny.cli.common.terminal import at_least, cost, count, duration, share
+from uncanny.wording import counted
 
 if TYPE_CHECKING:
+    from uncanny.runs.progress import Spending
     from uncanny.runs.run import RunEnd
     from uncanny.schema import Status, StepError
 
@@ -63,13 +65,13 @@ def skipped_lines(end: RunEnd) -> list[str]:
 
 
 def spending_lines(end: RunEnd) -> list[str]:
-    """Calls, tokens, cost and time, a line each."""
+    """Calls, tokens, cost and time, a line each; where a few calls are unmeasured, what the others took."""
     progress, spending = end.progress, end.progress.spending
     outcomes = ", ".join(
         f"{number:,} {name}" for name, number in spending.outcomes.items() if number and name != "answered"
     )
-    tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
-    from_cache = spending.figure("cached_tokens")
+    tokens_in, tokens_out = spending.least("input_tokens"), spending.least("output_tokens")
+    from_cache = spending.least("cached_tokens")
     cached = " (cached share not reported)" if from_cache is None else ""
     if from_cache is not None and tokens_in:
         cached = f" ({share(from_cache, tokens_in)} cached)"
@@ -77,11 +79,24 @@ def spending_lines(end: RunEnd) -> list[str]:
         f"Calls    {spending.calls:,}"
         + (f", {spending.replayed:,} answers reused" if spending.replayed else "")
         + (f" ({outcomes})" if outcomes else ""),
-        f"Tokens   {count(tokens_in)} in{cached}, {count(tokens_out)} out",
-        f"Cost     {cost(spending.figure('cost_usd'))}",
+        f"Tokens   {_least(spending, count(tokens_in), 'input_tokens')} in{cached}, "
+        f"{_least(spending, count(tokens_out), 'output_tokens')} out",
+        f"Cost     {_least(spending, cost(spending.least('cost_usd')), 'cost_usd')}" + _unmeasured(spending),
         f"Time     {duration(progress.seconds_before + progress.seconds())}"
         + (f", {duration(progress.seconds())} of it now" if progress.seconds_before else ""),
     ]
+
+
+def _least(spending: Spending, words: str, name: str) -> str:
+    return at_least(words, spending.figure(name) is not None or spending.least(name) is None)
+
+
+def _unmeasured(spending: Spending) -> str:
+    """How many calls are in no figure, where others are."""
+    if spending.least("cost_usd") is None or spending.figure("cost_usd") is not None:
+        return ""
+    calls = counted(int(spending.unmeasured["cost_usd"]), "call")
+    return f", as {calls} did not say what they used"
 
 
 def failure_lines(
