@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
 from uncanny.parameters import check_needed
-from uncanny.records.annotation_table import restore_lines
+from uncanny.records.annotation_table import LINES, restore_lines
 from uncanny.records.jsonl import open_to_read, parse_line
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest, Totals
@@ -151,8 +151,7 @@ class RunResult(TableResult, Generic[R]):
 
     def _check_kind(self) -> None:
         """Raises UsageError where the record file, or `run.json`, says that it is of another kind."""
-        restore_lines(self.path)
-        has_records = (self.path / self.record_file).is_file()
+        has_records = self._lines().is_file()
         try:
             manifest = RunFolder(self.path).read_manifest()
         except UsageError:
@@ -167,6 +166,10 @@ class RunResult(TableResult, Generic[R]):
                 f"{self.path} is a run of another kind: of {task}, not of {self.task}",
                 remedy="Open it as that, or name the folder of a run of this kind.",
             )
+
+    def _lines(self) -> Path:
+        """The file of records; where the run cannot be written and has its table alone, a copy of that."""
+        return restore_lines(self.path) if self.record_file == LINES else self.path / self.record_file
 
     def _check_record_file(self, manifest: RunManifest | None) -> None:
         other = None if manifest is None else manifest.record_file
@@ -189,7 +192,7 @@ class RunResult(TableResult, Generic[R]):
     def records(self) -> Records[R]:
         """The records that are there now. Raises StorageError where the folder was lost during the run."""
         self.check_not_lost()
-        return Records(self.path / self.record_file, self.record_type, self.record_key, self._inputs)
+        return Records(self._lines(), self.record_type, self.record_key, self._inputs)
 
     def check_not_lost(self) -> None:
         """Raises StorageError where the run folder was deleted or moved away while the run went on."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from threading import Lock
+from typing import BinaryIO
 
 import orjson
 
@@ -17,6 +14,7 @@ from uncanny.errors import RecordError, UsageError
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.records.annotation_table import LINES, TABLE
 from uncanny.records.jsonl import parse_line
+from uncanny.records.line_copies import line_copy
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest
 from uncanny.schema import Annotation
@@ -85,45 +83,15 @@ def open_annotations(path: Path) -> ReadRun:
 
 
 def _as_lines(path: Path) -> Path:
-    """The file; of a table a copy as JSON Lines, in which lines are looked up.
-
-    A table has one copy however often it is opened, until it changes; all of them go with this process.
-    Raises UsageError for a table that cannot be read or copied.
-    """
+    """The file; of a table a copy as JSON Lines, in which lines are looked up. Raises UsageError."""
     if not record_tables(path):
         return path
-    try:
-        status = path.stat()
-        return _copy_of(path.resolve(), path, (status.st_size, status.st_mtime_ns, status.st_ino))
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be copied to {tempfile.gettempdir()}, where its rows are looked up: "
-            f"{error.strerror or error}",
-            remedy="Make room there, or name another folder for such copies with TMPDIR.",
-        ) from error
 
+    def write(file: BinaryIO) -> None:
+        with open_lines(path, needed=frozenset(Annotation.model_fields)) as lines:
+            shutil.copyfileobj(lines, file)
 
-def _copy_of(real: Path, path: Path, stamp: tuple[int, int, int]) -> Path:
-    with _COPYING:
-        copy = _COPIES.get((real, stamp))
-        if copy is None:
-            copy = _copies_folder() / f"{len(_COPIES)}-{path.stem}.jsonl"
-            needed = frozenset(Annotation.model_fields)
-            with open_lines(path, needed=needed) as lines, copy.open("wb") as file:
-                shutil.copyfileobj(lines, file)
-            _COPIES[real, stamp] = copy
-        return copy
-
-
-@cache
-def _copies_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="uncanny-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-_COPIES: dict[tuple[Path, tuple[int, int, int]], Path] = {}
-_COPYING = Lock()
+    return line_copy(path, write)
 
 
 def page_of_run(path: Path) -> Path:

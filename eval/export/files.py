@@ -33,10 +33,10 @@ def import_files(files: Files, format: ReadName | None) -> list[tuple[ReadName, 
     for path in paths:
         if not isinstance(path, str | PathLike) or not str(path) or "\0" in str(path):
             raise UsageError(f"Files to import are paths, not {shown(path)}", remedy="Name one or several.")
-    found = [file for path in paths for file in _files(Path(path), format)]
-    if not found:
+    chosen = [file for path in paths for file in _files(Path(path), format)]
+    if not chosen:
         raise UsageError("There is nothing to import", remedy="Name files of another tool.")
-    return [(format or _format_of(file), file) for file in found]
+    return [(format or _format_of(file), file) for file in chosen]
 
 
 def files_read(sources: Iterable[tuple[ReadName, Path]]) -> Iterator[Path]:

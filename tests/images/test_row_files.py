@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import struct
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from uncanny.demo.scenes import scenes
 from uncanny.errors import ImageError, UsageError
 from uncanny.images import RecordedFile, changed_files, discover, row_readers, stored_size
 from uncanny.images.file_bytes import read_image_file, read_stamped
+from uncanny.images.row_files import saved_files
 from uncanny.images.row_readers import row_names
 
 FILES = [scene.image_path for scene in scenes()][:6]
@@ -144,7 +146,9 @@ def test_files_that_are_not_what_they_are_called(tmp_path: Path) -> None:
     cut.write_bytes(whole.read_bytes()[:-100])
     text = tmp_path / "text.parquet"
     text.write_bytes(b"image\nx.png\n" * 9)
-    assert "hf download" in refusal(Path("hf://datasets/somebody/something"))
+    refused = refusal(Path("hf://datasets/somebody/something"))
+    assert "hf://datasets/somebody/something: data sets" in refused
+    assert "hf download" in refused
     nested = write(tmp_path / "nested.parquet", {"image": [[b"x"], [b"y"]], "n": [1, 2]})
     assert "cut.parquet cannot be read as Parquet" in refusal(cut)
     assert "cannot be read as Parquet" in refusal(text)
@@ -161,6 +165,9 @@ def test_files_that_are_not_what_they_are_called(tmp_path: Path) -> None:
         '{"_data_files": [{"filename": "cache-1234.arrow"}, {"filename": "b"}]}'
     )
     assert "is not whole: b is not there" in refusal(saved)
+    # Without it nothing tells rows from what an earlier call left in its cache.
+    (saved / "state.json").write_text('{"_data_files": "data')
+    assert "state.json does not say which files the data set has" in refusal(saved)
 
 
 def test_a_damaged_page_costs_the_rows_behind_it_alone(tmp_path: Path) -> None:
@@ -234,3 +241,21 @@ def test_datasets_own_files(tmp_path: Path) -> None:
         assert len(rows) == count
         for path in rows:
             assert read_image_file(path, MOST) == (FILES[0].parent / path.name).read_bytes()
+
+
+def test_offsets_that_lead_out_of_an_arrow_file_are_damage_not_a_crash(tmp_path: Path) -> None:
+    pa = import_module("pyarrow")
+    file = tmp_path / "a.arrow"
+    table = pa.table({"image": [b"x" * 1000, b"y" * 1000]})
+    with pa.ipc.new_file(str(file), table.schema) as out:
+        out.write_table(table)
+    content, offsets = file.read_bytes(), struct.pack("<3i", 0, 1000, 2000)
+    assert offsets in content
+    file.write_bytes(content.replace(offsets, struct.pack("<3i", 0, 2**30, 2000)))
+    assert "cannot be read as Arrow" in refusal(file)
+
+
+def test_a_null_in_the_name_of_a_saved_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"_data_files": [{"filename": "a\\u0000b.arrow"}]}')
+    with pytest.raises(UsageError, match="does not say which files"):
+        saved_files(tmp_path)

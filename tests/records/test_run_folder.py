@@ -59,6 +59,27 @@ def test_it_is_released_when_the_work_fails(folder: RunFolder) -> None:
         pass
 
 
+def test_a_run_that_writes_nothing_leaves_nothing(folder: RunFolder) -> None:
+    def names(place: Path) -> list[str]:
+        return sorted(entry.name for entry in place.iterdir())
+
+    with pytest.raises(ZeroDivisionError), folder.locked():
+        raise ZeroDivisionError
+    assert not folder.path.parent.exists()
+    folder.path.mkdir(parents=True)  # a folder of the user's stays
+    with folder.locked():
+        assert names(folder.path) == [".lock"]
+    assert names(folder.path) == []
+    with folder.locked():
+        folder.calls.write_text("")
+    assert names(folder.path) == [".lock", "calls.jsonl"]
+    shutil.rmtree(folder.path)
+    with folder.locked():
+        other = folder.path.parent / "other"
+        other.mkdir()
+    assert names(folder.path.parent) == ["other"]
+
+
 def test_a_holder_that_is_killed_leaves_no_lock(folder: RunFolder) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import time
 from importlib import import_module
@@ -113,9 +115,53 @@ def test_every_reader_takes_a_run_whose_lines_are_gone(tmp_path: Path) -> None:
     assert list(scored.to_json()["predictions"])
     exported = uncanny.export(gone(), to="csv", out=tmp_path / "csv", all=True)
     assert exported is not None
+    drafts = len(uncanny.mcq.build(out, tmp_path / "drafts.jsonl"))
+    assert len(uncanny.mcq.build(gone(), tmp_path / "again.jsonl")) == drafts > 0
+    assert (out / LINES).read_bytes() == lines
+    # In a folder that cannot be written, as this one where the file that is to become the lines cannot.
+    (out / f".{LINES}.{os.getpid()}.tmp").mkdir()
+    assert uncanny.audit({"a": gone()}).to_json() == expected
+    assert len(AnnotateRun(out).records) == 4
+    assert uncanny.compare(out, tmp_path / "run" / TABLE).to_json()["images"]["both"] == 4
+    scored = uncanny.semantic.score(out, truth="scenes", similarity="chrf", resamples=0)
+    assert list(scored.to_json()["predictions"])
+    assert uncanny.export(out, to="csv", out=tmp_path / "copied", all=True) is not None
+    assert len(uncanny.mcq.build(out, tmp_path / "copied.jsonl")) == drafts
+    assert uncanny.artifacts.score(out, truth=tmp_path / "run" / TABLE).to_json()
+    assert uncanny_here("report", out, "--report", tmp_path / "page.html").code == 0
+    assert (tmp_path / "page.html").stat().st_size > 50_000
+    assert not (out / LINES).exists()
     alone = shutil.copy(out / TABLE, tmp_path / "alone.parquet")
     assert uncanny.audit({"a": alone}).to_json()["generators"]["a"]["images"] == 4
-    assert (out / LINES).read_bytes() == lines
+
+
+@pytest.mark.parametrize(
+    ("extra", "reason"),
+    [("{broken", "column 'extra' holds no JSON: "), ("[1]", "column 'extra' holds no JSON object")],
+)
+def test_a_table_that_another_program_changed_is_named(extra: str, reason: str, tmp_path: Path) -> None:
+    parquet, arrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    rows = arrow.Table.from_pylist([{"image": "a.png", "extra": extra}], schema(Annotation))
+    parquet.write_table(rows, tmp_path / TABLE)
+    for read in (restore_lines, lambda run: uncanny.semantic.load(run / TABLE)):
+        with pytest.raises(UsageError, match="is no record: " + re.escape(reason)) as refused:
+            read(tmp_path)
+        assert f"row 1 of {tmp_path / TABLE}" in str(refused.value)
+    assert not (tmp_path / LINES).exists()
+
+
+def test_a_damaged_table_is_not_taken_for_a_full_disk(tmp_path: Path) -> None:
+    lines = tmp_path / LINES
+    lines.write_text('{"image": "a.png", "model": "' + "x1y2" * 500 + '"}\n')
+    write_table(lines, tmp_path / TABLE, Annotation)
+    lines.unlink()
+    data = bytearray((tmp_path / TABLE).read_bytes())
+    data[4:120] = bytes(255 - each for each in data[4:120])
+    (tmp_path / TABLE).write_bytes(data)
+    with pytest.raises(UsageError, match=r"cannot be made of annotations\.parquet: ") as refused:
+        restore_lines(tmp_path)
+    assert "TMPDIR" not in str(refused.value)
+    assert not lines.exists()
 
 
 def test_what_is_in_the_way_of_a_table_stays(tmp_path: Path) -> None:

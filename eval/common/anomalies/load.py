@@ -29,7 +29,7 @@ from uncanny.eval.common.inputs.image_files import (
 from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.records.annotation_table import restore_lines
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
-from uncanny.wording import shown
+from uncanny.wording import counted, shown
 
 RECORDS = "annotations.jsonl"
 # What other runs call theirs: a file of such a name says nothing, its folder does.
@@ -117,12 +117,15 @@ def _opener(name: str, source: Anomalies) -> Callable[[], AnomalySet]:
 
 
 def _load_file(path: Path, role: Role) -> AnomalySet:
+    file, folder = path, path.parent
     if path.is_dir():
         RunFolder(path).check_links()
-        restore_lines(path)
-    file = path / RECORDS if path.is_dir() and not _is_table(path) else path
+        lines, folder = restore_lines(path), path
+        if lines.is_file() or not record_tables(path):
+            _check_run(path, lines)
+            file = lines
     data = read_bytes(file)
-    of_run = file.name == RECORDS and (file.parent / "run.json").is_file()
+    of_run = (file != path or path.name == RECORDS) and (folder / "run.json").is_file()
     if of_run and not data.endswith(b"\n"):
         data = data[: data.rfind(b"\n") + 1]  # a line that is being written
     entries, problems = take_apart(data, file)
@@ -130,12 +133,27 @@ def _load_file(path: Path, role: Role) -> AnomalySet:
         entries = list({entry.image: entry for entry in entries}.values())
     else:
         problems += repeated_images(entries)
-    left = partial(unfinished, file.parent, "images") if of_run else None
+    left = partial(unfinished, folder, "images") if of_run else None
     return _read(entries, problems, role, str(path), str(file), left)
 
 
-def _is_table(folder: Path) -> bool:
-    return not (folder / RECORDS).is_file() and bool(record_tables(folder))
+def _check_run(folder: Path, lines: Path) -> None:
+    """Name what else the folder holds, where it is no run that finds anomalies: its `lines` are not there."""
+    if lines.is_file():
+        return
+    inner = sorted(file.parent.name for file in folder.glob(f"*/{RECORDS}"))
+    if inner:
+        runs = " ".join(f"{name}={folder / name}" for name in inner)
+        raise UsageError(
+            f"{folder} is not a run, but holds {counted(len(inner), 'run')}: {', '.join(inner)}",
+            remedy=f"Name each: {runs}",
+        )
+    other = next((name for name in _OTHER_RECORDS if (folder / name).is_file()), None)
+    if other is not None:
+        raise UsageError(
+            f"{folder} is a run that finds no anomalies: it has {other} and no {RECORDS}",
+            remedy="Name a run of `annotate` or `detect`.",
+        )
 
 
 def _load_records(records: Records, role: Role, origin: str) -> AnomalySet:

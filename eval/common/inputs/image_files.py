@@ -45,9 +45,9 @@ def read_bytes(path: Path) -> bytes:
     try:
         with open_lines(path) as file:
             data = file.read().removeprefix(_UTF8_MARK)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a name may hold what no path can
         raise UsageError(
-            f"{path} cannot be read: {error.strerror or error}",
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}",
             remedy="Name a JSON or JSON Lines file, or a run folder.",
         ) from error
     if not data.strip():

@@ -43,18 +43,32 @@ def record_tables(path: Path) -> tuple[Path, ...]:
 
 
 def data_set_files(folder: Path) -> tuple[Path, ...]:
-    """The same of what is laid out as a data set: as `datasets` saves it, or with Parquet in `data/`."""
+    """The same of what is laid out as a data set: as `datasets` saves it, or with Parquet in `data/`.
+
+    Raises UsageError for one that does not say which files it has, or has lost a split.
+    """
     if (saved := saved_files(folder)) is not None:
         return tuple(saved)
     if (folder / _SPLITS).is_file():
-        return tuple(file for split in split_names(folder) for file in saved_files(folder / split) or ())
+        return tuple(file for split in _splits(folder) for file in _split_files(split))
     return tuple(sorted(folder.glob("data/*.parquet")))
 
 
-def split_names(folder: Path) -> list[str]:
+def _split_files(split: Path) -> list[Path]:
+    files = saved_files(split)
+    if files is None:
+        raise UsageError(
+            f"{split.parent} is not whole: its split {split.name} is not there",
+            remedy="Save the data set again, or name the folder of a split.",
+        )
+    return files
+
+
+def _splits(folder: Path) -> list[Path]:
     """The folders of the splits that `datasets` saved into a folder. Raises UsageError."""
     try:
-        return [Path(str(name)).name for name in orjson.loads((folder / _SPLITS).read_bytes())["splits"]]
+        names = orjson.loads((folder / _SPLITS).read_bytes())["splits"]
+        return [folder / Path(str(name)).name for name in names]
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UsageError(
             f"{folder / _SPLITS} does not say which splits the data set has",
@@ -130,7 +144,7 @@ def _rows(path: Path, root: Path | None, needed: Set[str]) -> Iterator[dict[str,
             if is_annotation_table(rows.schema):
                 batches = rows.batches(rows.others, _ROWS_AT_ONCE)
                 cells = (row for batch in batches for row in batch.to_pylist())
-                yield from map(orjson.loads, lines_of(cells))
+                yield from map(orjson.loads, lines_of(cells, table))
                 continue
             where = Path(os.path.relpath(table, base)).as_posix()
             pictures = {column: rows.names_of(column) for column in rows.columns}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncanny.errors import RecordError, UsageError
+from uncanny.eval.common.table_forms import csv_cell, csv_content
 from uncanny.eval.export.data import ExportImage, review_fields
 from uncanny.eval.export.returned import Returned, returned_anomaly
 from uncanny.eval.export.writer import ExportJob, FormatWriter
@@ -25,7 +26,6 @@ COLUMNS: Final = (
     *("image", "run_image", "sha256", "width", "height", "status", "source", "split", "model", "prompts"),
     *("anomaly", *_ANOMALY, "objects", *_BOX, "found_by", *_REVIEW, "text_sha256"),
 )
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _CELL_LIMIT: Final = 2**24
 # What spreadsheets put between cells, by the country that they are set to.
 _DELIMITERS: Final = ",;\t"
@@ -79,20 +79,7 @@ class CsvWriter(FormatWriter):
 
 
 def _cell(value: object) -> object:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str) and (value.startswith(_FORMULA) or value[:1] == value[1:2] == "'"):
-        return f"'{value}"
-    if isinstance(value, str) and value.startswith("'") and value[1:].startswith(_FORMULA):
-        return f"'{value}"
-    return value
-
-
-def _text(cell: str) -> str:
-    """The cell without the apostrophe of `_cell`."""
-    more = cell[1:]
-    marked = cell.startswith("'") and (more.startswith(_FORMULA) or more.startswith("'"))
-    return more if marked else cell
+    return str(value).lower() if isinstance(value, bool) else csv_cell(value)
 
 
 def read(file: Path) -> Iterator[Returned]:
@@ -120,7 +107,7 @@ def _delimiter(header: str, file: Path) -> str:
 
 
 def _returned(row: Mapping[str | Any, Any], file: Path, line: int) -> Returned:
-    cells = {name: _text(value).strip() for name, value in row.items() if isinstance(value, str)}
+    cells = {name: csv_content(value).strip() for name, value in row.items() if isinstance(value, str)}
 
     def number(name: str) -> int | None:
         cell = cells.get(name, "")

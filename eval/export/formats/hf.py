@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.inputs.table_records import split_names
+from uncanny.eval.common.inputs.table_records import data_set_files
 from uncanny.eval.export.data import ExportImage, Split
 from uncanny.eval.export.formats.parquet import (
     checked_columns,
@@ -25,13 +25,9 @@ from uncanny.eval.export.formats.parquet import (
 from uncanny.eval.export.returned import Returned
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.extras import pyarrow
-from uncanny.images.row_files import saved_files
 
 _BYTES_AT_ONCE: Final = 64 * 2**20
 _ROWS_AT_ONCE: Final = 100
-# What `save_to_disk` of `datasets` writes: of several splits, and of one.
-_SAVED_SPLITS: Final = "dataset_dict.json"
-_SAVED: Final = "state.json"
 _CARD = """\
 ---
 task_categories:
@@ -134,28 +130,16 @@ def _file_name(image: str) -> str:
 
 
 def is_data_set(folder: Path) -> bool:
-    """Whether a folder is one that was exported, uploaded, or saved by `datasets`; not one of loose files."""
-    saved = any((folder / name).is_file() for name in (_SAVED_SPLITS, _SAVED))
-    return saved or any((folder / "data").glob("*.parquet"))
+    """Whether a folder is one that was exported, uploaded, or saved by `datasets`; not one of loose files.
+
+    Raises UsageError for a saved one that is damaged.
+    """
+    return bool(data_set_files(folder))
 
 
 def data_files(folder: Path) -> list[Path]:
     """The files with the rows: Parquet, or Arrow where `datasets` saved it. Raises UsageError."""
-    if (folder / _SAVED_SPLITS).is_file():
-        return [file for name in split_names(folder) for file in _saved_files(folder / name)]
-    if (folder / _SAVED).is_file():
-        return _saved_files(folder)
-    return sorted(folder.glob("data/*.parquet")) or sorted(folder.glob("*.parquet"))
-
-
-def _saved_files(folder: Path) -> list[Path]:
-    files = saved_files(folder)
-    if files is None:
-        raise UsageError(
-            f"{folder / _SAVED} does not say which files the data set has",
-            remedy="Save it again with `save_to_disk`.",
-        )
-    return files
+    return list(data_set_files(folder)) or sorted(folder.glob("*.parquet"))
 
 
 def read(folder: Path) -> Iterator[Returned]:

@@ -116,12 +116,14 @@ def _is_folder(path: Path, *, rows: bool) -> bool:
             return False
         reason = error.strerror if isinstance(error, OSError) else str(error)
         remedy = "Give existing image files or folders."
+        shown = short_path(path)
         if path.parts[:1] == ("hf:",):
+            shown = "hf://" + "/".join(path.parts[1:])
             reason = "data sets of the Hub are not loaded by their names"
             remedy = (
                 "Download it with `hf download NAME --repo-type dataset --local-dir FOLDER`, and give FOLDER."
             )
-        raise UsageError(f"{short_path(path)}: {reason}", remedy=remedy) from error
+        raise UsageError(f"{shown}: {reason}", remedy=remedy) from error
 
 
 def _is_link(path: Path) -> bool:
@@ -207,7 +209,7 @@ class _Walk:
         suffix = entry.name[entry.name.rfind(".") :].lower() if "." in entry.name else ""
         if entry.name.startswith("."):
             self.skipped.add(entry.path, "hidden")
-        elif _leads_to_folder(entry):
+        elif leads_to_folder(entry):
             (self.links if entry.is_symlink() else self.folders).append(entry.path)
         elif suffix in IMAGE_SUFFIXES:
             self.take(folder, entry.name, entry.path)
@@ -230,16 +232,16 @@ class _TableWalk(_Walk):
     def __init__(self, image_column: str | None) -> None:
         super().__init__()
         self._column = image_column
-        self._given: tuple[str, ...] = ()
+        self._named: tuple[str, ...] = ()
         self._tables: list[str] = []
         self._rows: dict[Path, list[Path]] = {}
 
     def run(self) -> None:
-        self._given = tuple(self.folders)
+        self._named = tuple(self.folders)
         super().run()
         with_images = [
             folder
-            for folder in self._given
+            for folder in self._named
             if self._tables and any(Path(each).is_relative_to(folder) for each in self.files.values())
         ]
         for table in sorted(self._tables):
@@ -292,8 +294,9 @@ class _TableWalk(_Walk):
         return True
 
 
-def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+def leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a folder is one, or a link to one; a link that leads back to itself is none."""
     try:
         return entry.is_dir()
-    except OSError:  # a link that leads back to itself
+    except OSError:
         return False

@@ -105,15 +105,24 @@ def row_place(row: Row) -> tuple[str, int] | None:
 def saved_files(folder: Path) -> list[Path] | None:
     """The files of a data set that `save_to_disk` wrote into a folder; None where it is no such folder.
 
-    What else lies there are caches.
+    What else lies there are caches, so a `state.json` that cannot be read leaves no choice: UsageError. One
+    of another program, which names no files, is none.
     """
     state = folder / "state.json"
     if not state.is_file():
         return None
     try:
-        names = [str(each["filename"]) for each in orjson.loads(state.read_bytes())["_data_files"]]
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
-        return None
+        content = orjson.loads(state.read_bytes())
+        if isinstance(content, dict) and "_data_files" not in content:
+            return None
+        names = [str(each["filename"]) for each in content["_data_files"]]
+        if any("\0" in name for name in names):
+            raise ValueError("no file is called so")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{short_path(state)} does not say which files the data set has",
+            remedy="Save it again with `save_to_disk`.",
+        ) from error
     return [folder / Path(name).name for name in names]  # beside it, whatever path it names
 
 

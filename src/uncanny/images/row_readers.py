@@ -287,6 +287,7 @@ class _Arrow(RowFile):
                     f"{short_path(file)} is compressed Arrow, which would have to be held in memory whole",
                     remedy="Save it as Parquet.",
                 )
+            batch.validate(full=True)  # offsets that lead out of the file would end the whole process
             self._batches.append(batch)
         self._starts = _sums([batch.num_rows for batch in self._batches])
 

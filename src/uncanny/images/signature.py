@@ -65,6 +65,8 @@ _NO_IMAGES: tuple[tuple[bytes, str], ...] = (
     (b"PK\5\6", "a ZIP archive"),
     (b"\x1f\x8b", "a gzip archive"),
     (b"%PDF", "a PDF document"),
+    (b"PAR1", "a Parquet file, which is read where its name ends in .parquet"),
+    (b"ARROW1", "an Arrow file, which is read where its name ends in .arrow"),
     (b"<!doctype html", "an HTML page"),
     (b"<html", "an HTML page"),
     (b"version https://git-lfs", "a Git LFS pointer"),

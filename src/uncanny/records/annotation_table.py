@@ -19,6 +19,7 @@ import orjson
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
 from uncanny.records.jsonl import write_atomically
+from uncanny.records.line_copies import line_copy
 from uncanny.schema import Annotation, Detection
 from uncanny.wording import shown
 
@@ -126,16 +127,34 @@ def is_annotation_table(schema: Any) -> bool:
     return _MARK in (schema.metadata or {})
 
 
-def lines_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """The JSON Lines that rows of such a table were made of; keys may be in another order."""
-    for row in rows:
-        extra = row.get("extra")
+def lines_of(rows: Iterable[Mapping[str, Any]], table: Path) -> Iterator[bytes]:
+    """The JSON Lines that the rows of `table` were made of; keys may be in another order.
+
+    Raises UsageError for a row that another program changed, so that it is no record any more.
+    """
+    for number, row in enumerate(rows, 1):
         record = {
             key: _without_absent(value)
             for key, value in row.items()
             if key != "extra" and (value is not None or key not in _MAY_BE_ABSENT)
         }
-        yield orjson.dumps(record | (orjson.loads(extra) if extra else {})) + b"\n"
+        try:
+            extra = orjson.loads(row.get("extra") or "{}")
+            if not isinstance(extra, dict):
+                raise TypeError("column 'extra' holds no JSON object")
+            line = orjson.dumps(record | extra)
+        except orjson.JSONDecodeError as error:
+            raise _no_record(table, number, f"column 'extra' holds no JSON: {error}") from error
+        except TypeError as error:
+            raise _no_record(table, number, error) from error
+        yield line + b"\n"
+
+
+def _no_record(table: Path, number: int, reason: object) -> UsageError:
+    return UsageError(
+        f"row {number} of {table} is no record: {reason}",
+        remedy="Put back the table as the run wrote it, or the JSON Lines.",
+    )
 
 
 def _without_absent(value: Any) -> Any:
@@ -148,24 +167,37 @@ def _without_absent(value: Any) -> Any:
     return [_without_absent(each) for each in value] if isinstance(value, list) else value
 
 
-def restore_lines(run: Path) -> None:
-    """Write a run's JSON Lines anew from its table, where only that is there. Raises UsageError."""
+def restore_lines(run: Path) -> Path:
+    """Where a run's JSON Lines are; they are written anew from its table where only that is there.
+
+    In a folder that cannot be written it is a copy, which lasts as long as this process. Raises UsageError.
+    """
     lines, table = run / LINES, run / TABLE
     if lines.exists() or not table.is_file():
-        return
+        return lines
     arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
     try:
         with parquet.ParquetFile(table) as file:
             if not is_annotation_table(file.schema_arrow):
-                return
-            rows = (row for batch in file.iter_batches(_ROWS_AT_ONCE) for row in batch.to_pylist())
-            write_atomically(lines, lines_of(rows))
-    except (arrow.ArrowException, OSError, orjson.JSONDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.errno else error
+                return lines
+        try:
+            write_atomically(lines, _lines_of_table(table))
+        except OSError as error:
+            if error.errno is None:  # Arrow's, of a table that is damaged: no other folder helps
+                raise
+            return line_copy(table, lambda copy: copy.writelines(_lines_of_table(table)))
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.errno else str(error).rstrip(".")
         raise UsageError(
-            f"{lines} cannot be made of {table.name}: {reason}",
-            remedy="Put back the one or the other, or name a run that can be written.",
+            f"{lines} cannot be made of {table.name}: {reason}", remedy="Put back the one or the other."
         ) from error
+    return lines
+
+
+def _lines_of_table(table: Path) -> Iterator[bytes]:
+    with pyarrow("pyarrow.parquet").ParquetFile(table) as file:
+        rows = (row for batch in file.iter_batches(_ROWS_AT_ONCE) for row in batch.to_pylist())
+        yield from lines_of(rows, table)
 
 
 def _row(record: dict[str, Any], columns: Any) -> dict[str, Any]:

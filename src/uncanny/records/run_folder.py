@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -62,7 +62,12 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run for this process. Raises RunLockedError, UsageError. A dead holder leaves no lock."""
+        """Hold the run for this process. Raises RunLockedError, UsageError. A dead holder leaves no lock.
+
+        Where nothing was written meanwhile, as when a model has no price, neither the lock's file is left nor
+        the folders that were made for it.
+        """
+        made = [each for each in (self.path, *self.path.parents) if not each.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.check_links()
@@ -82,6 +87,7 @@ class RunFolder:
         try:
             yield
         finally:
+            self._leave_nothing(made)
             self._let_go()
 
     def check_links(self) -> None:
@@ -94,16 +100,17 @@ class RunFolder:
         check_no_links(self.answers)
 
     def begun(self) -> bool:
-        """Whether anything was asked or recorded here."""
-        return any(file.is_file() and file.stat().st_size for file in self.path.glob("*.jsonl"))
+        """Whether anything was asked or recorded here, but that images cannot be read: no model said that."""
+        return any(file.is_file() and _says_more(file) for file in self.path.glob("*.jsonl"))
 
     def read_manifest(self) -> RunManifest | None:
         """`run.json`, or None where there is none yet. Raises UsageError when it cannot be read.
 
-        Where only the table of annotations is there, their lines are written anew.
+        Where only the table of annotations is there, their lines are written anew, if need be elsewhere:
+        `annotations` is where.
         """
         self.check_links()
-        restore_lines(self.path)
+        self.annotations = restore_lines(self.path)
         try:
             content = orjson.loads(self.manifest.read_bytes())
         except FileNotFoundError:
@@ -178,6 +185,14 @@ class RunFolder:
         _HELD_HERE.add(self._real)
         if os.name == "posix":
             self._descriptor = os.open(self.path, os.O_RDONLY)
+
+    def _leave_nothing(self, made: Sequence[Path]) -> None:
+        """Remove the file of the lock, still held, where it is all there is, and folders `made` for it."""
+        with suppress(OSError):
+            if not self.lost() and list(self.path.iterdir()) == [self.path / LOCK]:
+                (self.path / LOCK).unlink()
+                for folder in made:
+                    folder.rmdir()
 
     def _let_go(self) -> None:
         if self._descriptor is not None:
@@ -288,6 +303,16 @@ def unfinished(folder: Path, unit: str, recorded: int) -> Unfinished | None:
     if manifest is not None and isinstance(of, int) and recorded < of <= MOST_COUNTED:
         return Unfinished(of - recorded, of, unit, manifest.state or "unknown")
     return None
+
+
+def _says_more(file: Path) -> bool:
+    """Whether a file of records has one of something else than of an image that cannot be read."""
+    try:
+        with file.open("rb") as lines:
+            records = map(orjson.loads, lines)
+            return any(not isinstance(each, dict) or each.get("status") != "unreadable" for each in records)
+    except (OSError, orjson.JSONDecodeError):
+        return True
 
 
 def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str, Any]) -> None:

@@ -125,6 +125,14 @@ def test_a_damaged_table_is_an_error_in_words(tmp_path: Path) -> None:
     for read in (uncanny.mcq.load, uncanny.realism.load, uncanny.edits.load, uncanny.artifacts.load):
         with pytest.raises(UsageError, match=r"items\.parquet cannot be read as Parquet"):
             read(cut)
+    saved = tmp_path / "saved"
+    (saved / "train").mkdir(parents=True)
+    (saved / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    with pytest.raises(UsageError, match="is not whole: its split train is not there"):
+        uncanny.mcq.load(saved)
+    (saved / "train" / "state.json").write_text("{")
+    with pytest.raises(UsageError, match=r"state\.json does not say which files"):
+        uncanny.mcq.load(saved)
 
 
 def test_numbers_stay_numbers_and_what_json_has_not_is_named(tmp_path: Path) -> None:

@@ -207,6 +207,18 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         load(tmp_path, role="truth")
 
 
+def test_a_folder_that_is_no_such_run_says_what_it_holds(tmp_path: Path) -> None:
+    for name in ("demo", "other"):
+        (tmp_path / "two" / name).mkdir(parents=True)
+        (tmp_path / "two" / name / "annotations.jsonl").write_text("")
+    with pytest.raises(UsageError, match="is not a run, but holds 2 runs: demo, other") as refused:
+        load(tmp_path / "two")
+    assert f"demo={tmp_path / 'two' / 'demo'} other=" in str(refused.value.remedy)
+    (tmp_path / "answers.jsonl").write_text("")
+    with pytest.raises(UsageError, match=r"finds no anomalies: it has answers\.jsonl"):
+        load(tmp_path)
+
+
 def test_a_run_that_goes_on_has_its_last_word_on_an_image(tmp_path: Path) -> None:
     lines = [
         {"image": "a", "status": "failed"},
