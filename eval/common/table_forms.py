@@ -9,17 +9,20 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from uncanny.eval.common.estimates import Estimate, Share
-from uncanny.eval.common.tables import Cell, Column, Shown, Table
+from uncanny.eval.common.tables import Better, Cell, Column, Figure, Shown, Table
 from uncanny.wording import harmless
 
 # From so many columns with intervals on these stand in a line below their figures.
 _MANY_INTERVALS: Final = 4
 _MANY_COLUMNS: Final = 6
+# About so many characters of its widest cells fit into one column of a page with two.
+_COLUMN_CHARACTERS: Final = 56
 _ARROWS: Final = {"higher": "↑", "lower": "↓"}
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _MARKDOWN: Final = re.compile(r"[\\`*_{}\[\]<>|~$&#]")
 _LATEX: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
@@ -47,18 +50,42 @@ def csv_text(table: Table) -> str:
     heads: list[str] = []
     for heading, ends in zip(table.headings, with_ends, strict=True):
         heads += [heading, *([f"{heading} low", f"{heading} high"] if ends else [])]
-    lines.writerow(heads)
+    lines.writerow(map(csv_cell, heads))
     for row in table.rows:
         cells: list[object] = []
         for cell, ends in zip(row, with_ends, strict=True):
-            value = cell.value if isinstance(cell, Estimate | Share) else cell
-            cells += [value, *(_ends(cell) or (None, None) if ends else ())]
-        lines.writerow(cells)
+            cells += [_plain(cell), *(_ends(cell) or (None, None) if ends else ())]
+        lines.writerow(map(csv_cell, cells))
     return text.getvalue()
 
 
+def _plain(cell: Cell) -> str | float | None:
+    """The figure or the words of a cell, without an interval."""
+    bare = cell.value if isinstance(cell, Figure) else cell
+    return bare.value if isinstance(bare, Estimate | Share) else bare
+
+
+def csv_cell(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula: a text that begins like one has an apostrophe before.
+
+    `csv_content` is the way back. As OWASP advises; names of models and of files may begin so.
+    """
+    if not isinstance(value, str):
+        return value
+    begins = value.startswith(_FORMULA) or value[:1] == value[1:2] == "'"
+    return f"'{value}" if begins or (value[:1] == "'" and value[1:].startswith(_FORMULA)) else value
+
+
+def csv_content(cell: str) -> str:
+    """The cell without the apostrophe of `csv_cell`."""
+    more = cell[1:]
+    marked = cell.startswith("'") and (more.startswith(_FORMULA) or more.startswith("'"))
+    return more if marked else cell
+
+
 def _ends(cell: Cell) -> tuple[float, float] | None:
-    return cell.interval if isinstance(cell, Estimate | Share) else None
+    bare = cell.value if isinstance(cell, Figure) else cell
+    return bare.interval if isinstance(bare, Estimate | Share) else None
 
 
 def markdown(table: Table, *, best: bool = True) -> str:
@@ -73,7 +100,8 @@ def markdown(table: Table, *, best: bool = True) -> str:
             _with_interval(cell, _markdown, "**{}**" if (at, number) in marks else "{}", "{}")
             for number, cell in enumerate(row)
         ]
-        lines.append(_markdown_row([_indented(row[0].text, cells[0], "&emsp;"), *cells[1:]]))
+        name = f"{cells[0]}{_row_arrow(table.rows[at])}"
+        lines.append(_markdown_row([_indented(row[0].text, name, "&emsp;"), *cells[1:]]))
     for note in table.notes:
         lines += ["", _markdown(note)]
     return "\n".join(lines) + "\n"
@@ -84,7 +112,7 @@ def _markdown_row(cells: list[str]) -> str:
 
 
 def _markdown(text: str) -> str:
-    escaped = _MARKDOWN.sub(lambda found: "&amp;" if found[0] == "&" else f"\\{found[0]}", harmless(text))
+    escaped = _MARKDOWN.sub(lambda match: "&amp;" if match[0] == "&" else f"\\{match[0]}", harmless(text))
     return escaped.strip()
 
 
@@ -92,19 +120,21 @@ def latex(table: Table, *, best: bool = True) -> str:
     """A float with caption, rules and notes; units and arrows have a line of their own below the headings.
 
     Intervals stand beside their figures in small type, in wide tables below them. What has more than
-    `_MANY_COLUMNS` columns spans both columns of a page, and is made smaller where it is still too wide.
+    `_MANY_COLUMNS` columns, or names too long for one column of a page, spans both; what is wider than its
+    place is made smaller, so that nothing is cut off at the edge.
     """
     marks = best_cells(table) if best else frozenset()
     rows = table.shown
     n_intervals = sum(any(row[number].interval for row in rows) for number in range(len(table.columns)))
     below = n_intervals >= _MANY_INTERVALS
-    wide = len(table.columns) > _MANY_COLUMNS
-    float_name = "table*" if wide else "table"
+    many = len(table.columns) > _MANY_COLUMNS
+    float_name = "table*" if many or _characters(table, below) > _COLUMN_CHARACTERS else "table"
     lines = [rf"\begin{{{float_name}}}[t]", r"  \centering"]
     if table.title:
         lines.append(rf"  \caption{{{_latex(table.title)}}}")
-    if wide:
-        lines += [r"  \small\setlength{\tabcolsep}{3pt}", r"  \sbox0{%"]
+    if many:
+        lines.append(r"  \small\setlength{\tabcolsep}{3pt}")
+    lines.append(r"  \sbox0{%")
     lines.append(rf"  \begin{{tabular}}{{@{{}}l{'r' * (len(table.columns) - 1)}@{{}}}}")
     lines += [r"    \toprule", *_latex_heads(table), r"    \midrule"]
     for at, row in enumerate(rows):
@@ -117,19 +147,34 @@ def latex(table: Table, *, best: bool = True) -> str:
             )
             for number, cell in enumerate(row)
         ]
-        lines.append(_latex_row([_indented(row[0].text, cells[0], r"\quad "), *cells[1:]]))
+        name = f"{cells[0]}{_latex_arrow(table.rows[at])}"
+        lines.append(_latex_row([_indented(row[0].text, name, r"\quad "), *cells[1:]]))
         if below and any(cell.interval for cell in row):
             ends = [rf"{{\scriptsize {_latex_figure(c.interval)}}}" if c.interval else "" for c in row]
             lines += [_latex_row(ends), *([r"    \addlinespace[2pt]"] if at < len(rows) - 1 else [])]
-    lines += [r"    \bottomrule", r"  \end{tabular}" + ("}%" if wide else "")]
-    if wide:
-        lines.append(r"  \ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi")
+    lines += [r"    \bottomrule", r"  \end{tabular}}%"]
+    lines.append(r"  \ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi")
     if table.notes:
         notes = " ".join(
             _latex(note if note.endswith((".", "?", "!")) else f"{note}.") for note in table.notes
         )
         lines += [r"  \par\smallskip", rf"  \parbox{{\linewidth}}{{\footnotesize {notes}}}"]
     return "\n".join([*lines, rf"\end{{{float_name}}}"]) + "\n"
+
+
+def _characters(table: Table, below: bool) -> float:
+    """How wide the table is, roughly: the widest cell of each column, and two characters between columns."""
+
+    def of(cell: Shown) -> float:
+        # In small type.
+        interval = 0.7 * len(cell.interval or "")
+        return max(len(cell.text), interval) if below else len(cell.text) + interval
+
+    columns = zip(*table.shown, strict=True) if table.rows else [()] * len(table.columns)
+    return sum(
+        max([len(heading), *map(of, cells)]) + 2
+        for heading, cells in zip(table.headings, columns, strict=True)
+    )
 
 
 def _latex_heads(table: Table) -> list[str]:
@@ -170,27 +215,52 @@ def _unit(column: Column) -> str:
     return f"{unit} {_ARROWS[column.better]}".strip() if column.better else unit
 
 
+def _row_better(row: Sequence[Cell]) -> Better | None:
+    """Which end is good in a row whose figures have forms of their own."""
+    forms = (cell.form.better for cell in row if isinstance(cell, Figure))
+    return next(filter(None, forms), None)
+
+
+def _row_arrow(row: Sequence[Cell]) -> str:
+    better = _row_better(row)
+    return f" {_ARROWS[better]}" if better else ""
+
+
+def _latex_arrow(row: Sequence[Cell]) -> str:
+    arrow = _row_arrow(row)
+    return f" {_latex(arrow)}" if arrow else ""
+
+
 def best_cells(table: Table) -> frozenset[tuple[int, int]]:
     """Places, row and column, of the best figures as they are shown; none where all are alike.
 
-    Of the rows that compete; ties are all best. A column that does not say what is better has none.
+    Of a column that says what is better among the rows that compete, of a row of `Figure` cells that say it
+    among these. Ties are all best.
     """
+    contests: list[tuple[Better, list[tuple[int, int]]]] = [
+        (column.better, [(at, number) for at in rows if not isinstance(table.rows[at][number], Figure)])
+        for number, column in enumerate(table.columns)
+        if isinstance(column, Column) and column.better is not None
+        for rows in table.competing
+    ]
+    for at, row in enumerate(table.rows):
+        if (better := _row_better(row)) is not None:
+            contests.append(
+                (
+                    better,
+                    [(at, n) for n, cell in enumerate(row) if isinstance(cell, Figure) and cell.form.better],
+                )
+            )
+    shown = table.shown
     best: set[tuple[int, int]] = set()
-    rows, shown = table.rows[: table.compared], table.shown
-    for number, column in enumerate(table.columns):
-        if isinstance(column, str) or column.better is None:
-            continue
+    for better, places in contests:
         values = {
-            at: value if column.better == "higher" else -value
-            for at, row in enumerate(rows)
-            if (value := _value(row[number])) is not None
+            (at, number): value if better == "higher" else -value
+            for at, number in places
+            if isinstance(value := _plain(table.rows[at][number]), int | float)
         }
-        if len({shown[at][number].text for at in values}) > 1:
-            first = shown[max(values, key=values.__getitem__)][number].text
-            best |= {(at, number) for at in values if shown[at][number].text == first}
+        if len({shown[at][number].text for at, number in values}) > 1:
+            first, column_of = max(values, key=values.__getitem__)
+            words = shown[first][column_of].text
+            best |= {(at, number) for at, number in values if shown[at][number].text == words}
     return frozenset(best)
-
-
-def _value(cell: Cell) -> float | None:
-    value = cell.value if isinstance(cell, Estimate | Share) else cell
-    return None if isinstance(value, str) else value

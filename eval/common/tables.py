@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 from markupsafe import Markup
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.estimates import Estimate, Share, p_cell
 from uncanny.wording import harmless
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MISSING = "–"
+MINUS = "−"
 # Of a table with intervals in a terminal; with more, intervals are left out.
 _MOST_PARTS = 2
 NARROW = "Intervals are left out for want of width; files and pipes have them."
 
 Better = Literal["higher", "lower"]
-Cell: TypeAlias = str | int | float | Estimate | Share | None
 
 
 class Shown(NamedTuple):
@@ -45,7 +45,8 @@ class Column:
     """A column of figures. `unit` is what they are in; of `%` and `points` shares in 0–1, shown times 100.
 
     `digits` stand behind the point. `better` says which end is good, where one is; the best of what competes
-    is marked. `signed` figures are differences and have a plus.
+    is marked. `signed` figures are differences and have a plus. A `p_value` has two significant
+    digits, where `significant` is set other figures have `digits` of them.
     """
 
     heading: str
@@ -53,21 +54,58 @@ class Column:
     digits: int = 1
     better: Better | None = None
     signed: bool = False
+    p_value: bool = False
+    significant: bool = False
 
     def show(self, cell: Cell) -> Shown:
-        """Words as they are, counts whole, other figures with `digits`; None is `MISSING`."""
+        """Words as they are, counts whole, other figures with `digits`; None is `MISSING`.
+
+        What is only nearly 0, or as a share nearly 1, never reads as if it were: `<0.1`, `>99.9`.
+        """
+        if isinstance(cell, Figure):
+            return cell.form.show(cell.value)
         if isinstance(cell, Estimate | Share):
             low, high = cell.interval or (None, None)
             ends = None if low is None or high is None else f"[{self._number(low)}, {self._number(high)}]"
             return Shown(self.show(cell.value).text, ends)
         if cell is None or isinstance(cell, str):
             return Shown(MISSING if cell is None else cell)
-        return Shown(self._number(cell) if isinstance(cell, float) else f"{cell:,}")
+        if self.p_value:
+            return Shown(p_cell(cell) or MISSING)
+        return Shown(self._nearly(cell) or self._number(cell) if isinstance(cell, float) else f"{cell:,}")
 
     def _number(self, value: float) -> str:
         shown = 100 * value if self.unit in ("%", "points") else value
-        number = f"{shown:{'+' if self.signed else ''},.{self.digits}f}"
-        return number.lstrip("+-") if not float(number.replace(",", "")) else number
+        form = "g" if self.significant else "f"
+        number = f"{shown:{'+' if self.signed else ''},.{self.digits}{form}}"
+        if not float(number.replace(",", "")):
+            return number.lstrip("+-")
+        return f"{MINUS}{number[1:]}" if number.startswith("-") else number
+
+    def _nearly(self, value: float) -> str | None:
+        """What stands for a value that rounds to an end it does not reach; of differences none does."""
+        if self.signed or self.significant:
+            return None
+        step = 10**-self.digits
+        if value > 0 and self._number(value) == self._number(0.0):
+            return f"<{step:.{self.digits}f}"
+        if self.unit == "%" and value < 1 and self._number(value) == self._number(1.0):
+            return f">{100 - step:.{self.digits}f}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A cell that is shown by a `form` of its own: where rows, not columns, are each of one kind.
+
+    Of a row of them the best is marked among those whose form says what is better.
+    """
+
+    value: Estimate | Share | float | None
+    form: Column
+
+
+Cell: TypeAlias = "str | int | float | Estimate | Share | Figure | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +114,22 @@ class Table:
 
     The first column names a row and is never cut or wrapped; the others are numbers or short words, to the
     right. `notes` are sentences that follow the table. The first `compared` rows, all where it is None,
-    compete for the best of a column that says what is better.
+    compete for the best of a column that says what is better; where it has groups of places, the rows of
+    each among themselves.
     """
 
     columns: tuple[str | Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     title: str | None = None
     notes: tuple[str, ...] = ()
-    compared: int | None = None
+    compared: int | tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def competing(self) -> tuple[tuple[int, ...], ...]:
+        """Places of rows that compete, group by group."""
+        if isinstance(self.compared, tuple):
+            return self.compared
+        return (tuple(range(len(self.rows))[: self.compared]),)
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -273,10 +319,12 @@ class RowsResult(TableResult):
 
     def to_csv(self) -> str:
         """`rows` with a head line, in full precision; a cell without a measured value is empty."""
+        from uncanny.eval.common.table_forms import csv_cell
+
         text = io.StringIO()
         table = csv.DictWriter(text, self.columns, restval="", lineterminator="\n")
         table.writeheader()
-        table.writerows(self.rows())
+        table.writerows({name: csv_cell(value) for name, value in row.items()} for row in self.rows())
         return text.getvalue()
 
     def to_pandas(self) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from uncanny.eval.annotate.report.page import PageScores
-from uncanny.eval.common.tables import Table
+from uncanny.eval.common.tables import Cell, Table
 from uncanny.eval.detect.score import DetectScore
 from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.schema import Detection
@@ -21,12 +21,14 @@ def page_scores(
 ) -> PageScores:
     """The tables, and by image whether the verdict is right; without a `score` the verdicts alone."""
     if score is None:
-        row = ("images", *(f"{verdicts[judged]:,}" for judged in JUDGED))
-        return PageScores("Verdicts", [Table(("", *JUDGED), (row,), notes=(_NO_TRUTH,))])
+        row: tuple[Cell, ...] = ("images", *(verdicts[judged] for judged in JUDGED))
+        taken, out_of = verdicts["generated"], sum(verdicts.values())
+        lead = f"{taken:,} of {out_of:,} images are taken for generated." if out_of else ""
+        return PageScores("Verdicts", lead, [Table(("", *JUDGED), (row,), notes=(_NO_TRUTH,))])
     sources = score.truth.sources
     right = {
         record.image: record.source == sources[record.image]
         for record in records
         if record.verdict is not None and record.image in sources
     }
-    return PageScores("Verdicts against the truth", score.tables(), right)
+    return PageScores("Verdicts against the truth", score.lead(), score.tables(), right)

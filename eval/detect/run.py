@@ -114,6 +114,10 @@ class DetectRun(AnnotateRun):
             )
         return self._score_against(sources)
 
+    def with_truth(self, truth: Truth) -> DetectRun:
+        """The same run with another `truth`, see `score`. Raises UsageError as that does."""
+        return DetectRun(self.path, self.end, self._files, self._truth_of(truth))
+
     def _truth_of(self, truth: Truth) -> SourceTruth | None:
         digests = {record.image: record.sha256 for record in self.detections}
         return find_truth(truth, self._files or self._recorded_files(), (), digests)

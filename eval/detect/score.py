@@ -6,25 +6,33 @@ says neither clearly is wrong, and a prediction of no class.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.errors import UsageError
+from uncanny.eval.common.estimates import Share, interval_json, wilson_share
 from uncanny.eval.common.paired_table import paired_table
-from uncanny.eval.common.tables import MISSING, Cell, Column, RowsResult, Table, TableResult
-from uncanny.eval.detect.data import SourceTruth
+from uncanny.eval.common.tables import MISSING, Cell, Column, RowsResult, Table
+from uncanny.eval.detect.data import SourceTruth, Truth
 from uncanny.eval.metrics.detection import JUDGED, SOURCES, Accuracy, Judged, accuracy
-from uncanny.eval.metrics.intervals import wilson_interval
 from uncanny.eval.metrics.paired import PairedTest, paired_tests
+from uncanny.parameters import check_needed, check_records
 from uncanny.schema import Detection, Source
+from uncanny.wording import option, shown
 
 if TYPE_CHECKING:
     from uncanny.eval.detect.run import DetectRun
 
 COLUMNS = ("source", *JUDGED, "precision", "recall", "f1")
+MODEL_COLUMNS = (
+    *("model", "source", *JUDGED, "precision", "precision_low", "precision_high"),
+    *("recall", "recall_low", "recall_high", "f1", "accuracy", "accuracy_low", "accuracy_high"),
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -86,12 +94,12 @@ class DetectScore(RowsResult):
             "precision": sum(counts[true, source] for true in SOURCES),
             "recall": sum(counts[source, judged] for judged in JUDGED),
         }
-        return {name: _share(right, total) for name, total in totals.items()}
+        return {name: wilson_share(right, total) for name, total in totals.items()}
 
     @property
     def accuracy(self) -> Share:
         """Of all images that are scored, with Wilson's interval."""
-        return _share(self.scored.right, self.scored.images)
+        return wilson_share(self.scored.right, self.scored.images)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One a class: what its images were taken for, and the shares in 0–1, None where of nothing."""
@@ -118,7 +126,7 @@ class DetectScore(RowsResult):
         left_out = self.left_out()
         notes = (self._accuracy(), *([f"{left_out}."] if left_out else []))
         shares = (Column(name, unit="%") for name in ("precision", "recall", "f1"))
-        return (Table(("", *JUDGED, *shares), rows, notes=notes),)
+        return (Table(("truth", *JUDGED, *shares), rows, notes=notes),)
 
     def _accuracy(self) -> str:
         ends = self.scored.interval()
@@ -128,6 +136,15 @@ class DetectScore(RowsResult):
             f"{self.scored.images:,} right, truth by {self.truth.origin}. Columns say what images of a class "
             "were taken for; shares are percent, in brackets 95 % intervals."
         )
+
+    def lead(self) -> str:
+        """The accuracy in a sentence; empty where no image is scored."""
+        if not self.scored.images:
+            return ""
+        ends = self.scored.interval()
+        interval = "" if ends is None else f" ({_percent(ends[0])}–{_percent(ends[1])})"
+        verdicts = f"{self.scored.right:,} of {self.scored.images:,} verdicts are right"
+        return f"{verdicts}: accuracy {_percent(self.scored.accuracy)} %{interval}."
 
     def left_out(self) -> str:
         """In words: images that are in no score, or wrong without being taken for the other class."""
@@ -167,21 +184,22 @@ def _percent(share: float | None) -> str:
     return MISSING if share is None else f"{100 * share:.1f}"
 
 
-def _share(count: int, out_of: int) -> Share:
-    return Share(count / out_of if out_of else None, count, out_of, wilson_interval(count, out_of))
-
-
 @dataclass(frozen=True, slots=True, repr=False)
-class DetectComparison(TableResult):
-    """Several models on the same images: `scores` by model, None where no truth is known.
+class DetectComparison(RowsResult):
+    """One or several models on the same images: `scores` by model, None where no truth is known.
 
     `verdicts` counts what images were taken for, with or without a truth. `tests` compare each two models on
     the images that both judged and whose source is known.
     """
 
+    columns: ClassVar = MODEL_COLUMNS
+
     verdicts: Mapping[str, Mapping[Judged, int]]
     scores: Mapping[str, DetectScore | None]
     tests: tuple[PairedTest, ...]
+
+    def __getitem__(self, model: str) -> DetectScore | None:
+        return self.scores[model]
 
     def ranked(self) -> list[str]:
         """The models by accuracy, best first; those without one last, in their order."""
@@ -194,7 +212,10 @@ class DetectComparison(TableResult):
         return sorted(self.verdicts, key=key)
 
     def tables(self) -> tuple[Table, ...]:
-        """A line a model, best first, with the accuracy where the truth is known; then each two models."""
+        """A line a model, best first, with the accuracy where the truth is known; then each two models.
+
+        Of a single model the second table has a line a class.
+        """
         known = any(score is not None for score in self.scores.values())
         rows: list[tuple[Cell, ...]] = []
         notes: list[str] = []
@@ -212,13 +233,84 @@ class DetectComparison(TableResult):
         notes += ["Percent, in brackets 95 % intervals (Wilson)."] if known else []
         pairs = paired_table(self.tests, self.ranked(), "source", "images")
         main = Table(("model", *JUDGED, *columns), tuple(rows), notes=tuple(notes))
+        alone = next(iter(self.scores.values())) if len(self.scores) == 1 else None
+        if alone is not None:
+            return (replace(main, notes=main.notes[-1:]), *alone.tables())
         return (main, *([] if pairs is None else [pairs]))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Of each model a row a class, and one of `all` images that are scored, with the accuracy.
+
+        Of a model whose images nobody knows the source of there is one row, without a source: what they were
+        taken for.
+        """
+        for name in self.ranked():
+            score = self.scores[name]
+            if score is None:
+                yield {"model": name, "source": None, **_taken(self.verdicts[name])}
+                continue
+            counts = score.scored.counts
+            for source in SOURCES:
+                shares = _with_ends(score.shares(source))
+                taken = _taken({judged: counts[source, judged] for judged in JUDGED})
+                yield {"model": name, "source": source, **taken, **shares, "f1": score.scored.f1(source)}
+            taken = _taken({judged: sum(counts[source, judged] for source in SOURCES) for judged in JUDGED})
+            yield {"model": name, "source": "all", **taken, **_with_ends({"accuracy": score.accuracy})}
 
     def to_json(self) -> dict[str, Any]:
         """`scores`, by model, None without a truth; under `mcnemar` each two of several models."""
         scores = {name: None if score is None else score.to_json() for name, score in self.scores.items()}
         tests = [{"models": [each.first, each.second], **each.to_json()} for each in self.tests]
         return {"scores": scores, "mcnemar": tests}
+
+
+def _taken(counts: Mapping[Judged, int]) -> dict[str, int]:
+    return {judged: counts[judged] for judged in JUDGED}
+
+
+def _with_ends(shares: Mapping[str, Share]) -> dict[str, float | None]:
+    """Each share with the ends of its interval under names of their own."""
+    row: dict[str, float | None] = {}
+    for name, share in shares.items():
+        low, high = share.interval or (None, None)
+        row |= {name: share.value, f"{name}_low": low, f"{name}_high": high}
+    return row
+
+
+def detect_scores(
+    runs: Mapping[str, DetectRun | str | os.PathLike[str]], truth: Truth | None = None
+) -> DetectComparison:
+    """Score one or several runs of `detect` over the same images beside one another; what
+    `uncanny detect` with several models shows in the end.
+
+    `runs` are runs or their folders, each under the name it is shown as. `truth` is that of `run.score`: a
+    file, `scenes`, or a mapping from image to `generated` or `real`; without it each run has its own, and is
+    not scored where it has none.
+
+    Raises UsageError for no runs, for a folder that is no run of `detect`, and for a truth that cannot be
+    read or has none of these images.
+
+    >>> run = uncanny.detect("scenes", model="demo", out=out)
+    >>> scores = uncanny.detect_scores({"demo": run})
+    >>> scores["demo"].scored.right
+    30
+    >>> scores.to_csv().splitlines()[3].split(",")[:5]
+    ['demo', 'all', '15', '18', '1']
+    """
+    from uncanny.eval.detect.run import DetectRun
+
+    if not isinstance(runs, Mapping):
+        raise UsageError(f"{option('runs')} must be a mapping from name to run, not {shown(runs)}")
+    if not runs:
+        raise UsageError(f"{option('runs')} names none", remedy="Name at least one run.")
+    check_records(list(runs), str, what=f"{option('runs')} must have texts for names")
+    for run in runs.values():
+        if not isinstance(run, DetectRun):
+            check_needed(run=run)
+    opened = {name: run if isinstance(run, DetectRun) else DetectRun(Path(run)) for name, run in runs.items()}
+    if truth is not None:
+        opened = {name: run.with_truth(truth) for name, run in opened.items()}
+    return compare_runs(opened)
 
 
 def compare_runs(runs: Mapping[str, DetectRun]) -> DetectComparison:

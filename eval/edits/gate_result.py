@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from uncanny.answers.captions import MOST_WORDS
 from uncanny.errors import UsageError
-from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.eval.common.tables import Column, Table, TableResult, data_frame
 from uncanny.eval.edits.columns import check_suffix, places_of, write_rows
 from uncanny.eval.edits.data import EditFiles
 from uncanny.eval.edits.result import EditMeasure
@@ -207,9 +207,9 @@ class GatedEdits(TableResult):
         rows = []
         for gate, counts in self.counts.items():
             limits = self.limits.get(gate, Limits())
-            ends = (MISSING if end is None else f"{end:.4g}" for end in (limits.low, limits.high))
-            rows.append((gate, *ends, *(f"{count:,}" for count in counts)))
-        return (Table(HEADS, tuple(rows), notes=tuple(self._notes())),)
+            rows.append((gate, limits.low, limits.high, *counts))
+        ends = (Column(head, digits=4, significant=True) for head in HEADS[1:3])
+        return (Table((HEADS[0], *ends, *HEADS[3:]), tuple(rows), notes=tuple(self._notes())),)
 
     def _notes(self) -> Iterator[str]:
         passed = Counter(each.passed for each in self.edits)

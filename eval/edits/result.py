@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.published import published
-from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.eval.common.tables import Cell, Column, Table, TableResult, data_frame
 from uncanny.eval.edits.columns import (
     BINNED,
     COLUMNS,
@@ -332,14 +332,13 @@ class MeasuredEdits(TableResult):
         return tuple(name for name, reasons in self.reasons().items() if list(reasons) == [NOT_ASKED])
 
     def tables(self) -> tuple[Table, ...]:
-        rows = []
+        rows: list[tuple[Cell, ...]] = []
         for name in (*BINNED, "largest_centroid_distance", "components", "clusters", *PRESERVED, *SCENE):
             spread = self.spread(name)
             if spread["n"] or name in FIGURES:
-                rows.append(
-                    (name, f"{spread['n']:,}", *(_number(spread[key]) for key in ("mean", *_QUANTILES)))
-                )
-        tables = [Table(HEADS, tuple(rows))]
+                rows.append((name, spread["n"], *(spread[key] for key in ("mean", *_QUANTILES))))
+        figures = (Column(head, digits=4, significant=True) for head in HEADS[2:])
+        tables = [Table((*HEADS[:2], *figures), tuple(rows))]
         if self.published and any(each.preserved_mse is not None for each in self.measures):
             tables.append(self._fidelity())
         last = tables.pop()
@@ -351,10 +350,11 @@ class MeasuredEdits(TableResult):
         rows = []
         for words, name, key, times in _FIDELITY:
             mean = self.spread(name)["mean"]
-            ours = MISSING if mean is None else f"{times * mean:.4g}"
-            rows.append((words, ours, *(f"{paper[key]:g}" for paper in papers)))
-        heads = ("outside the mask", "these", *(f"{paper['dataset']} (published)" for paper in papers))
-        return Table(heads, tuple(rows))
+            ours = None if mean is None else times * mean
+            rows.append((words, ours, *(paper[key] for paper in papers)))
+        heads = ("these", *(f"{paper['dataset']} (published)" for paper in papers))
+        figures = (Column(head, digits=4, significant=True) for head in heads)
+        return Table(("outside the mask", *figures), tuple(rows))
 
     def _notes(self) -> Iterator[str]:
         shapes = Counter(each.shape for each in self.measures if each.counts)
@@ -427,7 +427,3 @@ FIDELITY_CAVEAT = (
     "Published figures are of fully regenerated images of the authors' own sets, and their SSIM does not say "
     "its window: for orientation only."
 )
-
-
-def _number(value: float | int | None) -> str:
-    return MISSING if value is None else f"{value:.4g}"

@@ -111,12 +111,19 @@ class HumanScore:
 
 HumanFile = str | os.PathLike[str]
 _HUMANS = "People's answers are files or uncanny.realism.HumanAnswer records"
-# A file, several, or answers of a program.
-Humans = HumanFile | Sequence[HumanFile] | Sequence[HumanAnswer]
+# A file, several, files by whose the answers are that name no rater, or answers of a program.
+Humans = HumanFile | Sequence[HumanFile] | Mapping[str, HumanFile] | Sequence[HumanAnswer]
 
 
 def human_answers(humans: Humans) -> tuple[HumanAnswer, ...]:
     """All answers. Raises ItemsError with every invalid line, UsageError for a file without answers."""
+    if isinstance(humans, Mapping):
+        check_records(list(humans.values()), (str, os.PathLike), what=_HUMANS)
+        return tuple(
+            answer if answer.rater is not None else answer.model_copy(update={"rater": name})
+            for name, file in humans.items()
+            for answer in human_answers(file)
+        )
     kinds = (str, os.PathLike, HumanAnswer)
     sources = (
         [humans] if isinstance(humans, str | os.PathLike) else check_records(humans, kinds, what=_HUMANS)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.common.tables import MISSING, Cell, Column, RowsResult, Table
+from uncanny.eval.common.tables import Cell, Column, Figure, RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
@@ -230,14 +231,17 @@ class RealismScore(RowsResult):
     def tables(self) -> tuple[Table, ...]:
         """A column a set; then each set's groups, and people where they were asked."""
         sets = self.sets
-        tables = [Table(("", *sets), tuple(_overall_rows([each.overall for each in sets.values()])))]
+        columns: list[str | Column] = [""]
+        for name in sets:
+            columns += ["n" if len(sets) == 1 else f"{name} n", Column(name, unit="%")]
+        tables = [Table(tuple(columns), tuple(_overall_rows([each.overall for each in sets.values()])))]
         for name, each in sets.items():
             if each.groups:
                 tables.append(_group_table(name if len(sets) > 1 else "group", each))
         if self.published or any(each.human for each in sets.values()):
             tables.append(self._people())
         last = tables.pop()
-        return (*tables, Table(last.columns, last.rows, last.title, tuple(self._notes())))
+        return (*tables, replace(last, notes=tuple(self._notes())))
 
     def texts_notes(self) -> Iterator[str]:
         """Where not all verdicts were asked for with uncanny's texts, and the same ones."""
@@ -246,16 +250,17 @@ class RealismScore(RowsResult):
     def _people(self) -> Table:
         """People's accuracy and IoU by label, a column a set, the published ones last."""
         people = {name: each.human for name, each in self.sets.items() if each.human is not None}
-        rows = [("  answers", *(f"{human.answers:,}" for human in people.values()))] if people else []
+        rows: list[Row] = [("  answers", *(human.answers for human in people.values()))] if people else []
         paper = published_humans() if self.published else {}
         if paper and rows:
             rows = [(*rows[0], "")]
         for words, key in (("accuracy", "acc"), ("IoU", "iou")):
             for label in HUMAN_LABELS:
-                cells = [_with_interval(getattr(human, words.lower())[label]) for human in people.values()]
-                cells += [f"{paper[f'{key}_{label}']:.1f}"] if paper else []
+                cells: list[Cell] = [getattr(human, words.lower())[label] for human in people.values()]
+                cells += [paper[f"{key}_{label}"] / 100] if paper else []
                 rows.append((f"  {words} {label}", *cells))
-        return Table(("people", *people, *(["published"] if paper else [])), tuple(rows))
+        columns = (Column(name, unit="%") for name in (*people, *(["published"] if paper else [])))
+        return Table(("people", *columns), tuple(rows))
 
     def _notes(self) -> Iterator[str]:
         if self.published:
@@ -281,64 +286,50 @@ class RealismScore(RowsResult):
             yield f"Of IoU, and of several answers about an image: by {self.resamples:,} resamples of images."
 
 
-Row = tuple[str, ...]
+Row = tuple[Cell, ...]
+_P_VALUE = Column("", p_value=True)
 
 
 def _overall_rows(scores: Sequence[GroupScore]) -> Iterator[Row]:
-    yield "pairs", *(f"{score.n:,}" for score in scores)
+    """Two cells a set: how many, and the share."""
+
+    def row(name: str, cells: Iterable[tuple[Cell, Cell]]) -> Row:
+        return (name, *chain.from_iterable(cells))
+
+    def shares(name: str, of_sets: Iterable[Share]) -> Row:
+        return row(name, ((share.counts, share) for share in of_sets))
+
+    def counts(name: str, of_sets: Iterable[int | None]) -> Row:
+        return row(name, ((count, "") for count in of_sets))
+
+    yield counts("pairs", (score.n for score in scores))
     for label in LABELS:
-        yield label, *(_counted(score.labels[label]) for score in scores)
+        yield shares(label, (score.labels[label] for score in scores))
         if label == "deceiving":
             for case in CASES:
-                yield f"  {case} {CASE_WORDS[case][0]}", *(_counted(score.cases[case]) for score in scores)
-    yield "two-way reading", *("" for _ in scores)
+                yield shares(f"  {case} {CASE_WORDS[case][0]}", (score.cases[case] for score in scores))
+    yield row("two-way reading", [("", "")] * len(scores))
     for label in TWO_WAY[:2]:
-        yield f"  {label}", *(_counted(score.two_way[label]) for score in scores)
-    yield "second checks", *(f"{score.position_bias.checks:,}" for score in scores)
+        yield shares(f"  {label}", (score.two_way[label] for score in scores))
+    biases = [score.position_bias for score in scores]
+    yield counts("second checks", (bias.checks for bias in biases))
     for place in PLACES:
-        yield f"  chose {place}", *(_chosen(score.position_bias, place) for score in scores)
-    yield "  position bias, p", *(_p(score.position_bias.p_value) for score in scores)
-    yield "questions asked", *(f"{score.calls.questions:,}" for score in scores)
-    yield "  saved by the early exit", *(f"{score.calls.saved:,}" for score in scores)
-    yield (
-        "calls with repeats",
-        *("?" if score.calls.made is None else f"{score.calls.made:,}" for score in scores),
-    )
+        yield row(f"  chose {place}", ((getattr(bias, place), bias.share(place)) for bias in biases))
+    yield row("  position bias, p", (("", Figure(bias.p_value, _P_VALUE)) for bias in biases))
+    yield counts("questions asked", (score.calls.questions for score in scores))
+    yield counts("  saved by the early exit", (score.calls.saved for score in scores))
+    yield counts("calls with repeats", (score.calls.made for score in scores))
 
 
 def _group_table(head: str, scores: SetScore) -> Table:
     rows: Iterator[tuple[Cell, ...]] = (
         (
             group,
-            f"{score.n:,}",
+            score.n,
             *(score.labels[label] for label in LABELS),
-            _p(score.position_bias.p_value),
+            score.position_bias.p_value,
         )
         for group, score in scores.groups.items()
     )
     labels = (Column(label.replace("_", "-"), unit="%") for label in LABELS)
-    return Table((head, "pairs", *labels, "bias p"), tuple(rows))
-
-
-def _counted(share: Share) -> str:
-    return f"{share.counts:,}  {_with_interval(share)}"
-
-
-def _with_interval(share: Share) -> str:
-    if share.interval is None:
-        return _percent(share)
-    low, high = share.interval
-    return f"{_percent(share)} [{100 * low:.0f}, {100 * high:.0f}]"
-
-
-def _percent(share: Share) -> str:
-    return MISSING if share.value is None else f"{100 * share.value:.1f}"
-
-
-def _chosen(bias: PositionBias, place: Place) -> str:
-    share = bias.share(place)
-    return MISSING if share is None else f"{getattr(bias, place):,}  {100 * share:.1f}"
-
-
-def _p(value: float | None) -> str:
-    return MISSING if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return Table((head, "pairs", *labels, Column("bias p", p_value=True)), tuple(rows))

@@ -44,9 +44,10 @@ def score(
 ) -> RealismScore:
     """Score verdicts offline, several sets side by side; what `uncanny realism score` does.
 
-    `verdicts` are run folders, folders of several models' runs, or verdict files, one or several, a mapping
-    that gives each a name, or `Verdict` records. `humans` are people's answers about the same images, as
-    files or as `HumanAnswer` records; `published` shows the published scores of people beside them. With 0
+    `verdicts` are run folders, folders of several models' runs, or verdict files, one or several, a
+    mapping that gives each a name, or `Verdict` records. `humans` are people's answers about the same
+    images, as files, as a mapping to them from whose those answers are that name no rater, or as
+    `HumanAnswer` records; `published` shows the published scores of people beside them. With 0
     `resamples` there are no intervals; the same `seed` gives the same ones.
 
     Labels are derived again from the answers. Raises ItemsError with every invalid line, repeated id, and

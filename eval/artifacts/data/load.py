@@ -40,7 +40,7 @@ from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.common.inputs.table_records import data_set_files, record_tables
 from uncanny.eval.common.pixels.masks import HEAT_MAP_THRESHOLD
 from uncanny.parameters import check_parameters
-from uncanny.records.annotation_table import restore_lines
+from uncanny.records.annotation_table import TABLE, restore_lines
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.wording import option, shown
 
@@ -158,7 +158,8 @@ class _Reader:
         return folder
 
     def _folder(self, path: Path) -> list[ArtifactImage]:
-        restore_lines(path)
+        if restore_lines(path).parent != path:
+            return self._file(path / TABLE)  # in a folder that cannot be written
         for name in (RECORD_FILE, _ANNOTATIONS):
             if (path / name).is_file():
                 RunFolder(path).check_links()

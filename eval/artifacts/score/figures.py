@@ -32,13 +32,14 @@ from uncanny.eval.artifacts.score.tally import (
     WITH_TRUE,
     Tally,
 )
-from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.estimates import Estimate, wilson_share
 from uncanny.eval.metrics.intervals import (
     Bools,
     Floats,
+    if_wide,
     percentile_intervals,
     resampled_sums,
-    wilson_interval,
+    with_width,
 )
 from uncanny.eval.metrics.regions import Bin, agreement, judgement, overlap, presence, value_bins
 from uncanny.schema import ARTIFACT_CATEGORIES, Source
@@ -150,14 +151,21 @@ class _Estimates:
             sums[:, counts + 2 * means :],
         )
 
-    def _estimates(self, names: Sequence[str], figures: Sequence[Sequence[Floats]]) -> dict[str, Estimate]:
-        """`figures` are those of the sums, and of the resampled sums where there are some."""
+    def _estimates(
+        self, names: Sequence[str], figures: Sequence[Sequence[Floats]], images: int
+    ) -> dict[str, Estimate]:
+        """`figures` are those of the sums, and of the resampled sums where there are some, over `images`.
+
+        What is 0, or 1, on every image has Wilson's interval of so many, what else has no width has none.
+        """
         values = [float(each[0]) for each in figures[0]]
         intervals = (
             percentile_intervals(np.stack(figures[1], axis=1)) if len(figures) > 1 else [None] * len(values)
         )
         return {
-            name: Estimate(None) if np.isnan(value) else Estimate(value, interval)
+            name: Estimate(None)
+            if np.isnan(value)
+            else Estimate(value, if_wide(with_width(interval, images)))
             for name, value, interval in zip(names, values, intervals, strict=True)
         }
 
@@ -167,10 +175,13 @@ class _Estimates:
         sums = self._both if with_regions > 1 else self._both[:1]
         counts = [each[0][:, place] for each in sums]
         total = counts[0][0]
-        pixel = self._estimates(PIXEL, [overlap(*each[:, PIXELS].T) for each in counts])
-        means = self._estimates(PIXEL, [list(each[1][:, place].T) for each in sums])
-        instance = self._estimates(INSTANCE, [agreement(*each[:, REGIONS].T) for each in counts])
-        f1 = self._estimates(["f1"], [[presence(*each[:, PRESENCE].T)] for each in counts])["f1"]
+        pixel = self._estimates(PIXEL, [overlap(*each[:, PIXELS].T) for each in counts], with_regions)
+        means = self._estimates(PIXEL, [list(each[1][:, place].T) for each in sums], with_regions)
+        instance = self._estimates(
+            INSTANCE, [agreement(*each[:, REGIONS].T) for each in counts], with_regions
+        )
+        present = [[presence(*each[:, PRESENCE].T)] for each in counts]
+        f1 = self._estimates(["f1"], present, with_regions)["f1"]
         return ScopeScore(
             int(tally.measured[:, place].sum()),
             pixel,
@@ -187,8 +198,10 @@ class _Estimates:
         """Of all images, or of those of a generator."""
         at = 4 * place
         sums = [each[2][:, at : at + 4] for each in self._both]
-        figures = self._estimates(JUDGED, [judgement(*each.T) for each in sums])
         generated, called_generated, real, called_real = (int(each) for each in sums[0][0])
+        judged = [judgement(*each.T) for each in sums]
+        # A class that is there once or twice tells no more of a figure of both.
+        figures = self._estimates(JUDGED, judged, min(generated, real) or max(generated, real))
         return Authenticity(
             figures,
             {
@@ -210,9 +223,7 @@ def _accuracy_bins(
     scored = []
     for each in bins:
         n, right = int(each.where.sum()), int((each.where & (judged == "generated")).sum())
-        share = Share(
-            right / n if n else None, right, n, wilson_interval(right, n) if settings.resamples else None
-        )
+        share = wilson_share(right, n, interval=settings.resamples > 0)
         scored.append(AccuracyBin(each.lo, each.hi, share))
     without = tuple(tally.rows[row][0].image for row in np.flatnonzero(rows & np.isnan(values)))
     return tuple(scored), without

@@ -131,7 +131,7 @@ def generator_table(prediction: PredictionScore, of: str = "") -> Table:
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             name,
-            f"{sum(each.counts['generated'].values()):,}",
+            sum(each.counts["generated"].values()),
             *(each.figures[figure] for figure in JUDGED),
         )
         for name, each in prediction.by_generator.items()
@@ -150,7 +150,7 @@ def bin_table(prediction: PredictionScore, score: ArtifactScore, of: str = "") -
     rows = tuple(
         (
             bin_words(each),
-            f"{each.n:,}",
+            each.n,
             each.accuracy,
         )
         for each in prediction.bins
@@ -173,11 +173,14 @@ def bins_name(score: ArtifactScore) -> str:
 def published_tables() -> tuple[Table, ...]:
     """What the paper has by category: presence and instance F1 of models asked for boxes."""
     rows = published("artifact_scores")
-    columns = ("Model (published)", *CATEGORY_NAMES.values())
+    columns: tuple[str | Column, ...] = (
+        "Model (published)",
+        *_percents(*CATEGORY_NAMES.values(), better="higher"),
+    )
     return tuple(
         Table(
             columns,
-            tuple((row["model"], *(_points(row[name]) for name in ARTIFACT_CATEGORIES)) for row in rows[key]),
+            tuple((row["model"], *(_share(row[name]) for name in ARTIFACT_CATEGORIES)) for row in rows[key]),
             title=title,
             notes=(rows["source"],),
         )
@@ -235,7 +238,3 @@ def _percents(*headings: str, better: Better | None = None) -> list[Column]:
 
 def _share(points: float | None) -> float | None:
     return None if points is None else points / 100
-
-
-def _points(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.1f}"

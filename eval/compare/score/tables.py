@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.common.tables import MINUS, MISSING, Cell, Column, Figure, Table
 from uncanny.eval.metrics.intervals import LEVEL
-from uncanny.wording import cost as dollars
-from uncanny.wording import count, counted
+from uncanny.wording import counted
 
 if TYPE_CHECKING:
     from uncanny.eval.compare.score.cost import Measured
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from uncanny.eval.compare.score.result import Change, Comparison, FigureName, Group, ImageChange, Settings
     from uncanny.eval.compare.score.truth import TruthFigures
 
-MINUS = "−"
 # Behind a difference whose interval holds zero.
 MAY_BE_CHANCE = "≈"
 _MOST_IMAGES = 5
@@ -48,6 +46,13 @@ COUNT_WORDS: Mapping[Measured, str] = {
     "cached_tokens": "  of them cached",
     "output_tokens": "output tokens",
 }
+# What is counted twice: two decimals; shares in 0–1 and scores: three.
+_NUMBER = Column("", digits=2)
+_SHARE = Column("", digits=3)
+_RIGHT = Column("", digits=3, better="higher")
+_FALSE_ALARMS = Column("", digits=3, better="lower")
+_DOLLARS = Column("", digits=4, better="lower")
+_SECONDS = Column("", digits=2, better="lower")
 
 
 def headline(comparison: Comparison) -> str:
@@ -143,17 +148,13 @@ def signed_ends(estimate: Estimate, digits: int = 2) -> str:
     if estimate.interval is None:
         return ""
     low, high = estimate.interval
-    return f"{signed(low, digits)} to {signed(high, digits)}"
+    return f"[{signed(low, digits)}, {signed(high, digits)}]"
 
 
 def mark(estimate: Estimate) -> str:
     """Says of a difference that it may be chance; nothing of one that is none, or has no interval."""
     differs = estimate.value is not None and abs(estimate.value) > _ROUNDING
     return MAY_BE_CHANCE if differs and estimate.excludes_zero is False else ""
-
-
-def ratio_words(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.3g}"
 
 
 def truth_figures(truth: TruthFigures | None) -> Iterator[tuple[str, Paired]]:
@@ -201,8 +202,8 @@ def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def _columns(comparison: Comparison, first: str) -> tuple[str, ...]:
-    return (first, *comparison.names, "B − A", f"{100 * LEVEL:.10g} %", "")
+def _columns(comparison: Comparison, first: str) -> tuple[str | Column, ...]:
+    return (first, *comparison.names, Column("B − A", digits=0, signed=True), "")
 
 
 def more_tables(comparison: Comparison) -> Iterator[Table]:
@@ -217,8 +218,7 @@ def figures_table(comparison: Comparison) -> Table:
     rows = []
     for name, words in FIGURE_WORDS.items():
         figure = comparison.figures[name]
-        show, digits = (share, 3) if name == "images_with_anomaly" else (number, 2)
-        rows.append(_row(words, show(figure.a), show(figure.b), figure.difference, digits))
+        rows.append(_row(words, figure, _SHARE if name == "images_with_anomaly" else _NUMBER))
     notes = [_images(comparison), *_repeatability(comparison)]
     return Table(_columns(comparison, ""), tuple(rows), notes=tuple(notes))
 
@@ -238,8 +238,9 @@ def _headed(comparison: Comparison) -> Table:
     return replace(figures, title=comparison.headline, notes=notes)
 
 
-def _row(name: str, a: str, b: str, difference: Estimate, digits: int) -> tuple[str, ...]:
-    return (name, a, b, signed(difference.value, digits), signed_ends(difference, digits), mark(difference))
+def _row(name: str, figure: Paired, form: Column) -> tuple[Cell, ...]:
+    gap = Figure(figure.difference, Column("", digits=form.digits, signed=True))
+    return (name, Figure(figure.a, form), Figure(figure.b, form), gap, mark(figure.difference))
 
 
 def _rules(comparison: Comparison) -> str:
@@ -285,16 +286,15 @@ def matching_words(settings: Settings) -> str:
 
 
 def _changed(comparison: Comparison) -> Table:
-    rows = tuple((words, f"{comparison.images_changed[change]:,}") for change, words in CHANGE_WORDS.items())
+    rows = tuple((words, comparison.images_changed[change]) for change, words in CHANGE_WORDS.items())
     return Table(("images", "number"), rows)
 
 
 def _groups(comparison: Comparison, first: str, groups: Mapping[str, Group]) -> Table:
     rows = tuple(
         (
-            *_row(name, f"{group.a:,}", f"{group.b:,}", group.difference, 0),
-            f"{group.only_a:,}",
-            f"{group.only_b:,}",
+            *(name, group.a, group.b, group.difference, mark(group.difference)),
+            *(group.only_a, group.only_b),
         )
         for name, group in groups.items()
     )
@@ -303,7 +303,7 @@ def _groups(comparison: Comparison, first: str, groups: Mapping[str, Group]) -> 
 
 def _truth(comparison: Comparison, truth: TruthFigures) -> Table:
     rows = tuple(
-        _row(truth_words(name), share(figure.a), share(figure.b), figure.difference, 3)
+        _row(truth_words(name), figure, _FALSE_ALARMS if name == "false_alarms" else _RIGHT)
         for name, figure in truth_figures(truth)
         # The recall of all once more, where the truth names no kind.
         if name != "recall_unknown" or len(truth.by_kind) > 1
@@ -317,16 +317,15 @@ def _truth(comparison: Comparison, truth: TruthFigures) -> Table:
 
 def _cost(comparison: Comparison) -> Table:
     cost = comparison.cost
-    rows = [
-        (words, *map(count, cost.sums[name]), ratio_words(cost.ratio(name)))
-        for name, words in COUNT_WORDS.items()
+    rows: list[tuple[Cell, ...]] = [
+        (words, *cost.sums[name], cost.ratio(name)) for name, words in COUNT_WORDS.items()
     ]
-    a, b = cost.sums["cost_usd"]
-    rows.append(("cost", dollars(a), dollars(b), ratio_words(cost.ratio("cost_usd"))))
-    a, b = cost.seconds_an_image
-    rows.append(("seconds an image", number(a), number(b), ratio_words(cost.ratio("seconds_an_image"))))
-    note = f"Of {counted(cost.images, 'image')} that both have. ? is not measured in all records."
-    return Table(("cost", *comparison.names, "B / A"), tuple(rows), notes=(note,))
+    spent = (Figure(each, _DOLLARS) for each in cost.sums["cost_usd"])
+    seconds = (Figure(each, _SECONDS) for each in cost.seconds_an_image)
+    rows.append(("cost, US dollars", *spent, cost.ratio("cost_usd")))
+    rows.append(("seconds an image", *seconds, cost.ratio("seconds_an_image")))
+    note = f"Of {counted(cost.images, 'image')} that both have. {MISSING} is not measured in all records."
+    return Table(("cost", *comparison.names, Column("B / A", digits=2)), tuple(rows), notes=(note,))
 
 
 def _is_regression(comparison: Comparison, image: ImageChange) -> bool:
@@ -339,9 +338,7 @@ def _worst(images: Sequence[ImageChange]) -> Table:
         (
             image.pair.a.image,
             CHANGE_WORDS[image.change],
-            f"{len(image.matches):,}",
-            f"{len(image.only_a):,}",
-            f"{len(image.only_b):,}",
+            *(len(image.matches), len(image.only_a), len(image.only_b)),
         )
         for image in images
     )

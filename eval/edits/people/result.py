@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Estimate, Share, interval_json, p_words
-from uncanny.eval.common.tables import MISSING, RowsResult, Table
+from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.tables import Cell, Column, RowsResult, Table
 from uncanny.eval.edits.data import EditSet
 from uncanny.eval.edits.people.data import Judgement
 from uncanny.eval.metrics.agreement import Agreement
@@ -211,7 +211,9 @@ class PeopleScores(RowsResult):
         if len(self.people) > 1:
             named += [("together", self.together), ("majority", self.majority)]
         named += [(name, each.figures) for name, each in self.detectors.items()]
-        tables = [_figures_table(named, None)]
+        # People are no rivals, nor is what they come to together; detectors are.
+        rivals = tuple(range(len(named) - len(self.detectors), len(named)))
+        tables = [_figures_table(named, None, rivals)]
         groups = [
             (f"{factor.replace('_', ' ')}: {level}", each)
             for factor, levels in self.factors.items()
@@ -224,7 +226,7 @@ class PeopleScores(RowsResult):
             tables.append(self._questionnaire_table())
         first, *others = tables
         notes = (*first.notes, *(f"{note}." for note in self.notes()))
-        return (Table(first.columns, first.rows, first.title, notes), *others)
+        return (replace(first, notes=notes), *others)
 
     def notes(self) -> Iterator[str]:
         """Agreement, and what is in no figure, in words without a full stop."""
@@ -253,36 +255,21 @@ class PeopleScores(RowsResult):
                 yield f"{name} says nothing of {counted(detector.without, 'image')} that people judged"
 
     def _questionnaire_table(self) -> Table:
-        rows = []
+        rows: list[tuple[Cell, ...]] = []
         for name, column in self.questionnaire.items():
             test, words = column.association, name.replace("_", " ")
-            rows.append(
-                (
-                    words,
-                    f"{test.n:,}",
-                    MISSING if test.cramers_v is None else f"{test.cramers_v:.4f}",
-                    MISSING if test.chi2 is None else f"{test.chi2:.2f}",
-                    f"{test.df}" if test.df else MISSING,
-                    MISSING if test.p_value is None else p_words(test.p_value),
-                    MISSING if column.adjusted_p is None else p_words(column.adjusted_p),
-                )
-            )
+            figures = (test.cramers_v, test.chi2, test.df or None, test.p_value, column.adjusted_p)
+            rows.append((words, test.n, "", *figures))
             for level, (right, judged) in column.levels.items():
-                rows.append(
-                    (
-                        f"{words}: {level}",
-                        f"{judged:,}",
-                        f"{100 * right / judged:.1f} % right",
-                        "",
-                        "",
-                        "",
-                        "",
-                    )
-                )
-        head = ("", "judged", "Cramér's V", "χ²", "df", "p", "p, Holm")
+                share = right / judged if judged else None
+                rows.append((f"{words}: {level}", judged, share, "", "", "", "", ""))
+        head = (
+            *("", "judged", Column("right", unit="%"), Column("Cramér's V", digits=4)),
+            *(Column("χ²", digits=2), "df", Column("p", p_value=True), Column("p, Holm", p_value=True)),
+        )
         note = (
-            f"People with {self.least_answers} judgements or more. Judgements of one person hang together, "
-            "so p-values are too small; V says how strong the association is."
+            f"People with {self.least_answers} judgements or more; right in percent. Judgements of one "
+            "person hang together, so p-values are too small; V says how strong the association is."
         )
         return Table(head, tuple(rows), "Who is right more often", (note,))
 
@@ -324,36 +311,26 @@ def _row(who: str, factor: str | None, group: str | None, each: Figures) -> dict
     }
 
 
-def _figures_table(named: list[tuple[str, Figures]], title: str | None) -> Table:
+def _figures_table(
+    named: list[tuple[str, Figures]], title: str | None, rivals: tuple[int, ...] = ()
+) -> Table:
     timed = any(each.seconds is not None for _, each in named)
-    head = ("", "judged", "accuracy", "interval", "precision", "recall", "F1", "IoU", "IoU boxes")
-    rows = [
+    rows = tuple(
         (
             name,
-            f"{each.judged:,}",
-            _percent(each.accuracy),
-            _ends(each.accuracy),
-            _percent(each.precision),
-            _percent(each.recall),
-            _percent(each.f1),
-            _percent(each.iou),
-            _percent(each.box_iou),
-            *((MISSING if each.seconds is None else f"{each.seconds:.1f}",) if timed else ()),
+            each.judged,
+            *(each.accuracy, each.precision, each.recall, each.f1, each.iou, each.box_iou),
+            *((each.seconds,) if timed else ()),
         )
         for name, each in named
-    ]
-    notes = (
-        ("Percent. An edit is positive; IoU is over edits, 0 where none was seen.",) if title is None else ()
     )
-    return Table((*head, *(("seconds",) if timed else ())), tuple(rows), title, notes)
-
-
-def _percent(figure: Share | Estimate) -> str:
-    return MISSING if figure.value is None else f"{100 * figure.value:.1f}"
-
-
-def _ends(figure: Share) -> str:
-    if figure.interval is None:
-        return MISSING
-    low, high = figure.interval
-    return f"{100 * low:.1f}–{100 * high:.1f}"
+    figures = ("accuracy", "precision", "recall", "F1", "IoU", "IoU boxes")
+    columns = (
+        *("", "judged"),
+        *(Column(heading, unit="%", better="higher") for heading in figures),
+        *((Column("seconds"),) if timed else ()),
+    )
+    about = (
+        "Percent, in brackets 95 % intervals. An edit is positive; IoU is over edits, 0 where none was seen."
+    )
+    return Table(columns, rows, title, (about,) if title is None else (), (rivals,))

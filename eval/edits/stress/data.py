@@ -25,7 +25,7 @@ from uncanny.eval.common.matching import pair_images
 from uncanny.eval.edits.data import from_cell
 from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics.intervals import Floats
-from uncanny.records.run_folder import RunFolder
+from uncanny.records.annotation_table import restore_lines
 from uncanny.wording import counted, shown
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def read_predictions(
     """
     if isinstance(source, str | PathLike):
         path = Path(source)
-        source = RunFolder(path).annotations if path.is_dir() else path
+        source = restore_lines(path) if path.is_dir() else path
     table = read_columns(source, what, root=root)
     images = table.names("image")
     words = table.checked("source", images, SOURCES)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from uncanny.eval.common.estimates import Estimate, Share, interval_json, interval_words, p_words
-from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.tables import Cell, Column, Table
 from uncanny.eval.edits.stress.data import SIMILARITIES
 from uncanny.eval.metrics.association import Association
 from uncanny.eval.metrics.edits import Cutoffs
@@ -96,49 +96,44 @@ class Factor:
         }
 
 
-def percent(share: float | None) -> str:
-    """A share in percent without the sign, as tables have it."""
-    return MISSING if share is None else f"{100 * share:.1f}"
+GROUP_COLUMNS: Final[tuple[str | Column, ...]] = (
+    *("", "edits", "found"),
+    *(Column(heading, unit="%", better="higher") for heading in ("recall", "AUC", "IoU")),
+    *(Column("V", digits=2), Column("p", p_value=True)),
+)
+_OPTIONAL: Final = {4: "auc", 5: "iou"}
+_V: Final = 6
 
 
-GROUP_HEAD: Final = ("", "edits", "found", "recall", "interval", "AUC", "IoU", "against the rest")
-_OPTIONAL: Final = (5, 6)
+def group_cells(name: str, group: Group) -> tuple[Cell, ...]:
+    """A line of a table under `GROUP_COLUMNS`."""
+    found = group.recall
+    return (name, found.out_of, found.counts, found, group.auc, group.iou, "", group.p_value)
 
 
-def group_cells(name: str, group: Group) -> tuple[str, ...]:
-    """A line of a table under `GROUP_HEAD`."""
-    return (
-        name,
-        f"{group.recall.out_of:,}",
-        f"{group.recall.counts:,}",
-        percent(group.recall.value),
-        interval_words(group.recall) or MISSING,
-        percent(group.auc),
-        percent(None if group.iou is None else group.iou.value),
-        MISSING if group.p_value is None else p_words(group.p_value),
-    )
+def group_table(rows: Sequence[tuple[Cell, ...]], title: str | None, factors: Sequence[Factor]) -> Table:
+    """Without the columns that nothing was measured for: AUC and IoU, and V of phrases.
 
-
-def group_table(rows: Sequence[tuple[str, ...]], title: str | None, factors: Sequence[Factor]) -> Table:
-    """Without the columns of AUC and IoU where nothing was measured."""
+    Groups are parts of one set and no rivals: none is marked as best.
+    """
     groups = [group for factor in factors for group in factor.groups]
-    empty = (
-        all(group.auc is None for group in groups),
-        all(group.iou is None for group in groups),
-    )
-    left_out = {column for column, nothing in zip(_OPTIONAL, empty, strict=True) if nothing}
-    cells = [[cell for place, cell in enumerate(row) if place not in left_out] for row in (GROUP_HEAD, *rows)]
-    head, *lines = map(tuple, cells)
-    return Table(head, tuple(lines), title, tuple(hints(factors)))
+    empty = {at for at, name in _OPTIONAL.items() if all(getattr(each, name) is None for each in groups)}
+    if not any(row[_V] for row in rows):
+        empty.add(_V)
+    kept = [at for at in range(len(GROUP_COLUMNS)) if at not in empty]
+    columns = tuple(GROUP_COLUMNS[at] for at in kept)
+    lines = tuple(tuple(row[at] for at in kept) for row in rows)
+    tested = "" if _V in empty else "of a factor whether its groups differ at all, "
+    notes = (*hints(factors), f"p: {tested}of a group against the rest.")
+    return Table(columns, lines, title, notes, compared=0)
 
 
-def factor_rows(factors: Sequence[Factor]) -> Iterator[tuple[str, ...]]:
+def factor_rows(factors: Sequence[Factor]) -> Iterator[tuple[Cell, ...]]:
     """A line a factor, with the strength and the p-value of the whole, and below it a line a group."""
     for factor in factors:
-        test = factor.test
-        says = "" if factor.adjusted_p is None else p_words(factor.adjusted_p)
-        v = "" if test is None or test.cramers_v is None else f"V {test.cramers_v:.2f}"
-        yield (factor.name, "", "", "", v, "", "", says)
+        v = None if factor.test is None else factor.test.cramers_v
+        p = "" if factor.adjusted_p is None else factor.adjusted_p
+        yield (factor.name, *[""] * 5, "" if v is None else v, p)
         for group in factor.groups:
             yield group_cells(f"  {factor.label(group)}", group)
         if factor.unknown.out_of:

@@ -183,8 +183,9 @@ def _missed(
 
 
 def _short(image: str) -> str:
-    """An absolute path without its folders: they say nothing of the image."""
-    return Path(image).name if Path(image).is_absolute() else image
+    """A path that leads out of the root without its folders: they say nothing of the image."""
+    path = Path(image)
+    return path.name if path.is_absolute() or ".." in path.parts else image
 
 
 def _layers(edits: Edits, row: int, predictions: Predictions, predicted: int) -> list[Layer]:

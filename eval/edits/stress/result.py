@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Estimate, Share, interval_json, p_words
+from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.published import CAVEATS, published
 from uncanny.eval.common.tables import Cell, Column, RowsResult, Table
 from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Joined, Predictions
 from uncanny.eval.edits.stress.factors import (
-    GROUP_HEAD,
+    GROUP_COLUMNS,
     Factor,
     Group,
     factor_rows,
@@ -333,15 +333,18 @@ class StressResult(RowsResult):
         return (*tables, replace(last, notes=(*last.notes, *self.notes())))
 
     def overall(self) -> Table:
-        """A line a detector and condition."""
+        """A line a detector and condition; conditions are no rivals, detectors on images as given are."""
         located = any(
             score.localization is not None
             for each in self.detectors.values()
             for score in each.conditions.values()
         )
         rows: list[tuple[Cell, ...]] = []
+        rivals = []
         for name, detector in self.detectors.items():
             for condition, score in detector.conditions.items():
+                if condition == AS_GIVEN:
+                    rivals.append(len(rows))
                 generated, real, both = (score.classes[each] for each in (*SOURCES, "all"))
                 iou = [score.localization.iou if score.localization else None] if located else []
                 rows.append(
@@ -356,27 +359,28 @@ class StressResult(RowsResult):
         heads = ("precision", "recall", "F1", "prec. real", "rec. real", "F1 real", "F1 both", "AUC")
         figures = (*heads, *(["IoU"] if located else []))
         columns = (Column(head, unit="%", better="higher") for head in figures)
-        return Table(("", "edits", "real", *columns), tuple(rows))
+        return Table(("", "edits", "real", *columns), tuple(rows), compared=(tuple(rivals),))
 
     def paired(self) -> Table:
         """A line a condition that is compared with the first one of its detector."""
         rows = tuple(
             (
                 _label(name, condition),
-                *(f"{number:,}" for number in (each.n, each.lost, each.gained)),
-                p_words(each.adjusted_p),
+                *(each.n, each.lost, each.gained),
+                each.adjusted_p,
             )
             for name, detector in self.detectors.items()
             for condition, each in detector.paired.items()
         )
-        return Table(("", "edits of both", "no longer found", "found only now", "McNemar"), rows)
+        heads = ("", "edits of both", "no longer found", "found only now")
+        return Table((*heads, Column("p, McNemar", p_value=True)), rows)
 
     def phrases(self, factor: Factor, name: str | None, *, most: int) -> Table:
         """Directional edits, those that are missed most first; of many the first and the last ones."""
         groups: Sequence[Group] = factor.groups
         rows = [group_cells(each.name, each) for each in groups[:most]]
         if len(groups) > 2 * most:
-            rows.append((f"… {len(groups) - 2 * most:,} more", *("" for _ in GROUP_HEAD[1:])))
+            rows.append((f"… {len(groups) - 2 * most:,} more", *("" for _ in GROUP_COLUMNS[1:])))
         rows += [group_cells(each.name, each) for each in groups[most:][-most:]]
         title = "Directional edits, the most missed ones first" + (f": {name}" if name else "")
         return group_table(rows, title, [factor])
@@ -409,15 +413,19 @@ def published_table() -> Table:
         (
             each["model"],
             *(
-                f"{each[f'{name}_{which}']:.2f}"
+                each[f"{name}_{which}"]
                 for name in ("precision", "recall")
                 for which in ("all", "real", "fake")
             ),
         )
         for each in published("edit_scores")["detectors"]
     )
-    head = ("published", "precision", "real", "generated", "recall", "real", "generated")
-    return Table(head, rows, None, (CAVEATS["edit_scores"],))
+    heads = (f"{name}.{which}" for name in ("prec", "rec") for which in ("", " real", " gen."))
+    columns: tuple[str | Column, ...] = (
+        "published",
+        *(Column(head, digits=2, better="higher") for head in heads),
+    )
+    return Table(columns, rows, None, (CAVEATS["edit_scores"],))
 
 
 def _class_json(scores: ClassScore) -> dict[str, Any]:

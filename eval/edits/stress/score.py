@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.anomalies.load import name_paths
-from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.estimates import Estimate, wilson_share
 from uncanny.eval.edits.stress.data import (
     AS_GIVEN,
     GENERATED,
@@ -52,7 +52,7 @@ from uncanny.eval.edits.stress.result import (
 from uncanny.eval.metrics.association import against_the_rest, association, holm
 from uncanny.eval.metrics.auc import auc
 from uncanny.eval.metrics.detection import SOURCES, Accuracy, Judged
-from uncanny.eval.metrics.intervals import RESAMPLES, Bools, Floats, percentile_intervals, wilson_interval
+from uncanny.eval.metrics.intervals import RESAMPLES, Bools, Floats, percentile_intervals
 from uncanny.eval.metrics.significance import mcnemar_exact
 from uncanny.parameters import check_kind, check_parameters, check_records
 from uncanny.schema import Source as SourceName
@@ -304,7 +304,7 @@ class _Task:
         groups = tuple(
             Group(
                 name,
-                _share(int(detected[place]), int(sizes[place])),
+                wilson_share(int(detected[place]), int(sizes[place])),
                 float(sums[place] / ranks[place]) if ranks[place] else None,
                 self._iou(ious[codes == place]),
                 p_values[place],
@@ -324,7 +324,7 @@ class _Task:
             association(table, seed=self.seed) if tested else None,
             None,
             self._pairs(grouping, table) if grouping.kind == "bins" else (),
-            _share(int((hits & (codes == -1)).sum()), int((codes == -1).sum())),
+            wilson_share(int((hits & (codes == -1)).sum()), int((codes == -1).sum())),
             int((codes == -2).sum()),
         )
 
@@ -354,10 +354,6 @@ def _source(code: int) -> SourceName:
     return "generated" if code == GENERATED else "real"
 
 
-def _share(count: int, out_of: int) -> Share:
-    return Share(count / out_of if out_of else None, count, out_of, wilson_interval(count, out_of))
-
-
 def _class_scores(accuracy: Accuracy, resamples: int, seed: int) -> dict[str, ClassScore]:
     """By class, and as `all` the mean of both; None where a class has none."""
     drawn = _drawn(accuracy, resamples, seed)
@@ -367,7 +363,7 @@ def _class_scores(accuracy: Accuracy, resamples: int, seed: int) -> dict[str, Cl
         true = sum(count for (each, _), count in accuracy.counts.items() if each == source)
         judged = sum(count for (_, each), count in accuracy.counts.items() if each == source)
         f1 = Estimate(accuracy.f1(source), drawn.get((source, "f1")))
-        scores[source] = ClassScore(true, _share(hits, judged), _share(hits, true), f1)
+        scores[source] = ClassScore(true, wilson_share(hits, judged), wilson_share(hits, true), f1)
 
     def mean(name: str) -> Estimate:
         values = [getattr(accuracy, name)(source) for source in SOURCES]

@@ -145,12 +145,12 @@ def _patterns(matrices: Sequence[ResponseMatrix]) -> dict[str, int]:
 def _bias(matrices: Sequence[ResponseMatrix], column: int) -> dict[str, Bias]:
     options = ("yes", "no") if column == 0 else ("A", "B", "C", "D", "E")
     answered = np.concatenate([matrix.answered[:, column] for matrix in matrices])
-    given = np.concatenate([matrix.codes[:, column] for matrix in matrices])[answered]
+    chosen = np.concatenate([matrix.codes[:, column] for matrix in matrices])[answered]
     right = np.concatenate([matrix.key.codes[:, column] for matrix in matrices])[answered]
-    if not len(given):
+    if not len(chosen):
         return {option: Bias(None, None) for option in options}
     return {
-        option: Bias(float(np.mean(given == CODES[option])), float(np.mean(right == CODES[option])))
+        option: Bias(float(np.mean(chosen == CODES[option])), float(np.mean(right == CODES[option])))
         for option in options
     }
 
@@ -196,7 +196,8 @@ def expected_score(name: str, key: AnswerKey) -> ModelScore:
     """What `random` scores on average, choosing among the options of each question with equal chances.
 
     Every share is its expected count over its expected total, which is exact but for precision and F1, whose
-    totals are random too. Counts are rounded. There are no intervals: nothing was drawn.
+    totals are random too. Counts are rounded, those of patterns only where they are written out. There are
+    no intervals: nothing was drawn.
     """
     sizes = [[len(options_of(item, question)) for question in QUESTIONS] for item in key.items]
     options = np.array(sizes, dtype=np.float64).reshape(-1, len(QUESTIONS))
@@ -229,7 +230,7 @@ def expected_score(name: str, key: AnswerKey) -> ModelScore:
         raters=1,
         n_images=_sizes(key),
         **_nested(shares),
-        patterns={pattern: round(count) for pattern, count in patterns.items()},
+        patterns=patterns,
         answer_bias={question: _guessed(key, question) for question in QUESTIONS},
         invalid=dict.fromkeys(QUESTIONS, 0),
         refused=dict.fromkeys(QUESTIONS, 0),
@@ -242,14 +243,14 @@ def expected_score(name: str, key: AnswerKey) -> ModelScore:
 def _guessed(key: AnswerKey, question: Question) -> dict[str, Bias]:
     options = [options_of(item, question) for item in key.items]
     right = [item.right(question) for item in key.items]
-    asked = [(each, of) for each, of in zip(right, options, strict=True) if each is not None]
+    questions = [(each, of) for each, of in zip(right, options, strict=True) if each is not None]
     names = ("yes", "no") if question == "q1" else ("A", "B", "C", "D", "E")
-    if not asked:
+    if not questions:
         return {name: Bias(None, None) for name in names}
     return {
         name: Bias(
-            sum(1 / len(of) for _, of in asked if name in of) / len(asked),
-            sum(each == name for each, _ in asked) / len(asked),
+            sum(1 / len(of) for _, of in questions if name in of) / len(questions),
+            sum(each == name for each, _ in questions) / len(questions),
         )
         for name in names
     }

@@ -19,7 +19,7 @@ from PIL import Image
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
-from uncanny.eval.common.tables import MISSING, Table, TableResult
+from uncanny.eval.common.tables import Column, Table, TableResult
 from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.metrics.intervals import RESAMPLES, Ratio, ratio, share_intervals
@@ -165,8 +165,8 @@ class BoxScores(TableResult):
 
     def tables(self) -> tuple[Table, ...]:
         """One line: the share of each group in percent."""
-        cells = (MISSING if share.value is None else f"{100 * share.value:.1f}" for share in self.q3.values())
-        return (Table(("", *self.q3), (("Q3", *cells),), notes=(f"Percent; {BOX_NOTE}.",)),)
+        columns = (Column(name, unit="%", better="higher") for name in self.q3)
+        return (Table(("", *columns), (("Q3", *self.q3.values()),), notes=(f"Percent; {BOX_NOTE}.",)),)
 
     def to_json(self) -> dict[str, Any]:
         """`q3`, `n` and `ci` by group, `missing`, `ties` and the `note` that goes with such models."""

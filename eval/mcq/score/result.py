@@ -93,9 +93,10 @@ class ModelScore:
 
     `splits` are `artifact`, `art_dg`, `art_pg`, `ref_real`, `ref_pg` and `overall`. `patterns`, `invalid`,
     `refused`, `missing`, `unused` and `asked` (all answers there could be) are counts, summed over the
-    raters. A refused answer is invalid too. `missing` counts, by reason, the answers that do not exist: they
-    are in no share. `changed` are those of them that were given to another question than is asked now, as ids
-    and questions. `stand_ins` counts, by model, the answers that came from another one: a fallback's.
+    raters; of guessing, `patterns` are expected numbers. A refused answer is invalid too. `missing` counts,
+    by reason, the answers that do not exist: they are in no share. `changed` are those of them that were
+    given to another question than is asked now, as ids and questions. `stand_ins` counts, by model, the
+    answers that came from another one: a fallback's.
     """
 
     model: str
@@ -103,7 +104,7 @@ class ModelScore:
     n_images: Mapping[str, int]
     splits: Mapping[str, SplitScores]
     q1_detection: Mapping[str, Share]
-    patterns: Mapping[str, int]
+    patterns: Mapping[str, float]
     hierarchy: Mapping[str, Share]
     by_type: Mapping[str, Share]
     disagreement: Mapping[str, Mapping[str, Share]]
@@ -249,7 +250,7 @@ def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> 
         "n_images": dict(score.n_images),
         "splits": {split: _values(scores.shares) for split, scores in score.splits.items()},
         "q1_detection": _values(score.q1_detection),
-        "patterns": dict(score.patterns),
+        "patterns": {pattern: round(count) for pattern, count in score.patterns.items()},
         "hierarchy": _values(score.hierarchy),
         "by_type": {
             name: {"n": share.out_of, "all_q1_4": share.value} for name, share in score.by_type.items()

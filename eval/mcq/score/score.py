@@ -39,13 +39,15 @@ AnswerSource = (
 
 _ANSWERS = "Answers are run folders, files, uncanny.mcq.Answer records, or a mapping from model to them"
 _HUMAN = "Answers of people are files"
+# A file, several, or by the name of the person.
+People = AnswerFile | Sequence[AnswerFile] | Mapping[str, AnswerFile]
 
 
 class ScoreOptions(TypedDict, total=False):
     """The keyword options of `score`."""
 
     root: str | os.PathLike[str] | None
-    human: AnswerFile | Sequence[AnswerFile]
+    human: People
     baselines: bool
     parser: Parser
     resamples: int
@@ -58,7 +60,7 @@ def score(
     answers: AnswerSource,
     *,
     root: str | os.PathLike[str] | None = None,
-    human: AnswerFile | Sequence[AnswerFile] = (),
+    human: People = (),
     baselines: bool = False,
     parser: Parser = "exact",
     resamples: int = RESAMPLES,
@@ -68,10 +70,11 @@ def score(
     """Score every model that has answers.
 
     `items` and `root` are as in `load`. `answers` are run folders, record files or prediction files, one or
-    several; a folder that holds runs of several models; answers; or any of these by model, whose name then
-    stands for the one in the records. Each of `human` holds the answers of one person, named after the file:
-    all are averaged into `human`. `baselines` adds `baseline/random`, what guessing gives on average, without
-    intervals, and `baseline/always-E/no`. Neither people nor baselines are part of the oracle or of tests.
+    several; a folder that holds runs of several models; answers; or any of these by model, whose name
+    then stands for the one in the records. Each of `human` holds the answers of one person, named after
+    the file or, in a mapping, by its key: all are averaged into `human`. `baselines` adds
+    `baseline/random`, what guessing gives on average, without intervals, and `baseline/always-E/no`.
+    Neither people nor baselines are part of the oracle or of tests.
 
     `parser="lenient"` adds a second reading beside the exact one. `resamples` is the number of bootstrap
     resamples over images, for figures that are no plain shares; 0 leaves all intervals out.
@@ -95,8 +98,8 @@ def score(
     everything = _answers(answers)
     if baselines:
         everything += [answer for name in BASELINES for answer in baseline_answers(item_set, name, seed=seed)]
-    for file in _files(human):
-        everything += as_rater(read_answers([file]), file.stem)
+    for name, file in _people(human):
+        everything += as_rater(read_answers([file]), name)
 
     key = AnswerKey.of(item_set)
     with_image = [answer for answer in everything if answer.question != "q4_no_image"]
@@ -158,10 +161,14 @@ def _of_one_model(model: str, source: AnswerFile | Sequence[Answer]) -> list[Ans
     return answers
 
 
-def _files(source: AnswerFile | Sequence[AnswerFile]) -> list[Path]:
-    if isinstance(source, str | os.PathLike):
-        return [Path(source)]
-    return [Path(each) for each in check_records(source, (str, os.PathLike), what=_HUMAN)]
+def _people(source: People) -> list[tuple[str, Path]]:
+    """Files with whose they are."""
+    if isinstance(source, Mapping):
+        check_records(list(source.values()), (str, os.PathLike), what=_HUMAN)
+        return [(str(name), Path(file)) for name, file in source.items()]
+    files = [source] if isinstance(source, str | os.PathLike) else source
+    paths = [Path(each) for each in check_records(files, (str, os.PathLike), what=_HUMAN)]
+    return [(path.stem, path) for path in paths]
 
 
 def _aggregated(matrices: Mapping[str, ResponseMatrix], resamples: int, seed: int) -> dict[str, ModelScore]:

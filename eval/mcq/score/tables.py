@@ -18,7 +18,7 @@ from uncanny.eval.mcq.data.items import Answer
 from uncanny.eval.mcq.data.texts import whose_texts
 from uncanny.eval.mcq.score.controls import is_baseline
 from uncanny.eval.mcq.score.matrix import is_rater
-from uncanny.wording import counted, either
+from uncanny.wording import either
 
 if TYPE_CHECKING:
     from uncanny.eval.mcq.score.result import McqScores, ModelScore
@@ -30,12 +30,19 @@ COLUMNS = (
     ("Q2", "artifact", "q2"),
     ("Q3", "artifact", "q3"),
     ("Q4", "artifact", "q4"),
-    ("art. Q1-4", "artifact", "all_q1_4"),
-    ("real Q1-4", "ref_real", "all_q1_4"),
-    ("all Q1-4", "overall", "all_q1_4"),
-    ("all Q2-4", "overall", "all_q2_4"),
+    ("art. Q1–4", "artifact", "all_q1_4"),
+    ("real Q1–4", "ref_real", "all_q1_4"),
+    ("all Q1–4", "overall", "all_q1_4"),
+    ("all Q2–4", "overall", "all_q2_4"),
 )
 _MAIN = COLUMNS[7]
+TITLE = "Scores on Q1 to Q4"
+_REASONS: Mapping[str, str] = {
+    "image": "image not readable",
+    "infrastructure": "no answer from the server",
+    "rejected": "request rejected",
+    "truncated": "answer cut off",
+}
 MOST_NAMED = 5
 _THEIRS = "published models were asked with the released texts about the 950 released images"
 
@@ -54,7 +61,7 @@ def score_table(scores: McqScores, *, published: bool = False) -> Table:
         notes.insert(0, published_caveat(scores))
     columns = (Column(heading, unit="%", better="higher") for heading, _, _ in COLUMNS)
     compared = sum(_place(name) == 0 for name in models)
-    return Table(("model", *columns), tuple(rows), notes=tuple(notes), compared=compared)
+    return Table(("model", *columns), tuple(rows), TITLE, tuple(notes), compared=compared)
 
 
 def ranked(scores: McqScores) -> list[str]:
@@ -139,25 +146,51 @@ def _notes(scores: McqScores) -> list[str]:
             f"{name}: {count:,} of {score.answered:,} answers came from {other}"
             for other, count in score.stand_ins.items()
         ]
-        missing, invalid = sum(score.missing.values()), sum(score.invalid.values())
-        if missing:
-            reasons = ", ".join(f"{count} {reason}" for reason, count in score.missing.items())
-            answers = f"{counted(missing, 'answer')} {'is' if missing == 1 else 'are'} missing"
-            notes.append(f"{name}: {answers} ({reasons}) of {score.asked:,}, and in no share")
-        if score.changed:
-            notes.append(f"{name}: {changed_note(score.changed)}")
-        if invalid:
-            refused = sum(score.refused.values())
-            answers = f"{counted(invalid, 'invalid answer')} {'counts' if invalid == 1 else 'count'}"
-            notes.append(f"{name}: {answers} as wrong, {refused} of them refusals")
+    missing = [
+        f"{name} {sum(score.missing.values()):,} of {score.asked:,} ({_reasons(score)})"
+        for name, score in scores.items()
+        if score.missing
+    ]
+    if missing:
+        notes.append(f"Missing answers, in no share: {'; '.join(missing)}")
+    notes += [f"{name}: {changed_note(score.changed)}" for name, score in scores.items() if score.changed]
+    unused = [f"{name} {score.unused:,}" for name, score in scores.items() if score.unused]
+    if unused:
+        notes.append(f"Answers to what these items do not ask, left out: {'; '.join(unused)}")
+    invalid = [
+        f"{name} {count:,}{_refused(refused, count)}"
+        for name, count, refused in (
+            (name, sum(score.invalid.values()), sum(score.refused.values())) for name, score in scores.items()
+        )
+        if count
+    ]
+    if invalid:
+        notes.append(f"Invalid answers, counted as wrong: {'; '.join(invalid)}")
     if scores.oracle is not None and scores.oracle.value is not None and len(scores) > 1:
         notes.append(
             f"At least one model gets all four right on {_percent(scores.oracle)} % of artifact images"
         )
+    notes.append(
+        "Q1 recall, Q2 to Q4 and art. are over images with an artifact, Q1 spec. and real over real ones, "
+        "all over every image that is asked these questions"
+    )
     if not scores.resamples:
         return [*notes, "Percent."]
     of_people = "; of the mean of people bootstrap" if any(s.raters > 1 for s in scores.values()) else ""
     return [*notes, f"Percent, in brackets 95 % intervals (Wilson{of_people})."]
+
+
+def _refused(refused: int, of: int) -> str:
+    return "" if not refused else ", all refused" if refused == of else f", {refused:,} of them refused"
+
+
+def _reasons(score: ModelScore) -> str:
+    return ", ".join(f"{count:,} {missing_words(reason)}" for reason, count in score.missing.items())
+
+
+def missing_words(reason: str) -> str:
+    """Why an answer is missing, where the recorded word alone does not say it."""
+    return _REASONS.get(reason, reason)
 
 
 def _percent(share: Share | None) -> str:

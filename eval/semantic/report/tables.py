@@ -8,10 +8,11 @@ is believed: what was compared, what was left out, and what was read with allowa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from uncanny.eval.common.estimates import Estimate, p_cell
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.common.tables import MISSING, Cell, Column, Table
+from uncanny.eval.common.tables import Cell, Column, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
 from uncanny.eval.semantic.report.rows import (
@@ -46,7 +47,7 @@ def score_tables(score: SemanticScore) -> tuple[Table, ...]:
     tables += _differences(score)
     last = tables[-1]
     notes = (*last.notes, *_notes(score))
-    return (*tables[:-1], Table(last.columns, last.rows, last.title, notes))
+    return (*tables[:-1], replace(last, notes=notes))
 
 
 def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:
@@ -56,8 +57,10 @@ def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:
         for metric, images, views in prediction.protocols[protocol].by_metric():
             cells = [views[view] if view == "full" else views[view].value for view in VIEWS]
             by_metric.setdefault(metric, []).append((name, METRICS[metric], images, *cells))
-    for rows in by_metric.values():
+    own = {}
+    for metric, rows in by_metric.items():
         rows.sort(key=lambda row: _best_first(row[-1]))
+        own[metric] = len(rows)
     if score.published and protocol == "release":
         _add_published(by_metric, ("semap", "semf1"), published_semantic(score))
         _add_published(by_metric, ("csemap", "csemf1"), published_detection(score))
@@ -65,12 +68,15 @@ def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:
     if "csemap" in by_metric:
         over = "generated images" if protocol == "release" else "all images whose source is known"
         notes.append(f"cSemAP and cSemF1 count where the source is recognised, over {over}.")
-    return Table(
-        ("", "score", "images", *(Column(view, digits=4) for view in VIEWS)),
-        tuple(row for metric in METRICS for row in by_metric.get(metric, ())),
-        TITLES[protocol],
-        tuple(notes),
-    )
+    all_rows: list[tuple[Cell, ...]] = []
+    rivals = []
+    for metric in METRICS:
+        if metric in by_metric:
+            rivals.append(tuple(range(len(all_rows), len(all_rows) + own[metric])))
+            all_rows += by_metric[metric]
+    scores = [Column(view, digits=4, better="higher") for view in VIEWS]
+    columns: tuple[str | Column, ...] = ("", "score", "images", *scores)
+    return Table(columns, tuple(all_rows), TITLES[protocol], tuple(notes), tuple(rivals))
 
 
 def _add_published(
@@ -84,26 +90,25 @@ def _add_published(
             if metric in by_metric:
                 values = row.scores[number * len(VIEWS) : (number + 1) * len(VIEWS)]
                 cells = [each.value for each in values]
-                by_metric[metric].append((row.model, METRICS[metric], MISSING, *cells))
+                by_metric[metric].append((row.model, METRICS[metric], None, *cells))
 
 
 def _thresholds(score: SemanticScore, protocol: ProtocolName) -> Table:
-    rows = [
-        (
-            name,
-            f"{each.threshold:g}",
-            f"{each.tp['full']:,}",
-            f"{each.n_pred:,}",
-            f"{each.n_true:,}",
-            _number(each.semap["full"]),
-            _number(each.semf1["full"]),
-            _number(each.micro["full"].f1),
-        )
-        for name, prediction in score.predictions.items()
-        for each in prediction.protocols[protocol].thresholds
-    ]
-    columns = ("", "at", "TP", "pred", "true", "SemAP", "SemF1", "micro F1")
-    return Table(columns, tuple(rows), f"{protocol} by threshold, full")
+    rows: list[tuple[Cell, ...]] = []
+    at: dict[float, list[int]] = {}
+    for name, prediction in score.predictions.items():
+        for each in prediction.protocols[protocol].thresholds:
+            at.setdefault(each.threshold, []).append(len(rows))
+            figures = (each.semap["full"], each.semf1["full"], each.micro["full"].f1)
+            counts = (each.tp["full"], each.n_pred, each.n_true)
+            rows.append((name, f"{each.threshold:g}", *counts, *figures))
+    scores = (Column(name, digits=4, better="higher") for name in ("SemAP", "SemF1", "micro F1"))
+    return Table(
+        ("", "at", "TP", "pred", "true", *scores),
+        tuple(rows),
+        f"{protocol} by threshold, full",
+        compared=tuple(map(tuple, at.values())),
+    )
 
 
 def _accuracy(score: SemanticScore) -> Table:
@@ -112,10 +117,11 @@ def _accuracy(score: SemanticScore) -> Table:
         for name, prediction in score.predictions.items()
         if (accuracy := prediction.accuracy) is not None
     ]
+    own = len(rows)
     if score.published:
-        rows += [(row.model, MISSING, row.scores[-1].value, MISSING) for row in published_detection(score)]
-    columns = ("", "images", Column("accuracy", digits=4), "unclear")
-    return Table(columns, tuple(rows), "source: generated or real, unclear counts as wrong")
+        rows += [(row.model, None, row.scores[-1].value, None) for row in published_detection(score)]
+    columns = ("", "images", Column("accuracy", digits=4, better="higher"), "unclear")
+    return Table(columns, tuple(rows), "source: generated or real, unclear counts as wrong", compared=own)
 
 
 def _differences(score: SemanticScore) -> Iterator[Table]:
@@ -125,11 +131,7 @@ def _differences(score: SemanticScore) -> Iterator[Table]:
             (
                 each.protocol,
                 METRICS[each.metric],
-                f"{each.images:,}",
-                each.estimate,
-                p_cell(each.p_value),
-                p_cell(each.adjusted_p),
-                each.cohens_d,
+                *(each.images, each.estimate, each.p_value, each.adjusted_p, each.cohens_d),
             )
             for each in differences.values()
             if each.view == "full"
@@ -138,16 +140,12 @@ def _differences(score: SemanticScore) -> Iterator[Table]:
         yield Table(
             (
                 *("", "score", "images", Column("full, paired", digits=4, signed=True)),
-                *("p", "p, Holm", Column("d_z", digits=2)),
+                *(Column("p", p_value=True), Column("p, Holm", p_value=True), Column("d_z", digits=2)),
             ),
             tuple(rows),
             f"{first} − {second}, image by image",
             (f"And {left} more pairs: all are in the JSON.",) if left > 0 else (),
         )
-
-
-def _number(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.4f}"
 
 
 def _best_first(cell: Cell) -> float:

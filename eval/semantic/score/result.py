@@ -281,6 +281,11 @@ class Difference:
     adjusted_p: float | None
     cohens_d: float | None
 
+    @property
+    def differs(self) -> bool | None:
+        """Whether the corrected p-value is below 0.05; None where there is none."""
+        return None if self.adjusted_p is None else self.adjusted_p < 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class TruthInfo:

@@ -317,6 +317,10 @@ def test_intervals_are_of_images_and_the_same_again() -> None:
     assert first.agnostic.pixel["recall"].value > 0
     alone = scored(predicted[1:2], true[1:2], resamples=500)
     assert alone.agnostic.pixel["iou"].interval is None
+    # All right on four images says as much of other images as four of four would: Wilson's interval.
+    right = scored(true[1:9:2], true[1:9:2], resamples=500).agnostic.pixel["iou"]
+    assert right.value == 1
+    assert right.interval == pytest.approx((0.5101, 1), abs=1e-4)
 
 
 def test_several_predictions_side_by_side(tmp_path: Path) -> None:

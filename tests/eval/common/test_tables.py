@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share
-from uncanny.eval.common.tables import MISSING, NARROW, Column, Table, TableResult, data_frame
+from uncanny.eval.common.table_forms import best_cells, csv_content
+from uncanny.eval.common.tables import MISSING, NARROW, Column, Figure, Table, TableResult, data_frame
 
 LONG = "openai-compatible/a-model-whose-name-is-longer-than-a-terminal-is-wide-and-must-be-read-whole/v2"
 TABLE = Table(("Model", "Q1", "Q2"), ((LONG, "91.3", MISSING), ("b", "7.0", "100.0")), "Scores", ("n = 5",))
@@ -99,11 +101,11 @@ FIGURES = Table(
 def test_figures_have_their_intervals_beside_them_below_them_or_away() -> None:
     wide = FIGURES.text().splitlines()
     assert wide[1].split() == ["model", "Q1", "errors", "n"]
-    assert "50.0 [23.7, 76.3]  -1.25 [-2.50, 0.00]  1,200" in wide[2]
+    assert "50.0 [23.7, 76.3]  −1.25 [−2.50, 0.00]  1,200" in wide[2]
     assert wide[4].split() == ["[x]", MISSING, MISSING, "0"]
     below = FIGURES.text(width=46).splitlines()
     assert max(map(len, below)) <= 46
-    assert below[3].split() == ["[23.7,", "76.3]", "[-2.50,", "0.00]"]
+    assert below[3].split() == ["[23.7,", "76.3]", "[−2.50,", "0.00]"]
     # In two parts, with the names before each; in more the intervals are left out.
     parts = FIGURES.text(width=32).splitlines()
     assert [line.split()[0] for line in parts if line].count("guess") == 2
@@ -126,10 +128,10 @@ def test_markdown_keeps_names_as_they_are_and_marks_the_best_that_compete() -> N
     assert lines[0] == r"**Scores of \*all\***"
     assert lines[2] == "| model | Q1 (%) ↑ | errors ↓ | n |"
     assert lines[3] == "| :-- | --: | --: | --: |"
-    assert lines[4] == r"| a\_b\|c | 50.0 [23.7, 76.3] | **-1.25** [-2.50, 0.00] | 1,200 |"
+    assert lines[4] == r"| a\_b\|c | 50.0 [23.7, 76.3] | **−1.25** [−2.50, 0.00] | 1,200 |"
     assert lines[5] == r"| 50% &amp; \<i\> | **100.0** [43.9, 100.0] | 3.00 | 7 |"
     assert lines[6].startswith(r"| \[x\] | – |")
-    assert lines[7] == "| guess | 100.0 | -9.00 | 1 |"
+    assert lines[7] == "| guess | 100.0 | −9.00 | 1 |"
     assert lines[-1] == "Percent"
     assert "**100.0" not in FIGURES.to_markdown(best=False)
 
@@ -145,6 +147,59 @@ def test_latex_is_a_float_with_rules_and_names_escaped() -> None:
     assert "    {[x]} & -- & -- & 0" in text  # else an argument of the line before
     assert text.rstrip().endswith("\\end{table}")
     assert r"\footnotesize Percent." in text
+    assert r"\resizebox" in text  # what is wider than its place would be cut off at the edge
+    long_name = "meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8"
+    long_names = replace(FIGURES, rows=((long_name, *FIGURES.rows[0][1:]),))
+    assert long_names.to_latex().rstrip().endswith("\\end{table*}")
+
+
+SHARE, POINTS = Column("", unit="%", better="lower"), Column("", unit="points", signed=True)
+ROWS = Table(
+    ("", "before", "now", "change"),
+    (
+        ("faults", Figure(0.5, SHARE), Figure(Share(0.25, 1, 4, (0.1, 0.9)), SHARE), Figure(-0.25, POINTS)),
+        ("p", Figure(0.00001, Column("", p_value=True)), Figure(0.0432, Column("", p_value=True)), None),
+    ),
+)
+
+
+def test_rows_may_each_be_of_a_kind_of_their_own() -> None:
+    lines = ROWS.to_markdown().splitlines()
+    assert lines[2] == "| faults ↓ | 50.0 | **25.0** [10.0, 90.0] | −25.0 |"
+    assert lines[3] == "| p | \\< 0.0001 | 0.043 | – |"
+    head, first, _ = csv.reader(ROWS.to_csv().splitlines())
+    assert head == ["", "before", "now", "now low", "now high", "change"]
+    assert first == ["faults", "0.5", "0.25", "0.1", "0.9", "-0.25"]
+    assert (
+        r"    faults $\downarrow$ & 50.0 & \textbf{25.0} {\scriptsize [10.0, 90.0]} & $-$25.0"
+        in ROWS.to_latex()
+    )
+
+
+def test_groups_of_rows_compete_among_themselves() -> None:
+    column = Column("F1", better="higher")
+    rows = (("a", 0.1), ("b", 0.2), ("a", 0.8), ("b", 0.7), ("published", 0.9))
+    table = Table(("", column), rows, compared=((0, 1), (2, 3)))
+    assert best_cells(table) == {(1, 1), (2, 1)}
+    assert not best_cells(Table(("", column), rows, compared=0))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        (Column("", unit="%"), 0.0001, "<0.1"),
+        (Column("", unit="%"), 0.9999, ">99.9"),
+        (Column("", unit="%"), 0.0, "0.0"),
+        (Column("", unit="%"), 1.0, "100.0"),
+        (Column("", digits=2), 0.004, "<0.01"),
+        (Column("", digits=2, signed=True), 0.004, "0.00"),
+        (Column("", digits=4, significant=True), 0.000012345, "1.234e-05"),
+        (Column("", p_value=True), 0.5, "0.5"),
+        (Column("", p_value=True), None, MISSING),
+    ],
+)
+def test_what_is_nearly_nothing_is_not_nothing(column: Column, value: float | None, words: str) -> None:
+    assert column.show(value).text == words
 
 
 @pytest.mark.slow
@@ -159,9 +214,21 @@ def test_latex_compiles_whatever_models_are_called(tmp_path: Path) -> None:
         hostile,
         (hostile,),
     )
+    long = Table(("", "score", "x"), (("meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8" * 2, 0.5, 1),))
     document = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}%s\end{document}"
-    (tmp_path / "t.tex").write_text(document % (FIGURES.to_latex() + wide.to_latex()), encoding="utf-8")
+    tables = "".join(table.to_latex() for table in (FIGURES, wide, long, ROWS))
+    (tmp_path / "t.tex").write_text(document % tables, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
     assert done.returncode == 0, done.stdout[-3000:]
     assert "Overfull" not in done.stdout
+
+
+def test_no_spreadsheet_takes_a_name_for_a_formula() -> None:
+    names = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(1)", "\tx", "'=1", "''", "it's", "gpt-4o", "'x"]
+    table = Table(("model", Column("score")), tuple((name, -1.5) for name in names))
+    rows = list(csv.reader(io.StringIO(table.to_csv())))[1:]
+    assert [csv_content(name) for name, _ in rows] == names
+    assert [name[:1] for name, _ in rows[:5]] == ["'"] * 5
+    assert [name for name, _ in rows[7:]] == names[7:]
+    assert {score for _, score in rows} == {"-1.5"}

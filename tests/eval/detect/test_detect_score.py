@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 
 import uncanny
+from tests.bundled_runs import BundledRuns
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.detect.data import SourceTruth
@@ -112,6 +114,31 @@ def test_models_are_compared_on_the_images_that_both_judged(tmp_path: Path) -> N
     assert set(compared.to_json()["scores"]) == {"poor", "good"}
     assert [each["models"] for each in compared.to_json()["mcnemar"]] == [["poor", "good"]]
     assert compare_runs({"good": good}).to_json()["mcnemar"] == []
+    rows = list(csv.DictReader(compared.to_csv().splitlines()))
+    assert [(row["model"], row["source"]) for row in rows][:3] == [
+        ("good", "generated"),
+        ("good", "real"),
+        ("good", "all"),
+    ]
+    assert float(rows[2]["accuracy"]) == good.score().accuracy.value
+    assert float(rows[2]["accuracy_low"]) == pytest.approx(good.score().to_json()["ci"]["accuracy"][0])
+    assert rows[2]["recall"] == rows[0]["accuracy"] == ""
+    best = f"{100 * (good.score().accuracy.value or 0):.1f}"
+    assert f"**{best}**" in compared.to_markdown().splitlines()[2]
+
+
+def test_runs_are_scored_together_by_a_truth_of_ones_own(bundled_run: BundledRuns) -> None:
+    folder = bundled_run("detect").path
+    run = uncanny.DetectRun(folder)
+    names = [record.image for record in run.detections]
+    (row,) = uncanny.detect_scores({"a": folder}).rows()
+    assert (row["source"], row["generated"]) == (None, run.verdicts()["generated"])
+    scores = uncanny.detect_scores({"a": run, "b": str(folder)}, truth=dict.fromkeys(names, "real"))
+    assert scores["a"] is not None
+    assert scores["a"].scored == run.score(dict.fromkeys(names, "real")).scored
+    assert len(scores.tests) == 1
+    with pytest.raises(UsageError, match="a mapping from name to run"):
+        uncanny.detect_scores([run])  # type: ignore[arg-type]
 
 
 def test_a_run_is_scored_from_python(tmp_path: Path) -> None:
@@ -151,3 +178,19 @@ def test_a_truth_that_is_none_is_refused(truth: Any, message: str, tmp_path: Pat
     run = uncanny.detect(next(iter(scenes())).image_path, model="demo", out=tmp_path)
     with pytest.raises(UsageError, match=message):
         run.score(truth)
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        ("runs/d", "must be a mapping from name to run"),
+        ({}, "names none"),
+        ({1: "runs/d"}, "must have texts for names, not 1"),
+        ({"a": None}, "must be the folder of a run, not None"),
+        ({"a": [3]}, r"must be the folder of a run, not \[3\]"),
+    ],
+    ids=str,
+)
+def test_runs_that_are_none_are_refused(runs: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        uncanny.detect_scores(runs)

@@ -112,6 +112,18 @@ def test_intervals_of_people_are_told_from_those_of_models() -> None:
     ]
 
 
+def test_what_is_in_no_share_is_said_in_a_sentence_for_all_models() -> None:
+    answers = [
+        *answered(ITEMS[:1], ["1-11"], "a"),
+        Answer(id=ITEMS[0].id, question="q2", raw=None, model="a", outcome="error", error="image: no file"),
+        Answer(id="no such item", question="q2", raw="A", model="b"),
+        *answers_to(ITEMS[0], "1111", "b"),
+    ]
+    notes = score_table(score(ITEMS[:1], answers, resamples=0)).notes
+    assert "Missing answers, in no share: a 1 of 4 (1 image not readable)" in notes
+    assert "Answers to what these items do not ask, left out: b 1" in notes
+
+
 def test_a_rater_who_skipped_weighs_as_much_as_one_who_did_not() -> None:
     people = as_rater(answered(ITEMS, RIGHT_TWICE), "ann") + as_rater(answers_to(ITEMS[3], "0000"), "bob")
     human = scored(ITEMS, people, resamples=50)

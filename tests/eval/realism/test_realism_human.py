@@ -128,6 +128,14 @@ def test_iou_and_truth_exclude_each_other(tmp_path: Path) -> None:
         human_answers([written(tmp_path / "h.jsonl", [line])])
 
 
+def test_a_name_is_the_rater_of_answers_that_name_none(tmp_path: Path) -> None:
+    lines = [b'{"id": "p0", "said": "edited"}', b'{"id": "p1", "said": "real", "rater": "u"}']
+    file = written(tmp_path / "people.jsonl", lines)
+    raters = [each.rater for each in human_answers({"ann": file, "ben": str(file)})]
+    assert raters == ["ann", "u", "ben", "u"]
+    assert [each.rater for each in human_answers(file)] == [None, "u"]
+
+
 def test_the_published_row() -> None:
     people = published_humans()
     assert [people[f"acc_{label}"] for label in ("deceiving", "intermediate", "non_deceiving")] == [
