@@ -36,10 +36,10 @@ def texts_notes(sets: Mapping[str, Collection[str]]) -> Iterator[str]:
             f"({_listed(asked_with)}); {'its' if len(names) == 1 else 'their'} figures do not "
             "compare with uncanny's, and with published ones only where these are the authors' texts"
         )
-    told = {name: tuple(sorted(ids)) for name, ids in sets.items() if ids}
-    if len(set(told.values())) > 1:
-        each = "; ".join(f"{name}: {_listed(ids)}" for name, ids in list(told.items())[:MOST_NAMED])
-        more = f"; and {len(told) - MOST_NAMED:,} more" if len(told) > MOST_NAMED else ""
+    named = {name: tuple(sorted(ids)) for name, ids in sets.items() if ids}
+    if len(set(named.values())) > 1:
+        each = "; ".join(f"{name}: {_listed(ids)}" for name, ids in list(named.items())[:MOST_NAMED])
+        more = f"; and {len(named) - MOST_NAMED:,} more" if len(named) > MOST_NAMED else ""
         yield f"Not all were asked with the same texts, so more than the model differs: {each}{more}"
 
 

@@ -81,7 +81,7 @@ function sourceBadge(image) {
 function usage(image) {
   const used = image.usage;
   return [el("span", {}, plural(used.calls, "call")), el("span", {}, total(used) === null ? "tokens not reported" : `${count(total(used))} tokens`),
-    el("span", {}, money(used.cost_usd))];
+    el("span", {}, used.cost_usd === null ? "cost not known" : money(used.cost_usd))];
 }
 
 function card(image, open) {

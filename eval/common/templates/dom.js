@@ -22,7 +22,7 @@ const prose = (tag, cls, text) => el(tag, { class: cls, dir: "auto" }, text);
 const count = (number) => number.toLocaleString("en-US");
 const plural = (number, one, many = one + "s") => `${count(number)} ${number === 1 ? one : many}`;
 const money = (cost) =>
-  cost === null || cost === undefined ? "not priced" : "$" + (cost >= 1 || cost === 0 ? cost.toFixed(2) : cost.toPrecision(2));
+  cost === null || cost === undefined ? "not known" : "$" + (cost >= 1 || cost === 0 ? cost.toFixed(2) : cost.toPrecision(2));
 function seconds(value) {
   if (value === null || value === undefined) return "–";
   if (value < 0.0005) return "<1 ms";

@@ -34,17 +34,25 @@ function sortBy(table, column, head) {
   }
 }
 
+// The head of each column: of two rows the lower one, but for heads that reach down over both.
+function headsOf(table) {
+  if (!table.tHead) return [];
+  const [upper, lower] = table.tHead.rows;
+  if (!lower) return [...upper.cells];
+  const below = [...lower.cells];
+  return [...upper.cells].flatMap((cell) => (cell.rowSpan > 1 ? [cell] : below.splice(0, cell.colSpan)));
+}
+
 function startSorting() {
   for (const table of document.querySelectorAll("table.grid")) {
-    const heads = table.tHead ? [...table.tHead.rows].at(-1).cells : [];
+    const heads = headsOf(table);
     const simple = [...table.tBodies].every((body) => [...body.rows].every((row) => row.cells.length === heads.length));
     if (!simple || ![...table.tBodies].some((body) => body.rows.length > 1)) continue;
     for (const body of table.tBodies) [...body.rows].forEach((row, place) => { row.dataset.came = place; });
-    [...heads].forEach((head, column) => {
-      const words = head.textContent.trim() || (column === 0 ? table.tHead.rows[0].cells[0].textContent.trim() : "");
+    heads.forEach((head, column) => {
+      const words = head.textContent.trim().replace(/\s+/g, " ");
       if (!words || head.hasAttribute("data-unsorted")) return;
-      const nodes = head.textContent.trim() ? [...head.childNodes] : ["⇅"];
-      head.replaceChildren(el("button", { type: "button", class: "sort", title: `Sort by ${words.replace(/\s+/g, " ")}`, "aria-label": head.textContent.trim() ? null : `Sort by ${words}`, onclick: () => sortBy(table, column, head) }, nodes));
+      head.replaceChildren(el("button", { type: "button", class: "sort", title: `Sort by ${words}`, onclick: () => sortBy(table, column, head) }, [...head.childNodes]));
     });
   }
 }

@@ -35,25 +35,33 @@ STATE_LETTERS: Final[Mapping[State, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Solvers:
+    """How many models get something right, of those with an answer to it: a failed call is no wrong one."""
+
+    right: int
+    answered: int
+
+
+@dataclass(frozen=True, slots=True)
 class ItemRow:
-    """An item that `right` of the models get right as a whole.
+    """An item, and the models that get it right as a whole, of those with all answers to it.
 
-    `by_question` counts the models that get each question right, None where it is not asked.
-
-    `opens` says that the page holds what it asks and what was answered.
+    `by_question` has the same for each question, None where it is not asked. `opens` says that the page holds
+    what it asks and what was answered.
     """
 
     item: Item
-    right: int
-    by_question: tuple[int | None, ...]
+    whole: Solvers
+    by_question: tuple[Solvers | None, ...]
     opens: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """All items, those that fewest models get right first, up to `MOST_ROWS` of `total`.
+    """Up to `MOST_ROWS` of all `total` items, those that the smallest share of models gets right first.
 
-    So many `judges` are counted. `linked` says whether pictures can be shown from their files.
+    Items that no model answers in full come last. So many `judges` are counted. `linked` says whether
+    pictures can be shown from their files.
     """
 
     rows: tuple[ItemRow, ...]
@@ -68,12 +76,18 @@ class Browser:
 
 
 def browse(scores: McqScores, page: Path, pictures: PicturesMode) -> Browser:
-    """Of what is scored; `page` is where links to pictures start."""
+    """Every item that was scored, with all answers to it; `page` is where links to pictures start.
+
+    Of more than `MOST_BYTES` of texts the later items are rows that do not open.
+    """
     judges = judges_of(scores)
     key = judges[0].key
     solved = np.sum([(matrix.right | ~key.asked).all(axis=1) for matrix in judges], axis=0)
+    complete = np.sum([(matrix.answered | ~key.asked).all(axis=1) for matrix in judges], axis=0)
     right = np.sum([matrix.right for matrix in judges], axis=0)
-    order = np.argsort(solved, kind="stable")[:MOST_ROWS].tolist()
+    answered = np.sum([matrix.answered for matrix in judges], axis=0)
+    share = np.where(complete > 0, solved / np.maximum(complete, 1), np.inf)
+    order = np.argsort(share, kind="stable")[:MOST_ROWS].tolist()
     linked = pictures == "link" and not scores.item_set.bundled
     raw: Raw = {
         (answer.model, answer.id, answer.question): answer.raw for answer in scores.answers if answer.raw
@@ -87,12 +101,13 @@ def browse(scores: McqScores, page: Path, pictures: PicturesMode) -> Browser:
         room -= len(str(entry))
         if room > 0:
             entries[item.id] = entry
-        asked = key.asked[row].tolist()
         counts = tuple(
-            number if was_asked else None
-            for number, was_asked in zip(right[row].tolist(), asked, strict=True)
+            Solvers(number, of) if asked else None
+            for number, of, asked in zip(
+                right[row].tolist(), answered[row].tolist(), key.asked[row].tolist(), strict=True
+            )
         )
-        rows.append(ItemRow(item, int(solved[row]), counts, room > 0))
+        rows.append(ItemRow(item, Solvers(int(solved[row]), int(complete[row])), counts, room > 0))
     data = page_json({"models": list(scores.responses), "items": entries})
     return Browser(tuple(rows), len(key.items), len(judges), data, linked)
 

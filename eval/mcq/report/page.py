@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,17 @@ from uncanny.eval.mcq.report.tables import (
 )
 from uncanny.eval.mcq.score.aggregate import grouped
 from uncanny.eval.mcq.score.controls import RANDOM, is_baseline
-from uncanny.eval.mcq.score.matrix import is_rater
+from uncanny.eval.mcq.score.matrix import HUMAN, is_rater
 from uncanny.eval.mcq.score.parser import PARSER_VERSION
 from uncanny.eval.mcq.score.result import McqScores
-from uncanny.eval.mcq.score.tables import published_caveat, published_scores, texts_by_model
+from uncanny.eval.mcq.score.tables import (
+    missing_words,
+    published_caveat,
+    published_scores,
+    ranked,
+    texts_by_model,
+)
+from uncanny.wording import counted
 
 # Of more models charts are tables, and what each answered to a shown item is folded.
 MANY_MODELS = 6
@@ -64,21 +71,24 @@ def write_page(
     items = scores.item_set
     views = PageViews(out, pictures)
     known = published_scores() if published else {"main": [], "hierarchy": []}
+    # The order of the terminal's table and of those for papers: the best first.
+    models = {name: scores.models[name] for name in ranked(scores)}
+    groups = grouped(scores.responses)
     return write_rendered(
         _environment(),
         "mcq.html.j2",
         out,
         about=_about(scores),
         headline=headline(scores),
-        models=scores.models,
+        models=models,
         random=RANDOM,
         result=scores,
         items=items,
-        rates={name: question_rates(group) for name, group in grouped(scores.responses).items()},
+        rates={name: question_rates(groups[name]) for name in models if name in groups},
         controls=scores.controls,
         published=known,
         caveat=published_caveat(scores),
-        scatter=plots.scatter(scores.models, known["main"]),
+        scatter=plots.scatter(models, known["main"]),
         types=plots.types_of(scores.models.values()),
         tests=mcnemar_rows(scores.mcnemar),
         gallery=gallery(scores, views, overlays=overlays),
@@ -97,22 +107,43 @@ def headline(scores: McqScores) -> str:
     if not known:
         return ""
     ordered = sorted(known, key=lambda name: -(known[name].value or 0))
+    first, last = ordered[0], ordered[-1]
+    # Models whose shares read the same are equal to the reader.
+    best = [name for name in ordered if percent(known[name].value) == percent(known[first].value)]
+    worst = [name for name in ordered if percent(known[name].value) == percent(known[last].value)]
 
     def words(name: str) -> str:
         ends = interval_words(known[name])
         return f"{percent(known[name].value)}{f' [{ends}]' if ends else ''}"
 
-    first, last = ordered[0], ordered[-1]
-    sentence = f"{first} gets all four questions right on {words(first)} of the images with an artifact"
+    what = f"all four questions right on {words(first)} of the images with an artifact"
+    if len(best) == len(ordered) > 1:
+        return f"{first} gets {what}, as do all {len(ordered)} models."
+    sentence = f"{_together(best)} {'gets' if len(best) == 1 else 'get'} {what}"
     if len(ordered) < 2:
         return f"{sentence}."
-    return f"{sentence}, the most of {len(ordered)} models; {last} on {words(last)}, the fewest."
+    return f"{sentence}, the most of {len(ordered)} models; {_together(worst)} on {words(last)}, the fewest."
+
+
+def _together(names: Sequence[str]) -> str:
+    match names:
+        case [name]:
+            return name
+        case [name, other]:
+            return f"{name} and {other}"
+        case _:
+            return f"{names[0]} and {len(names) - 1} others"
 
 
 def _about(scores: McqScores) -> dict[str, Any]:
     items = scores.item_set
     own = sum(carries_texts(item) for item in items)
+    people, baselines = HUMAN in scores.models, sum(map(is_baseline, scores.models))
+    models = f"{len(scores.models) - people - baselines:,}"
     return {
+        "models": ", ".join(
+            [models, *["people"] * people, *[counted(baselines, "baseline")] * bool(baselines)]
+        ),
         "name": items.file.resolve().parent.name,
         "file": items.file.name,
         "splits": [
@@ -135,7 +166,10 @@ def _about(scores: McqScores) -> dict[str, Any]:
 @cache
 def _environment() -> Environment:
     environment = score_page(
-        "uncanny.eval.mcq", ("mcq.css",), {"p": p_words, "ends": interval_words}, scripts=("items.js",)
+        "uncanny.eval.mcq",
+        ("mcq.css",),
+        {"p": p_words, "ends": interval_words, "missing_words": missing_words},
+        scripts=("items.js",),
     )
     environment.globals |= {
         "groups": GROUPS,

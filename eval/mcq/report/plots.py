@@ -27,13 +27,21 @@ _SLOT, _GAP = 18.0, 16.0
 
 @dataclass(frozen=True, slots=True)
 class PatternBar:
-    """How many artifact images have one right/wrong pattern; `share` is 0-1, None of no images."""
+    """How many artifact images have one right/wrong pattern, of guessing the expected number.
+
+    `share` is 0-1, None of no images.
+    """
 
     pattern: str
-    count: int
+    count: float
     share: float | None
     y: float
     width: float
+
+    @property
+    def words(self) -> str:
+        """The number, an expected one to a tenth."""
+        return f"{self.count:,.0f}" if self.count == round(self.count) else f"{self.count:,.1f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from jinja2 import Environment
 
+from uncanny.eval.common.estimates import p_words
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import PageViews, PicturesMode
 from uncanny.eval.common.published import CAVEATS
@@ -71,6 +72,7 @@ def _environment() -> Environment:
         "amount": words.amount,
         "ends": words.ends,
         "signed": words.signed,
+        "p": p_words,
         "tau": lambda value: f"{value:g}",
     }
     environment = score_page("uncanny.eval.semantic", ("semantic.css",), filters)

@@ -99,9 +99,10 @@ def _width(text: str) -> int:
 def _draw_dots(lines: Sequence[Line], figure: Drawing) -> Mapping[str, str]:
     width, height = figure.get_size_inches() * figure.dpi
     narrow = width < 600
-    letters = 16 if narrow else 30
+    # As long as names of models on hubs get, which differ at their end.
+    letters = 16 if narrow else 50
     left = 20 + 6.6 * max(_width(fitted(line.name, letters)) for line in lines)
-    left = min(max(left, 56.0), 124.0 if narrow else 230.0)
+    left = min(max(left, 56.0), 124.0 if narrow else 350.0)
     tips: dict[str, str] = {}
     if narrow:
         panel = width - left - 14

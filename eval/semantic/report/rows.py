@@ -27,11 +27,15 @@ UNFINISHED: Mapping[Status, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The file with the highest SemAP (release, full) and those it can't be told apart from."""
+    """The file with the highest SemAP (release, full), and those it can't be told apart from of `others`.
+
+    `tested` is False where there is no p-value for one of them.
+    """
 
     leader: PredictionScore
     rivals: tuple[str, ...]
     others: int
+    tested: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +77,14 @@ def verdict(score: SemanticScore) -> Verdict | None:
     if not ranked:
         return None
     leader = max(ranked, key=lambda each: headline(each).value or 0.0)
-    rivals = [
-        difference.second if difference.first == leader.name else difference.first
+    ahead = {
+        difference.second if difference.first == leader.name else difference.first: difference.differs
         for difference in score.differences
         if leader.name in (difference.first, difference.second)
         and (difference.protocol, difference.metric, difference.view) == ("release", "semap", "full")
-        and difference.estimate.excludes_zero is not True
-    ]
-    return Verdict(leader, tuple(rivals), len(ranked) - 1)
+    }
+    rivals = tuple(name for name, differs in ahead.items() if differs is False)
+    return Verdict(leader, rivals, len(ranked) - 1, None not in ahead.values())
 
 
 def pairs_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.estimates import Estimate, p_words
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.similarity.weights import DEFAULT_BACKBONE
 from uncanny.eval.metrics.semap import View
@@ -62,9 +62,11 @@ def difference_words(difference: Difference) -> str:
     what = f"{METRICS[difference.metric]}, {difference.protocol}, {VIEW_NAMES[difference.view]}"
     if estimate.value is None:
         return f"{both} have no image in common: {what}"
-    apart = estimate.excludes_zero
-    verdict = "no interval for" if apart is None else "differ:" if apart else "can't be told apart:"
-    interval = f" ({signed_ends(estimate)})" if estimate.interval else ""
+    apart = difference.differs
+    verdict = "not tested:" if apart is None else "differ:" if apart else "can't be told apart:"
+    ends_and_p = [signed_ends(estimate)] if estimate.interval else []
+    ends_and_p += [] if difference.adjusted_p is None else [p_words(difference.adjusted_p)]
+    interval = f" ({'; '.join(ends_and_p)})" if ends_and_p else ""
     value, images = signed(estimate.value), f"{difference.images:,} shared images"
     return f"{both} {verdict} {what} {value}{interval}, over {images}"
 

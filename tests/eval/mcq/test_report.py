@@ -134,6 +134,15 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
     assert HOSTILE in "".join(page.words)
 
 
+def test_the_best_model_comes_first_as_in_the_terminal(tmp_path: Path) -> None:
+    items = made_set({"art_dg": 4})
+    answers = [*answered(items, ["0111"] * 4, "worse"), *answered(items, ["1111"] * 4, "better")]
+    page = report(tmp_path, items, [*baseline_answers(items, "always-E/no"), *answers])
+    for heading in ("h-table", "h-rates"):
+        rows = page.html.split(f'id="{heading}"')[1].split("<tbody>")[1].split("</tbody>")[0]
+        assert re.findall(r'scope="row"><bdi>([a-z]+)', rows) == ["better", "worse", "baseline"]
+
+
 def test_published_models_can_be_left_out(tmp_path: Path, scenes_page: Page) -> None:
     items = made_set({"art_dg": 4, "ref_real": 4})
     page = report(tmp_path, items, answered(items, ["1010"] * 8), published=False)
@@ -183,6 +192,8 @@ def test_the_page_begins_with_a_sentence_and_lists_every_item(tmp_path: Path) ->
         "good gets all four questions right on 75% of the images with an artifact, the most of 2 models; "
         "bad on 0%, the fewest."
     )
+    alike = answered(items, ["1111"] * 12, "one") + answered(items, ["1111"] * 12, "two")
+    assert headline(score(items, alike, resamples=0)).endswith("with an artifact, as do all 2 models.")
     page = scores.report(tmp_path / "mcq.html").read_text(encoding="utf-8")
     opened = orjson.loads(re.findall(r'id="items">(.*?)</script>', page, re.DOTALL)[0])
     assert set(opened["items"]) == {item.id for item in items}

@@ -11,7 +11,9 @@ from uncanny.eval.common.estimates import p_words
 from uncanny.eval.common.pictures import PageViews
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.report import plots
+from uncanny.eval.mcq.report.browse import Solvers, browse
 from uncanny.eval.mcq.report.gallery import MOST_SHOWN, Gallery, gallery
+from uncanny.eval.mcq.report.page import headline
 from uncanny.eval.mcq.report.plots import bias_groups, hierarchy_bar, pattern_bars, published_hierarchy
 from uncanny.eval.mcq.score.controls import baseline_answers
 from uncanny.eval.mcq.score.score import score
@@ -160,9 +162,62 @@ def test_every_item_is_in_one_list_and_an_even_split_comes_first() -> None:
     assert (lists.n_everybody, lists.n_divided, lists.n_nobody, lists.n_unfinished) == (1, 2, 1, 1)
 
 
+def test_a_failed_call_is_no_wrong_answer_in_the_list_of_items(tmp_path: Path) -> None:
+    items = made_set({"art_dg": 4})
+    scores = score(
+        items,
+        answered(items, ["----", "1111", "0000", "1-11"], "a")
+        + answered(items, ["----", "0111", "1111", "1111"], "b"),
+        resamples=0,
+    )
+    browser = browse(scores, tmp_path / "mcq.html", "link")
+    by_id = {row.item.id: row for row in browser.rows}
+    # Fewest right first, of those that answered; the item without an answer is no hardest one.
+    assert [row.item.id for row in browser.rows] == [items[n].id for n in (1, 2, 3, 0)]
+    assert by_id[items[0].id].whole == Solvers(0, 0)
+    assert by_id[items[3].id].whole == Solvers(1, 1)
+    assert by_id[items[3].id].by_question == (Solvers(2, 2), Solvers(1, 1), Solvers(2, 2), Solvers(2, 2))
+    page = scores.report(tmp_path / "mcq.html").read_text(encoding="utf-8")
+    row = page.split(f'data-open="{items[0].id}"')[1].split("</tr>")[0]
+    assert row.count('title="no model has an answer">–<') == 5
+    assert "<td>1<small>of 1</small></td>" in page.split(f'data-open="{items[3].id}"')[1].split("</tr>")[0]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "words"),
+    [
+        (("1111", "1111", "0111"), "a and b get {}, the most of 3 models; c on 0%, the fewest."),
+        (("1111", "0111", "0111"), "a gets {}, the most of 3 models; b and c on 0%, the fewest."),
+        (("1111", "1111", "1111"), "a gets {}, as do all 3 models."),
+    ],
+)
+def test_models_that_are_equal_share_the_headline(patterns: tuple[str, ...], words: str) -> None:
+    items = made_set({"art_dg": 3})
+    answers = [
+        answer
+        for name, each in zip("abc", patterns, strict=True)
+        for answer in answered(items, [each] * 3, name)
+    ]
+    right = "all four questions right on 100% of the images with an artifact"
+    assert headline(score(items, answers, resamples=0)) == words.format(right)
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [(0.0, "p < 0.0001"), (1.0, "p = 1"), (0.0123, "p = 0.012"), (None, "nothing in common")],
 )
 def test_p_value_words(value: float | None, words: str) -> None:
     assert p_words(value) == words
+
+
+def test_guessing_has_the_expected_numbers_of_patterns() -> None:
+    items = made_set({"art_dg": 16})
+    scores = score(items, answered(items[:1], ["1111"]), baselines=True, resamples=0)
+    guessing = scores["baseline/random"]
+    bars = {bar.pattern: bar for bar in pattern_bars(guessing)}
+    # Chances are one half, then three times one fifth: 16 · 0.5 · 0.8³ images with all wrong.
+    assert [bars["0000"].words, bars["1100"].words] == ["4.1", "1.0"]
+    assert bars["0000"].share == pytest.approx(0.256)
+    assert bars["1100"].share == pytest.approx(0.5 * 0.2 * 0.8 * 0.8)
+    assert sum(bar.share or 0 for bar in bars.values()) == pytest.approx(1)
+    assert scores.to_json()["models"]["baseline/random"]["patterns"]["0000"] == 4

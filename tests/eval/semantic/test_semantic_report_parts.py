@@ -10,7 +10,15 @@ from tests.eval.semantic.made_scores import made_predictions, made_score, made_t
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.semantic.report.plots import fitted, lines_of, median_words, panels_of
 from uncanny.eval.semantic.report.rows import left_out_lists, verdict
-from uncanny.eval.semantic.report.words import amount, measure_words, reached, signed, signed_ends
+from uncanny.eval.semantic.report.words import (
+    amount,
+    difference_words,
+    measure_words,
+    reached,
+    signed,
+    signed_ends,
+)
+from uncanny.eval.semantic.score.result import Difference
 
 
 @pytest.mark.parametrize(
@@ -66,10 +74,15 @@ def test_half_of_the_pairs() -> None:
 def test_the_leader_and_who_can_not_be_told_apart() -> None:
     truth = made_truth()
     files = {"poor": made_predictions(truth, 0.1), "good": made_predictions(truth, 0.9)}
-    score = made_score(files | {"copy": files["good"]}, truth)
+    files |= {"copy": files["good"]}
+    # So that p can be below 0.05 when it is corrected for three pairs.
+    score = made_score(files, truth, resamples=200)
     leading = verdict(score)
     assert leading is not None
     assert (leading.leader.name, leading.rivals, leading.others) == ("good", ("copy",), 2)
+    untested = verdict(made_score(files, truth, resamples=0))
+    assert untested is not None
+    assert (untested.rivals, untested.tested) == ((), False)
     assert verdict(replace(score, predictions={})) is None
 
 
@@ -87,3 +100,12 @@ def test_one_file_is_drawn_by_view_and_many_by_file() -> None:
 def test_no_reason_without_images() -> None:
     truth = made_truth()
     assert left_out_lists(made_score({"same": truth}, truth).predictions["same"]) == []
+
+
+def test_the_words_of_a_difference_go_by_the_p_that_the_table_has() -> None:
+    apart = Difference("a", "b", "release", "semap", "full", 9, Estimate(0.1, (0.01, 0.2)), 0.01, 0.03, 1.0)
+    alike = replace(apart, adjusted_p=0.06)
+    assert difference_words(apart).startswith("a and b differ: SemAP, release, full +0.1000 (")
+    assert "p = 0.03" in difference_words(apart)
+    assert difference_words(alike).startswith("a and b can't be told apart:")
+    assert difference_words(replace(apart, adjusted_p=None)).startswith("a and b not tested:")

@@ -55,8 +55,8 @@ class PeoplePage:
             name = self.who(request)
             about: dict[str, Any] = {"person": name, "may_choose": self.who is by_cookie, "form": None}
             if name is not None:
-                asked = form(name)
-                about |= content(request, name, "") if asked is None else {"form": asked}
+                first = form(name)
+                about |= content(request, name, "") if first is None else {"form": first}
             return self._assets.html(request, page, about)
 
     def panel(self, request: Request, name: str, notice: str = "", status: int = 200) -> HTMLResponse:

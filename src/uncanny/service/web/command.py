@@ -22,9 +22,12 @@ def command_line(service: Service, kind: str, params: Mapping[str, Any]) -> str:
 
 
 def _fixed(option: str) -> list[str]:
-    """What the service always gives, with a name of the reader's own for what is written."""
+    """What the service always gives, with a name of the reader's own for what is written.
+
+    Not what a reader need not have: what is printed has the figures, and any form of them can be asked for.
+    """
     flag, _, value = option.partition("=")
-    if flag == "--json":
+    if flag in ("--json", "--csv", "--markdown", "--latex"):
         return []
     if value in ("run", "out"):
         return ["-o", value.upper()]
