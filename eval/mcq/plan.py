@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -35,8 +36,9 @@ PlannedScore = Question | Literal["all_q1_4"]
 PLANNED: Final[tuple[PlannedScore, ...]] = (*get_args(Question), "all_q1_4")
 # In points, beside the one that is asked for.
 DIFFERENCES: Final = (1.0, 2.0, 3.0, 5.0, 10.0)
-HEADS: Final = ("difference", "differ on", "items")
 MOST_MODELS: Final = 1_000
+_LEAST_ALPHA: Final = 1e-12
+"""In percent: exact tails far below it are beyond the numbers there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,14 @@ class McqPlan(TableResult):
 
     def tables(self) -> tuple[Table, ...]:
         """A line a difference, and what was taken for granted."""
-        items = [] if self.items is None else [Column(f"power of {self.items:,}", unit="%", digits=0)]
+        difference, discordant, items, *power = plan_heads(self.items)
+        # Rounded away, the difference that was asked for would read as none.
+        digits = max(1, len(_percent(self.difference).partition(".")[2]))
         columns = (
-            Column(HEADS[0], unit="points"),
-            Column(HEADS[1], unit="%"),
-            Column(HEADS[2]),
-            *items,
+            Column(difference, unit="points", digits=digits),
+            Column(discordant, unit="%"),
+            Column(items),
+            *(Column(head, unit="%", digits=0) for head in power),
         )
         rows: tuple[tuple[Cell, ...], ...] = tuple(
             (
@@ -152,6 +156,11 @@ class McqPlan(TableResult):
         yield "Exact McNemar test, two-sided, its power computed exactly."
 
 
+def plan_heads(items: int | None) -> tuple[str, ...]:
+    """What stands above the columns of a plan; a power only where the number of `items` at hand is given."""
+    return ("difference", "differ on", "items", *(() if items is None else (f"power of {items:,}",)))
+
+
 def plan(
     *,
     difference: float = 3.0,
@@ -179,7 +188,7 @@ def plan(
         "difference": (difference, 0, 100),
         "accuracy": (accuracy, 0, 100),
         "power": (power, 0, 100),
-        "alpha": (alpha, 0, 100),
+        "alpha": (alpha, _LEAST_ALPHA, 100),
         **({} if discordant is None else {"discordant": (discordant, 0, 100)}),
     }
     for name, (value, low, high) in numbers.items():
@@ -236,7 +245,7 @@ def plan(
 def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: str) -> tuple[float, int]:
     """The share of items that only one model of a pair gets right, over all pairs, and how many pairs."""
     place = "These scores"
-    content: Any = scores
+    content: object = scores
     if isinstance(scores, str | os.PathLike):
         place = os.fspath(scores)
         try:
@@ -252,11 +261,12 @@ def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: s
     for each in tests if isinstance(tests, list) else ():
         try:
             test, names = each[question], each["models"]
-            differing = int(test["first_only"]) + int(test["second_only"])
+            only = int(test["first_only"]), int(test["second_only"])
             n = int(test["n"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             continue
-        if n > 0 and 0 <= differing <= n and not any(map(is_baseline, map(str, names))):
+        differing = sum(only)
+        if n > 0 and min(only) >= 0 and differing <= n and not any(map(is_baseline, map(str, names))):
             pairs.append((differing, n))
     apart, total = map(sum, zip(*pairs, strict=True)) if pairs else (0, 0)
     if not apart:
@@ -269,4 +279,6 @@ def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: s
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2f}".rstrip("0").rstrip(".")
+    """In percent or points; what is small keeps the digits that say so."""
+    percent = 100 * share
+    return f"{Decimal(f'{percent:.2g}'):f}" if percent < 1 else f"{percent:.2f}".rstrip("0").rstrip(".")

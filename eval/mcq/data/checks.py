@@ -47,8 +47,8 @@ def check(
     `images`, every image and stored overlay is decoded whole, one at a time; without, boxes are not compared
     with the image's size. A problem of severity `warning` does not keep a set from being used.
 
-    Letters that differ between Q2, Q3 and Q4 are no problem: reviewed sets have a few such items (SalArt-VQA,
-    appendix E.2). Raises UsageError for a file that cannot be read.
+    Right letters that differ between Q2, Q3 and Q4 are a warning: most often a slip, though reviewed sets
+    have a few such items (SalArt-VQA, appendix E.2). Raises UsageError for a file that cannot be read.
 
     >>> uncanny.mcq.check("scenes")
     ()
@@ -144,6 +144,11 @@ def _check_questions(item: Item) -> Iterator[Problem]:
         elif not artifact and answer != "E":
             message = f"the right answer on {item.split} is E, not {answer}; correct it or the split"
             yield Problem(item.id, f"{question}.answer", message)
+    letters = {question: letter for question in _LATER if (letter := item.right(question)) not in (None, "E")}
+    if artifact and len(set(letters.values())) > 1:
+        named = ", ".join(f"{question.upper()} {letter}" for question, letter in letters.items())
+        message = f"the right letters differ ({named}); a letter is the same place in Q2, Q3 and Q4"
+        yield Problem(item.id, "answer", message, "warning")
 
 
 def _check_options(item: Item, field: str, choice: TextChoice) -> Iterator[Problem]:
@@ -250,7 +255,7 @@ def _size(item: Item, field: str, path: Path) -> tuple[Size | None, Problem | No
         raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
         reason: ImageError = explain(error, data)
-        advice = f"; {reason.remedy}" if reason.remedy else ""
+        advice = f". {reason.remedy}" if reason.remedy else ""
         return None, Problem(item.id, field, f"{path}: {reason.message}{advice}")
     return ((height, width) if orientation in _TURNED else (width, height)), None
 

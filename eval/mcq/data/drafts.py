@@ -180,9 +180,9 @@ def draft_run(run: Path, folder: Path, seed: int = 0) -> tuple[Item, ...]:
     Of several reviewers the majority decides, and texts and boxes are those that they gave.
     """
     files = RunFolder(run)
+    manifest = files.read_manifest()
     if not files.annotations.is_file():
         raise UsageError(f"{run} is not a run: it has no annotations.jsonl", remedy="Name a run folder.")
-    manifest = files.read_manifest()
     base = run / ((manifest and manifest.root) or "")
     log = ReviewLog.of_run(run)
     by_image = log.by_image()

@@ -65,6 +65,9 @@ def load(
         return _inside(replace(items, file=file), folder)
     bundled = is_bundled(source)
     file = bundled_file(folder) if bundled else Path(source)
+    if (file / "run.json").is_file():
+        score = _score_call(file)
+        raise UsageError(f"{file} is a run, and no item file", remedy=f"Items come first: {score}")
     base = None if root is None else Path(root)
     items = ItemSet(_read(file, base), file, base, bundled)
     return _inside(items, folder) if bundled and folder is not None else items

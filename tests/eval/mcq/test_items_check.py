@@ -155,11 +155,13 @@ def test_two_options_with_one_text_are_a_warning(good: Path, tmp_path: Path) -> 
     assert "same text as option A" in problem.message
 
 
-def test_letters_that_differ_between_questions_are_fine(good: Path, tmp_path: Path) -> None:
+def test_letters_that_differ_between_questions_are_a_warning(good: Path, tmp_path: Path) -> None:
     letter = next(scene for scene in scenes() if scene.id == DG).mcq.q2.answer
     other = next(other_letter for other_letter in "ABCD" if other_letter != letter)
     path = changed(good, tmp_path, {DG: set_to("q3", "answer", to=other)})
-    assert check(path, root=good.parent) == ()
+    (problem,) = check(path, root=good.parent)
+    assert (problem.item, problem.severity) == (DG, "warning")
+    assert f"the right letters differ (Q2 {letter}, Q3 {other}, Q4 {letter})" in problem.message
 
 
 @pytest.mark.parametrize(

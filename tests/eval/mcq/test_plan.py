@@ -82,6 +82,17 @@ def test_what_cannot_be_is_said(options: dict[str, object], message: str) -> Non
         mcq.plan(**options)  # type: ignore[arg-type]
 
 
+def test_a_small_level_is_not_called_0() -> None:
+    (table,) = mcq.plan(models=1_000).tables()
+    assert table.title is not None
+    assert table.title.endswith("at a level of 0.00001 %.")
+
+
+def test_a_small_difference_is_not_called_0() -> None:
+    (table,) = mcq.plan(difference=0.03, accuracy=0.6).tables()
+    assert [row[0].text for row in table.shown[:2]] == ["0.03", "1.00"]
+
+
 def test_the_command_is_the_function(tmp_path: Path) -> None:
     table = tmp_path / "plan.csv"
     command = ("mcq", "plan", "--difference", "10", "--discordant", "30", "--items", "200")
@@ -96,3 +107,21 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
     table.write_text("mine\n")
     one_line(uncanny_here(*command, "--csv", table), "is there already")
     one_line(uncanny_here("mcq", "plan", "--difference", "70"), "cannot be 70 points better", "--difference")
+
+
+def test_absurd_numbers_have_an_answer() -> None:
+    assert mcq.plan(difference=1e-308).needed is None
+    assert mcq.plan(power=1e-308).needed is not None
+    assert mcq.plan(power=99.99999999999999).needed is not None
+    low = mcq.plan(difference=0.001, power=1).needed
+    assert low is not None
+    assert low < 1_000
+    with pytest.raises(UsageError, match="between 1e-12 and 100"):
+        mcq.plan(alpha=1e-300)
+    endless = {
+        "mcnemar": [
+            {"models": ["a", "b"], "all_q1_4": {"n": float("inf"), "first_only": 1, "second_only": 1}}
+        ]
+    }
+    with pytest.raises(UsageError, match="no two models"):
+        mcq.plan(scores=endless)
