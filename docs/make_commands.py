@@ -78,6 +78,8 @@ def _row(option: click.Option, ctx: click.Context) -> str:
         default = "required"
     elif option.show_default:
         default = f"`{option.default}`"
+    # Else a placeholder is an element of the page, and not seen.
+    meaning = meaning.replace("<", "&lt;")
     return "| " + " | ".join(_cell(each) for each in (names, meaning, default)) + " |"
 
 

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from uncanny.eval.detect.run import DetectRun as DetectRun
     from uncanny.eval.detect.run import detect as detect
     from uncanny.eval.detect.run import detect_async as detect_async
+    from uncanny.eval.detect.score import DetectComparison as DetectComparison
     from uncanny.eval.detect.score import DetectScore as DetectScore
+    from uncanny.eval.detect.score import detect_scores as detect_scores
     from uncanny.eval.export.reading import ImportResult as ImportResult
     from uncanny.eval.export.reading import import_annotations as import_annotations
     from uncanny.eval.export.reading import import_reviews as import_reviews
@@ -107,7 +109,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.compare.score.score": "compare",
         "uncanny.eval.detect.forecast": "DetectForecast detect_forecast",
         "uncanny.eval.detect.run": "DetectRun detect detect_async",
-        "uncanny.eval.detect.score": "DetectScore",
+        "uncanny.eval.detect.score": "DetectComparison DetectScore detect_scores",
         "uncanny.eval.export.reading": "ImportResult import_annotations import_reviews",
         "uncanny.eval.export.run": "ExportResult export",
         "uncanny.eval.report": "report",

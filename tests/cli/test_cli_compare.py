@@ -36,11 +36,14 @@ def compared(*arguments: object) -> Done:
 def test_it_prints_and_writes_what_the_function_returns(
     files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
     done = compared(*files, "--json", "out.json", "--csv", "out.csv")
     assert (done.code, done.err) == (0, "")
     result = uncanny.compare(*files, resamples=50)
-    assert done.out == f"{result}\nReport   compare.html\n"
+    page = tmp_path / "compare.html"
+    assert done.out == f"{result}\nReport   {page}\n"
     content = orjson.loads(Path("out.json").read_bytes())
     assert content == orjson.loads(orjson.dumps(result.to_json()))
     assert set(content) >= KEYS
@@ -51,7 +54,8 @@ def test_it_prints_and_writes_what_the_function_returns(
     assert content["truth"] is None
     assert Path("out.csv").read_text() == result.to_csv()
     assert Path("out.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
-    assert b"Image by image" in Path("compare.html").read_bytes()
+    assert b"Image by image" in page.read_bytes()
+    assert {path.name for path in elsewhere.iterdir()} == {"out.json", "out.csv"}
     # Its own files it writes again; those of others it does not.
     assert compared(*files, "--json", "out.json", "--csv", "out.csv").code == 0
     several = compared(*files, f"c={files[0]}", "--json", "out.json", "--no-report")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from pathlib import Path
 
@@ -44,6 +45,21 @@ def test_json_has_the_scores(tmp_path: Path) -> None:
     assert scores["confusion"]["real"] == {"generated": 1, "real": 16, "unparseable": 1}
     assert scores["classes"]["real"]["recall"] == 16 / 18
     assert told["report"] is None
+
+
+def test_tables_are_written_and_piped(tmp_path: Path) -> None:
+    run, table = tmp_path / "run", tmp_path / "t.tex"
+    command = (*DETECT, "scenes", "-o", run, "--no-report")
+    done = uncanny_here(*command, "--csv", "-", "--latex", table)
+    head, *rows = csv.DictReader(done.out.splitlines())
+    assert (done.code, head["model"], head["source"], len(rows)) == (0, "demo", "generated", 2)
+    assert float(rows[1]["accuracy"]) == 30 / 34
+    assert "88.2 {\\scriptsize [73.4, 95.3]}" in table.read_text()
+    one_line(uncanny_here(*command, "--csv", "-", "--json"), "both go to standard output")
+    records = (run / "annotations.jsonl").read_bytes()
+    again = uncanny_here(*command, "--csv", run / "annotations.jsonl", "--force")
+    one_line(again, "is read by this command")
+    assert (run / "annotations.jsonl").read_bytes() == records
 
 
 def test_folders_are_a_truth(tmp_path: Path) -> None:

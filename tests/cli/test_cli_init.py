@@ -72,9 +72,31 @@ def test_defaults_uncommented_are_the_defaults(tmp_path: Path) -> None:
 def test_a_mistyped_command_and_a_run_in_its_place() -> None:
     assert "Did you mean annotate" in uncanny_here("init", "anotate", "-o", "-").err
     run = OLD_RUNS / "detect"
+    endless = uncanny_here("init", "w" * 10_000, "-o", "-")
+    assert (endless.code, len(endless.err) < 600) == (2, True)
     one_line(uncanny_here("init", run, "-o", "-"), f"Write uncanny init --from {run}")
     one_line(uncanny_here("init", "--from", run.parent, "-o", "-"), "has no run.json", "It holds runs")
     one_line(uncanny_here("init", "token", "add", "-o", "-"), "takes no file of options")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'[detect]\nmodel = "{"m" * 100_000}"',
+        f'[detect]\nmodel = "{"m " * 50_000}/x"',
+        f"[{'m' * 100_000}]\na = 1",
+    ],
+)
+def test_long_texts_of_a_file_are_cut_in_errors(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(text, encoding="utf-8")
+    done = uncanny_here("detect", scenes()[0].image_path, "--config", file, "-o", tmp_path / "run")
+    assert (done.code, len(done.err) < 1000, "line" in done.err) == (2, True, True), done.err[:2000]
+
+
+def test_a_path_that_no_file_can_have_is_cut_in_its_error() -> None:
+    done = uncanny_here("report", "/".join(["p" * 200] * 25))
+    assert (done.code, len(done.err) < 600, "too long" in done.err) == (2, True, True), done.err[:2000]
 
 
 @pytest.mark.parametrize("kind", ["annotate", "detect", "mcq", "realism"])

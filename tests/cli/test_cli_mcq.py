@@ -175,6 +175,8 @@ def test_build_drafts_from_a_run(tmp_path: Path, bundled_run: BundledRuns) -> No
     done = uncanny_here("mcq", "build", bundled_run("annotate").path, "-o", tmp_path / "drafts.jsonl")
     assert (done.code, done.err) == (0, "")
     assert "drafts from 34 annotations" in done.out
+    # `mcq check` would refuse these as they are: the annotations have no boxes to take over.
+    assert "lack boxes of Q3 that the annotations do not have. Draw them: uncanny mcq author" in done.out
     drafts = load(tmp_path / "drafts.jsonl")
     assert all((item.model_extra or {})["draft"] is True for item in drafts)
     assert all((tmp_path / item.image).is_file() for item in drafts)

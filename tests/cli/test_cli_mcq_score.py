@@ -29,11 +29,16 @@ def unwrapped(text: str) -> str:
 def test_run_then_score(demo: McqRun) -> None:
     done = uncanny_here("mcq", "score", "scenes", demo.file, "--resamples", "50", "--no-report")
     assert (done.code, done.err) == (0, "")
-    heads, line, *_ = done.out.splitlines()
+    _, heads, line, *_ = done.out.splitlines()
     assert "Q1 recall" in heads
     assert line.startswith("demo ")
     # Two wrong presences of 16 artifact images: what docs/demo.md says of the demo's mistakes.
     assert line.split()[1] == "87.5"
+
+
+def test_a_run_in_the_place_of_items_is_told(demo: McqRun) -> None:
+    swapped = uncanny_here("mcq", "score", demo.path, "scenes", "--no-report")
+    one_line(swapped, "is a run, and no item file", f"uncanny mcq score ITEMS {demo.path}")
 
 
 def other_model(demo: McqRun, path: Path, drop: int = 0) -> Path:
@@ -75,7 +80,7 @@ def test_missing_answers_are_said_and_an_error_where_all_are_wanted(tmp_path: Pa
     short = other_model(demo, tmp_path / "short.jsonl", drop=5)
     done = uncanny_here("mcq", "score", "scenes", short, "--resamples", "0")
     assert done.code == 0
-    assert "other: 5 answers are missing" in done.out
+    assert "Missing answers, in no share: other 5 of 129 (5 not answered)" in done.out
     wanted = ("mcq", "score", "scenes", "--resamples", "0", "--require-complete")
     one_line(uncanny_here(*wanted, short), "5 of 129", "other", "--require-complete")
     assert uncanny_here(*wanted, demo.file).code == 0

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 import pytest
 
+import uncanny
 from tests.bundled_runs import BundledRuns, Kind
 from tests.cli.complaints import one_line
 from tests.runs.e2e import pictures, uncanny_here
@@ -231,3 +234,39 @@ def test_scores_of_version_0_1_0_are_ones_own(tmp_path: Path) -> None:
     known.write_bytes(orjson.dumps({"model": "x", "n_images": {}, "splits": {}, "patterns": {}, "ci": {}}))
     command = ("mcq", "score", data / "items.jsonl", data / "mcq", *FAST, "--no-report", "--json", known)
     assert uncanny_here(*command).code == 0
+
+
+def test_images_and_tables_of_folders_that_are_read_stay(tmp_path: Path) -> None:
+    image, table = tmp_path / "images/inner/a.PNG", tmp_path / "images/data/train.parquet"
+    for file in (image, table):
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"x")
+        for link in (file, tmp_path / "link"):
+            if link != file:
+                link.unlink(missing_ok=True)
+                link.symlink_to(file)
+            with pytest.raises(UsageError, match="is read by this command"):
+                check_outputs([page(link)], [tmp_path / "images"], force=True)
+    (tmp_path / "images/a.html").write_bytes(b"x")
+    check_outputs([page(tmp_path / "images/a.html")], [tmp_path / "images"], force=True)
+
+
+@pytest.mark.slow
+def test_scores_that_a_full_disk_refuses_leave_the_earlier_ones(tmp_path: Path) -> None:
+    """Files of the process may have 0 bytes: what is written then fails as on a full disk."""
+    file = tmp_path / "scores.json"
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"
+        "from uncanny.cli import main; main()"
+    )
+    file.write_text("")
+    arguments = ("mcq", "score", "scenes", tmp_path / "answers.jsonl", "--no-report", "--json", file)
+    uncanny.mcq.run("scenes", model="demo", out=tmp_path, limit=1)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
+    )
+    words = " ".join(done.stderr.split())
+    assert (done.returncode, "Traceback" in words) == (1, False)
+    assert words.startswith("Error: No usable temporary directory found in ")
+    assert words.endswith(" Free some disk space, or name a folder with TMPDIR.")
+    assert sorted(path.name for path in tmp_path.glob("*scores*")) == ["scores.json"]

@@ -180,11 +180,11 @@ def test_sets_side_by_side_with_people_and_the_published(demo: RealismRun, tmp_p
     people = written(
         tmp_path / "people.jsonl", [b'{"id":"d04","said":"real"}', b'{"id":"p2","said":"edited"}']
     )
-    options = ("--human", people, "--published")
+    options = ("--human", f"ann={people}", "--published")
     done = uncanny_here("realism", "score", demo.file, other, *options, "--resamples", "100")
     assert (done.code, done.err) == (0, "")
     head = done.out.splitlines()[0].split()
-    assert head == ["demo", "m/other"]
+    assert head == ["demo", "n", "demo", "m/other", "n", "m/other"]
     assert "published" in done.out
     assert "35.2" in done.out
     words = " ".join(done.out.split())

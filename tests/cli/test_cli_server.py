@@ -203,7 +203,22 @@ def test_every_kind_of_run_and_of_score(service: RunningService, photos: Path, t
     assert uncanny_here("annotate", photos, *asked, tmp_path / "b").code == 0
     few = ("--resamples", 20)
     named = (f"one={tmp_path / 'a'}", f"two={tmp_path / 'b'}")
-    assert there(service, "compare", *named, *few, "--json", tmp_path / "c.json").code == 0
+    tables = ("--csv", tmp_path / "c.csv", "--markdown", tmp_path / "c.md", "--latex", tmp_path / "c.tex")
+    assert there(service, "compare", *named, *few, "--json", tmp_path / "c.json", *tables).code == 0
+    local = uncanny_here("compare", *named, *few, "--no-report", "--csv", "-").out.splitlines()
+    lines = (tmp_path / "c.csv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(local)
+    assert lines[:5] == local[:5]
+    assert "| B − A |" in (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert "\\begin{tabular}" in (tmp_path / "c.tex").read_text(encoding="utf-8")
+    judged = there(
+        service, "detect", "scenes", "--limit", 4, "-m", "demo", "-o", tmp_path / "d", "--csv", "-"
+    )
+    head, *classes = judged.out.splitlines()
+    assert (judged.code, head.split(",")[:2], len(classes)) == (0, ["model", "source"], 3)
+    (tmp_path / "c.csv").write_text("my notes")
+    foreign = there(service, "compare", *named, *few, "--csv", tmp_path / "c.csv")
+    assert (foreign.code, "is there already" in foreign.told) == (2, True)
     assert json.loads((tmp_path / "c.json").read_bytes())["images"]["both"] == 2
     assert (tmp_path / "compare.html").stat().st_size > 1000
     scored = there(

@@ -47,10 +47,14 @@ def test_each_model_has_a_run_and_one_table_shows_all(task: str, tmp_path: Path)
     names = ["demo", "openai/a", "openai/b/c"]
     if task == "realism run":
         assert rows[:3] == names
-        assert any(line.split() == names for line in table.splitlines())
+        # A column with its count and one with its share for each model.
+        head = [word for name in names for word in (name, "n", name)]
+        assert any(line.split() == head for line in table.splitlines())
     else:
         assert rows[:6] == [*names, *names]
     assert str(out / "openai_b_c") in table
+    if task == "mcq run":  # one folder stands for the runs in it
+        assert f"Score    uncanny mcq score scenes {out}\n" in table
     found = again.json()
     assert list(found["models"]) == names
     assert {found["models"][name]["state"] for name in names} == {"finished"}

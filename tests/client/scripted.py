@@ -115,7 +115,12 @@ def make_request(text: str = "What is it?", image: SentImage | None = None, **mo
 
 
 def guarded(
-    provider: ModelProvider, *, concurrency: int = 8, price: float | None = None, worst: int = 1_000
+    provider: ModelProvider,
+    *,
+    concurrency: int = 8,
+    price: float | None = None,
+    worst: int = 1_000,
+    patience_s: float = 60.0,
 ) -> Endpoint:
     """`price` is dollars a token, `worst` what each request is thought to use at most."""
 
@@ -125,7 +130,7 @@ def guarded(
         return price * (tokens.input + tokens.output)
 
     return guarded_endpoint(
-        provider, concurrency, price=cost, worst_case=lambda _: Tokens(worst, 0, 0, 0), patience_s=60.0
+        provider, concurrency, price=cost, worst_case=lambda _: Tokens(worst, 0, 0, 0), patience_s=patience_s
     )
 
 

@@ -219,6 +219,14 @@ async def test_an_image_alone_that_a_server_stumbles_over_fails_when_patience_is
 
 
 @virtual_time
+async def test_an_image_alone_fails_soon_where_patience_is_short() -> None:
+    own = guarded(ScriptedProvider(always(DOWN)), patience_s=1.0)
+    with pytest.raises(TransientError, match="status 500"):
+        await generate(client_of(own), make_request("0"), CallScope("bad.png"))
+    assert 1 <= now() <= FAILURES * FIRST_WAIT_S
+
+
+@virtual_time
 async def test_calls_that_hang_for_ever_end_an_image_too() -> None:
     async def hang(_: ModelRequest) -> ProviderError:
         await asyncio.sleep(120)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.runs.e2e import uncanny_here
 from uncanny.client.prices import PriceTable
+from uncanny.demo.server.dialects import DIALECTS
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.openai_compatible import CompatibleProvider
 from uncanny.models.preset_addresses import address_of
@@ -16,24 +18,6 @@ from uncanny.models.registry import ModelId, missing_addresses
 from uncanny.models.tokens import image_tokens
 
 KEY = "sk-0123456789abcdefSECRET"
-# As each provider documents it, not as the presets have it.
-DOCUMENTED = {
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai/",
-    "openrouter": "https://openrouter.ai/api/v1/",
-    "azure": "https://res-1.openai.azure.com/openai/v1/",
-    "bedrock": "https://bedrock-mantle.eu-west-1.api.aws/v1/",
-    "mistral": "https://api.mistral.ai/v1/",
-    "xai": "https://api.x.ai/v1/",
-    "together": "https://api.together.xyz/v1/",
-    "fireworks": "https://api.fireworks.ai/inference/v1/",
-    "groq": "https://api.groq.com/openai/v1/",
-    "dashscope": "https://dashscope-intl.aliyuncs.com/compatible-mode/v1/",
-    "moonshot": "https://api.moonshot.ai/v1/",
-    "ollama": "http://127.0.0.1:11434/v1/",
-    "lmstudio": "http://127.0.0.1:1234/v1/",
-    "llamacpp": "http://127.0.0.1:8080/v1/",
-    "sglang": "http://127.0.0.1:30000/v1/",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -43,11 +27,22 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name, raising=False)
 
 
-def test_each_is_where_its_provider_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AZURE_RESOURCE_NAME", "res-1")
-    monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    assert {name: address_of(preset, "m")[0].url for name, preset in PRESETS.items()} == DOCUMENTED
-    assert not any(address_of(preset, "m")[1] for preset in PRESETS.values())
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_has_the_path_that_is_documented_and_pictures_go_out_encrypted(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path is that of the fake server's dialect, which is written from documents and not from presets."""
+    monkeypatch.setenv("AZURE_RESOURCE_NAME", "place-1")
+    monkeypatch.setenv("AWS_REGION", "place-1")
+    preset = PRESETS[name]
+    address, notices = address_of(preset, "m")
+    parts = urlsplit(address.url)
+    assert (parts.path, notices) == (f"{DIALECTS[name].path}/", [])
+    assert (parts.scheme, parts.hostname == "127.0.0.1") == (
+        "http" if preset.local else "https",
+        preset.local,
+    )
+    assert ("place-1" in address.url) == bool(preset.place_variables)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import io
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -46,6 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 INTERRUPTED = 130
 USAGE = 2
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class LazyGroup(Group):
@@ -95,6 +97,10 @@ def uncanny() -> None:
     """
 
 
+_LONG_WORD: Final = re.compile(r"\S{401,}")
+_WORD_END: Final = 100
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit. Users see one line for their mistakes, never a traceback."""
     open_streams()
@@ -105,13 +111,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         message = io.StringIO()
         error.show(message)
-        complain(message.getvalue().rstrip())
+        complain(_without_long_words(message.getvalue().rstrip()))
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         complain("Interrupted.")
         code = INTERRUPTED
     except UncannyError as error:
-        first, *more = error.lines()
+        first, *more = map(_without_long_words, error.lines())
         complain(layout([f"Error: {first}", *more]))
         code = USAGE
     except BrokenPipeError:
@@ -119,11 +125,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         close_output()
         code = 1
     except OSError as error:
-        if error.filename is None and error.errno not in (errno.ENOSPC, errno.EIO):
+        if error.filename is None and error.errno == errno.ENOENT:  # as `tempfile` says it on a full disk
+            complain(
+                layout([f"Error: {error.strerror}. Free some disk space, or name a folder with TMPDIR."])
+            )
+            sys.exit(1)
+        if error.filename is None and error.errno not in (*_FULL, errno.EIO):
             raise
         what = "the output" if error.filename is None else str(error.filename)
-        complain(layout([f"Error: {what}: {error.strerror or error}"]))
+        remedy = ". Free some disk space, or write it elsewhere." if error.errno in _FULL else ""
+        complain(layout([_without_long_words(f"Error: {what}: {error.strerror or error}{remedy}")]))
         if error.filename is None:
             close_output()
-        code = 1
+        # A name that no file can have is a slip of whoever wrote it.
+        code = USAGE if error.errno == errno.ENAMETOOLONG else 1
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _without_long_words(text: str) -> str:
+    """`text` with the middle left out of words longer than any path that people write."""
+    return _LONG_WORD.sub(lambda word: f"{word[0][:_WORD_END]}…{word[0][-_WORD_END:]}", text)

@@ -23,6 +23,7 @@ from uncanny.cli.common.options import (
     Whole,
     force_option,
     images_root_option,
+    page_option,
     pictures_option,
     run_option,
     run_page_option,
@@ -112,19 +113,22 @@ def command(
     show_default=True,
     help="Images shown; the page says so if not all.",
 )
+@page_option("RUN/report.html; of a file beside it")
 @pictures_option
 @force_option
-def report_command(run: Path, max_images: int, pictures: PicturesMode, force: bool) -> None:
-    """Write RUN/report.html, one file that asks nothing of the network, for a finished or unfinished run.
+def report_command(
+    run: Path, max_images: int, report: Path | None, pictures: PicturesMode, force: bool
+) -> None:
+    """Write the page of a run, one file that asks nothing of the network, for a finished or unfinished run.
 
     Of a run of `mcq run` or `realism run` it is the page of its scores, as `uncanny mcq score` and
-    `uncanny realism score` write it with their defaults. Of a file of annotations the page goes beside it.
+    `uncanny realism score` write it with their defaults. RUN may be a file of annotations, too.
     """
     from uncanny.eval.common.runs import page_of_run
-    from uncanny.eval.report import report
+    from uncanny.eval.report import report as write_report
 
-    check_outputs([page(page_of_run(run))] if run.exists() else [], [run], force=force)
-    say(harmless(str(report(run, max_images=max_images, pictures=pictures))))
+    check_outputs([page(report or page_of_run(run))] if run.exists() else [], [run], force=force)
+    say(harmless(str(write_report(run, report, max_images=max_images, pictures=pictures))))
 
 
 def forecast_lines(end: RunEnd) -> list[str]:

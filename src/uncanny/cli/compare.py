@@ -94,7 +94,7 @@ class CompareKeywords(TypedDict):
 )
 @resamples_option("Bootstrap resamples over images, or prompts.")
 @seed_option
-@page_option("compare.html in the current folder")
+@page_option("compare.html beside the first run")
 @no_page_option
 @force_option
 @click.option(
@@ -134,8 +134,9 @@ def command(
 
     named = name_paths(names_and_paths(runs), what="runs")
     sources: dict[str, AnnotationSource] = {name: at_rest(path) for name, path in named.items()}
+    first = next(iter(named.values()))
     files = ScoreFiles.chosen(
-        Path("compare.html"),
+        (first if first.is_dir() else first.parent) / "compare.html",
         json_file=json_file,
         csv_file=csv_file,
         markdown_file=markdown_file,

@@ -4,7 +4,7 @@ known."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -21,7 +21,7 @@ from uncanny.cli.common.asking import (
     sampling_options,
 )
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import check_run_folder
+from uncanny.cli.common.files import STANDARD_OUTPUT, ScoreFiles, check_outputs, check_run_folder
 from uncanny.cli.common.options import (
     PATH,
     force_option,
@@ -29,6 +29,7 @@ from uncanny.cli.common.options import (
     pictures_option,
     run_option,
     run_page_option,
+    table_options,
 )
 from uncanny.cli.common.places import Place
 from uncanny.cli.common.summary import (
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
 @sampling_options(temperature=0.0, top_p=None, max_output_tokens=2000)
 @pixel_options
 @records_format_option
+@table_options
 @force_option
 @run_page_option
 @pictures_option
@@ -88,6 +90,9 @@ def command(
     truth: str | None,
     protocol: DetectProtocol,
     format: RecordFormat,
+    csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     report: bool,
     pictures: PicturesMode,
     force: bool,
@@ -98,8 +103,9 @@ def command(
 
     PATHS are image files and folders, or the word `scenes` for the bundled images. Results go to
     RUN/annotations.jsonl as they come; the same command goes on where it stopped. With several models each
-    has a run in a folder of its own in RUN, and a table of all follows. Exit code, of several models the
-    worst: 0 all judged, 1 some failed, 2 wrong use, 3 budget spent, 130 interrupted.
+    has a run in a folder of its own in RUN, and a table of all follows. --csv, --markdown and --latex have
+    the scores where the truth is known, else the verdicts. Exit code, of several models the worst: 0 all
+    judged, 1 some failed, 2 wrong use, 3 budget spent, 130 interrupted.
 
     \b
     Out of the box:
@@ -113,6 +119,7 @@ def command(
     from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.detect.forecast import detect_forecast
     from uncanny.eval.detect.run import detect_async
+    from uncanny.eval.detect.score import MODEL_COLUMNS
 
     own: DetectOptions = {**read_image_options(options, models), "protocol": protocol}
 
@@ -129,9 +136,22 @@ def command(
     def summary(run: DetectRun) -> DetectSummary:
         return DetectSummary(run, root, report, pictures)
 
+    files = ScoreFiles.chosen(
+        None,
+        json_file=STANDARD_OUTPUT if as_json else None,
+        csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
+        no_report=True,
+    )
     inputs = [] if truth is None else [Path(truth)]
-    check = partial(check_run_folder, inputs=inputs, report=report, force=force)
-    asking = Asking(check, detect_these, forecast, summary, scores_of_runs)
+
+    def check(folder: Path) -> None:
+        check_run_folder(folder, inputs, report=report, force=force)
+        check_outputs(files.outputs((), MODEL_COLUMNS), [*paths, *inputs, folder], force=force)
+
+    piped = files.piped and not as_json
+    asking = Asking(check, detect_these, forecast, summary, scores_of_runs, partial(_write, files), piped)
     raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
 
 
@@ -192,6 +212,16 @@ def scores_of_runs(runs: Mapping[str, DetectRun]) -> Scores:
     compared = compare_runs(runs)
     content = compared.to_json()
     return Scores(tables_text(compared.tables(), width()).splitlines(), content["scores"], content["mcnemar"])
+
+
+def _write(files: ScoreFiles, runs: Mapping[str, DetectRun]) -> None:
+    """The tables that are wanted as files; the summary is printed, or piped, by itself."""
+    from uncanny.eval.detect.score import compare_runs
+
+    compared = compare_runs(runs)
+    replace(files, json=None, quiet=True).write(
+        to_json=compared.to_json, to_csv=compared.to_csv, tables=compared.tables
+    )
 
 
 def score_lines(score: DetectScore) -> list[str]:

@@ -17,6 +17,7 @@ from uncanny.cli.common.files import Output, ScoreFiles, at_rest, check_outputs
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
+    F,
     Real,
     Whole,
     force_option,
@@ -92,7 +93,7 @@ class ParameterKeywords(TypedDict):
     deviations: float
 
 
-def _constant(name: str, kind: click.ParamType[Any], default: float, meaning: str) -> Callable[[Any], Any]:
+def _constant(name: str, kind: click.ParamType[Any], default: float, meaning: str) -> Callable[[F], F]:
     return click.option(f"--{name}", type=kind, default=default, show_default=True, help=meaning)
 
 
@@ -317,7 +318,7 @@ def gate_command(
     inputs = [Path(each) for each in (pairs, limits) if each is not None]
     check_outputs(outputs, inputs, force=force)
     parameters = GateParameters(**constants)
-    given: Any = None if limits is None else _json(limits)
+    bounds: Any = None if limits is None else _json(limits)
     edits = load(_source(pairs), original=original, edited=edited, masks=masks, root=root)
     with progress(edits, enabled=not quiet) as on_edit:
         gated = gate(
@@ -326,7 +327,7 @@ def gate_command(
             clip=clip,
             device=device,
             parameters=parameters,
-            limits=given,
+            limits=bounds,
             on_edit=on_edit,
         )
     files.write(

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import orjson
@@ -25,6 +25,7 @@ from uncanny.cli.common.options import PATH, Real, Whole, force_option
 from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import harmless, say
 from uncanny.errors import UsageError
+from uncanny.wording import shown
 
 if TYPE_CHECKING:
     from uncanny.records.run_manifest import RunManifest
@@ -94,12 +95,9 @@ def command(words: tuple[str, ...], source: Path | None, out: Path, force: bool)
         raise UsageError(f"{source} says which command it is of", remedy=f"Leave out {' '.join(words)}.")
     chosen = [] if source is not None else _chosen(words)
     if out != STANDARD_OUTPUT:
-        if out.exists() and not force:
-            raise UsageError(
-                f"{out} is there already", remedy="Name another file with -o, or replace it with --force."
-            )
-        inputs = [] if source is None else [source]
-        check_outputs([Output(out, "file of options", lambda _: False)], inputs, force=force)
+        # Options that somebody has changed are theirs: not even an earlier file of this command is replaced.
+        place = Output(out, "empty file", lambda _: False)
+        check_outputs([place], [] if source is None else [source], force=force)
     if source is not None:
         text = _of_run(source, out, force=force)
     else:
@@ -117,7 +115,7 @@ def command(words: tuple[str, ...], source: Path | None, out: Path, force: bool)
 class RunValues:
     """What a run was made with: values by the name of the parameter, and what no option says, in words."""
 
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
     unsaid: list[str] = field(default_factory=list)
 
 
@@ -129,8 +127,10 @@ def _chosen(words: Words) -> list[tuple[Words, click.Command]]:
     ctx = click.Context(uncanny, info_name="uncanny")
     for number, word in enumerate(words):
         if not isinstance(group, click.Group):
-            raise UsageError(f"`{' '.join(words[:number])}` has no command {word!r}", remedy="Leave it out.")
-        if not number and (Path(word) / "run.json").is_file() and group.get_command(ctx, word) is None:
+            raise UsageError(
+                f"`{' '.join(words[:number])}` has no command {shown(word)}", remedy="Leave it out."
+            )
+        if not number and _is_run(word) and group.get_command(ctx, word) is None:
             raise UsageError(f"{word} is a run and no command", remedy=f"Write uncanny init --from {word}.")
         _, inner, _ = group.resolve_command(ctx, [word])
         assert inner is not None
@@ -144,12 +144,19 @@ def _chosen(words: Words) -> list[tuple[Words, click.Command]]:
     return [(words, group)]
 
 
-def _call(words: Words, command: click.Command, file: Path, given: Sequence[str] = ()) -> str:
+def _is_run(word: str) -> bool:
+    try:
+        return (Path(word) / "run.json").is_file()
+    except OSError:  # no file can have such a name
+        return False
+
+
+def _call(words: Words, command: click.Command, file: Path, known: Sequence[str] = ()) -> str:
     """How the file is used, with the arguments that are not in it."""
     arguments = [
         param.make_metavar(click.Context(command))
         for param in command.params
-        if isinstance(param, click.Argument) and param.name not in given
+        if isinstance(param, click.Argument) and param.name not in known
     ]
     return " ".join(
         ["uncanny", *words, *arguments, "--config", "run.toml" if file == STANDARD_OUTPUT else str(file)]
@@ -327,7 +334,7 @@ def _manifest(source: Path) -> tuple[Path, RunManifest]:
     return folder, manifest
 
 
-def _settings(manifest: RunManifest) -> Iterator[tuple[str, Any]]:
+def _settings(manifest: RunManifest) -> Iterator[tuple[str, object]]:
     """What must be the same for a run to be that one, but for models, inputs and texts."""
     yield "roles", dict(manifest.roles) or None
     yield "fallback", manifest.fallback

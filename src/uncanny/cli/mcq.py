@@ -35,6 +35,7 @@ from uncanny.cli.common.summary import failure_lines, spending_lines, status_lin
 from uncanny.cli.common.terminal import complain, harmless, layout, say, width
 from uncanny.cli.people import mcq_author_command, mcq_people_command
 from uncanny.cli.server.run import on_server
+from uncanny.wording import counted
 
 if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
@@ -144,7 +145,11 @@ def run_command(
 @resamples_option("Bootstrap resamples over images.")
 @seed_option
 @click.option(
-    "--human", type=PATH, multiple=True, help="Answers of one person; all are averaged. Repeatable."
+    "--human",
+    type=Place(named=True),
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Answers of one person, NAME; all are averaged. Repeatable.",
 )
 @click.option("--baselines", is_flag=True, help="Add random and always-E/no.")
 @click.option("--published", is_flag=True, help="Show the published models beside yours.")
@@ -164,7 +169,7 @@ def score_command(
     parser: Literal["exact", "lenient"],
     resamples: int,
     seed: int,
-    human: tuple[Path, ...],
+    human: tuple[str, ...],
     baselines: bool,
     published: bool,
     require_complete: bool,
@@ -186,7 +191,9 @@ def score_command(
 
     item_set = load(items, root=root)
     named = named_files(answers, what="sets of answers")
+    people = named_files(human, what="people")
     paths = [*named.values()] if isinstance(named, dict) else named
+    humans = [*people.values()] if isinstance(people, dict) else people
     beside = paths[0] if paths[0].is_dir() else paths[0].parent
     files = ScoreFiles.chosen(
         beside / "mcq.html",
@@ -198,13 +205,11 @@ def score_command(
         no_report=no_report,
     )
     keys = ("n_images", "splits", "patterns")
-    check_outputs(files.outputs(keys, COLUMNS), [item_set.file, *paths, *human], force=force)
+    check_outputs(files.outputs(keys, COLUMNS), [item_set.file, *paths, *humans], force=force)
     scores = score(
         item_set,
-        {name: at_rest(path) for name, path in named.items()}
-        if isinstance(named, dict)
-        else [*map(at_rest, named)],
-        human=[*map(at_rest, human)],
+        _at_rest(named),
+        human=_at_rest(people),
         parser=parser,
         resamples=resamples,
         seed=seed,
@@ -218,6 +223,12 @@ def score_command(
         tables=lambda: scores.tables(published=published),
         report=partial(scores.report, overlays=drawn if drawn.is_dir() else None, pictures=pictures),
     )
+
+
+def _at_rest(files: dict[str, Path] | list[Path]) -> dict[str, Path] | list[Path]:
+    if isinstance(files, dict):
+        return {name: at_rest(path) for name, path in files.items()}
+    return [*map(at_rest, files)]
 
 
 def _percent(name: str, default: float | None, meaning: str) -> Callable[[F], F]:
@@ -279,7 +290,7 @@ def plan_command(
       uncanny mcq plan --difference 3 --accuracy 60
       uncanny mcq plan --items 950 --models 5
     """
-    from uncanny.eval.mcq.plan import HEADS, plan
+    from uncanny.eval.mcq.plan import plan, plan_heads
 
     files = ScoreFiles.chosen(
         None,
@@ -288,8 +299,7 @@ def plan_command(
         markdown_file=markdown_file,
         latex_file=latex_file,
     )
-    items = options["items"]
-    heads = (*HEADS, *([] if items is None else [f"power of {items:,}"]))
+    heads = plan_heads(options["items"])
     scores = options["scores"]
     keys = ("needed", "differences", "discordant")
     check_outputs(files.outputs(keys, heads), [] if scores is None else [scores], force=force)
@@ -309,7 +319,8 @@ def check_command(items: str, root: Path | None, images: bool) -> None:
     if problems:
         say(layout(map(str, problems)))
     errors = sum(problem.severity == "error" for problem in problems)
-    (complain if errors else say)(f"{errors} errors, {len(problems) - errors} warnings")
+    warnings = counted(len(problems) - errors, "warning")
+    (complain if errors else say)(f"{counted(errors, 'error')}, {warnings}")
     raise click.exceptions.Exit(2 if errors else 0)
 
 
@@ -374,16 +385,23 @@ def build_command(run: Path, out: Path, seed: int, force: bool) -> None:
     Each is marked `"draft": true` until a person has checked it. A file that differs from these drafts is not
     replaced: people may have worked on it.
     """
+    from uncanny.eval.mcq.data.checks import OPTIONS
     from uncanny.eval.mcq.data.drafts import build
-    from uncanny.records.annotation_table import LINES
+    from uncanny.records.annotation_table import restore_lines
 
     # Whether these are the same drafts is for `build` to find out.
     place = Output(out, "file of just these drafts", lambda _: True, makes_folder=True)
     check_outputs([place], [run], force=force)
     drafts = build(run, out, seed=seed, force=force)
-    records = (run / LINES).read_bytes().splitlines()
+    records = restore_lines(run).read_bytes().splitlines()
     annotations = sum(bool(line.strip()) for line in records)
-    say(harmless(f"{out}: {len(drafts)} drafts from {annotations} annotations"))
+    say(harmless(f"{out}: {counted(len(drafts), 'draft')} from {counted(annotations, 'annotation')}"))
+    boxless = sum(draft.q3 is not None and len(draft.q3.boxes) < len(OPTIONS) for draft in drafts)
+    if boxless:
+        say(
+            f"{boxless} of them lack boxes of Q3 that the annotations do not have. "
+            f"Draw them: {shlex.join(['uncanny', 'mcq', 'author', str(out)])}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,7 +450,11 @@ def scores_of_runs(items: ItemSet, named: str, runs: Sequence[McqRun]) -> Scores
     if not any(file.is_file() and file.stat().st_size for file in files):
         return Scores((), None)
     scores = score(items, [file for file in files if file.is_file()])
-    command = shlex.join(["uncanny", "mcq", "score", named, *(str(run.path) for run in runs)])
+    # A folder that holds just these runs stands for all of them.
+    folder = runs[0].path.parent
+    beside = {file.parent for file in folder.glob(f"*/{runs[0].record_file}")}
+    paths = [folder] if len(runs) > 1 and {run.path for run in runs} == beside else [run.path for run in runs]
+    command = shlex.join(["uncanny", "mcq", "score", named, *map(str, paths)])
     return Scores(
         [*tables_text(scores.tables(), width()).splitlines(), f"Score    {command}"], scores.to_json()
     )

@@ -112,10 +112,10 @@ def run_command(
 @table_options
 @click.option(
     "--human",
-    type=PATH,
+    type=Place(named=True),
     multiple=True,
-    metavar="FILE",
-    help="People's answers about the same images. Repeatable.",
+    metavar="[NAME=]FILE",
+    help="People's answers about the same images; NAME is whose those are that name no rater. Repeatable.",
 )
 @click.option("--published", is_flag=True, help="Show the published human figures too.")
 @page_option("realism.html beside the first verdicts")
@@ -131,7 +131,7 @@ def score_command(
     csv_file: Path | None,
     markdown_file: Path | None,
     latex_file: Path | None,
-    human: tuple[Path, ...],
+    human: tuple[str, ...],
     published: bool,
     report: Path | None,
     no_report: bool,
@@ -151,6 +151,7 @@ def score_command(
 
     named = named_files(verdicts, what="sets of verdicts")
     paths = [*named.values()] if isinstance(named, dict) else named
+    people = named_files(human, what="people")
     first = paths[0] if paths[0].is_dir() else paths[0].parent
     files = ScoreFiles.chosen(
         first / PAGE,
@@ -162,8 +163,9 @@ def score_command(
         no_report=no_report,
     )
     outputs = files.outputs(("labels", "cases", "position_bias"), COLUMNS)
-    check_outputs(outputs, [*paths, *human], force=force)
-    scores = score(named, humans=human or None, published=published, resamples=resamples, seed=seed)
+    read = [*people.values()] if isinstance(people, dict) else people
+    check_outputs(outputs, [*paths, *read], force=force)
+    scores = score(named, humans=people or None, published=published, resamples=resamples, seed=seed)
     files.write(
         to_json=scores.to_json,
         to_csv=scores.to_csv,

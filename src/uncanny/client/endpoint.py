@@ -240,6 +240,11 @@ class Breaker:
             return False
         return self._failures >= FAILURES or self._lasted() >= LONGEST_ALONE_S
 
+    @property
+    def longest_wait_s(self) -> float:
+        """Seconds between two attempts in an outage at most: part of patience, or they would outlast it."""
+        return max(FIRST_WAIT_S, self._patience_s / 2)
+
     def _lasted(self) -> float:
         return self.clock() - self._since
 
@@ -299,9 +304,13 @@ class Retries:
 
         The time is random below a bound that doubles each time, but not less than the server asked for.
         """
+        answers = self._answers
         if self._over():
             raise error
         bound = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(self._waits, 10))
+        if self._answers == answers:
+            # Nobody was answered since. Otherwise attempts count, and short waits would use them up.
+            bound = min(bound, self._breaker.longest_wait_s)
         self._waits += 1
         asked_s = min(error.retry_after or 0.0, LONGEST_ASKED_WAIT_S)
         await asyncio.sleep(max(random.uniform(0, bound), asked_s))

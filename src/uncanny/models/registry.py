@@ -18,6 +18,7 @@ from uncanny.models.custom import (
 )
 from uncanny.models.preset_addresses import missing_address
 from uncanny.models.presets import PRESETS, SERVERS
+from uncanny.wording import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +115,24 @@ def parse_model(text: str) -> ModelId:
     """`openai/gpt-4o`, `vllm/Qwen/Qwen3-VL-8B-Instruct`, `demo`. Raises UsageError."""
     if not isinstance(text, str):
         raise UsageError(
-            f"A model is one name, not {text!r}",
+            f"A model is one name, not {shown(text)}",
             remedy="Write provider/model, as openai/gpt-4o.",
         )
     provider, _, name = text.strip().partition("/")
     if not is_provider(provider):
-        names = ", ".join([*PROVIDERS, *_REGISTERED])
-        raise UsageError(f"{text!r} names no provider", remedy=f"Write provider/model with one of {names}.")
+        from difflib import get_close_matches
+
+        known = [*PROVIDERS, *_REGISTERED]
+        near = get_close_matches(provider.lower(), known, n=1) if name else []
+        remedy = f"Write provider/model with one of {', '.join(known)}."
+        if near:
+            remedy = f"Did you mean {near[0]}/{name}?"
+        raise UsageError(f"{shown(text)} names no provider", remedy=remedy)
     if provider in WITHOUT_NAME:
         if name:
-            raise UsageError(f"{text!r}: {provider} has one model only", remedy=f"Write {provider}.")
+            raise UsageError(f"{shown(text)}: {provider} has one model only", remedy=f"Write {provider}.")
     elif not name:
-        raise UsageError(f"{text!r} names no model", remedy=f"Write {provider}/ and the model's name.")
+        raise UsageError(f"{shown(text)} names no model", remedy=f"Write {provider}/ and the model's name.")
     return ModelId(provider, name)
 
 

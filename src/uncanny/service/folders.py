@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from uncanny.errors import NotFoundError
+from uncanny.images.discover import leads_to_folder
 from uncanny.service.store.names import READ_SUFFIXES
 from uncanny.service.store.uploads import FILE_SUFFIXES
 
@@ -73,7 +74,7 @@ def listing(roots: Sequence[Path], path: str | None) -> Listing:
                 if entry.name.startswith("."):
                     continue
                 suffix = Path(entry.name).suffix.lower()
-                if entry.is_dir() and real_below(Path(entry.path), roots) is not None:
+                if leads_to_folder(entry) and real_below(Path(entry.path), roots) is not None:
                     folders.append(entry.name)
                 elif suffix in READ_SUFFIXES:
                     images += 1

@@ -77,6 +77,7 @@ def test_the_examples_run(service: RunningService, tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
 
 
+@pytest.mark.slow
 def test_images_are_sent_once_under_their_names_and_refusals_are_told(client: Client, photos: Path) -> None:
     (photos / "broken.png").write_bytes(b"no image")
     (photos / "notes.txt").write_text("no image either")
@@ -108,6 +109,7 @@ def test_bytes_are_images_too(client: Client) -> None:
     assert job.state == "finished"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("images", "message"),
     [("nowhere", "nowhere"), ([], "no image"), ([3], "int"), (b"no image", "took no image")],
@@ -124,6 +126,7 @@ def test_batches_stay_small(tmp_path: Path) -> None:
     assert [len(group) for group in groups] == [50, 50, 20]
 
 
+@pytest.mark.slow
 def test_a_job_from_its_start_to_its_records(client: Client, finished: ClientJob, tmp_path: Path) -> None:
     job = client.job(finished.id)
     assert (job.state, job.exit_code, job.error) == ("finished", 0, None)
@@ -148,6 +151,7 @@ def test_nobody_is_told_to_wait_for_no_time() -> None:
         assert facts(JobProgress(calls=8, eta_s=eta)) == "8 calls"
 
 
+@pytest.mark.slow
 def test_a_download_goes_into_no_folder_of_something_else(finished: ClientJob, tmp_path: Path) -> None:
     home = tmp_path / "home"
     finished.download(home)
@@ -179,6 +183,7 @@ def test_events_tell_what_happens(client: Client) -> None:
     assert all(type(each) is uncanny.Detection for each in job.annotations())
 
 
+@pytest.mark.slow
 def test_the_same_key_is_the_same_job(client: Client) -> None:
     first = client.detect("scenes", model="demo", limit=1, key="mine")
     second = client.detect("scenes", model="demo", limit=1, key="mine")
@@ -221,6 +226,7 @@ def test_limits_are_put_up_where_a_job_has_ended(client: Client) -> None:
         score.wait().limits(limit=2)
 
 
+@pytest.mark.slow
 def test_findings_are_judged(client: Client, finished: ClientJob) -> None:
     findings = list(finished.findings())
     assert findings
@@ -229,6 +235,7 @@ def test_findings_are_judged(client: Client, finished: ClientJob) -> None:
     assert finished.judge(findings[0], "reject").decision == "reject"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "params", "error", "message"),
     [
@@ -248,6 +255,7 @@ def test_what_does_not_fit_is_told_by_its_field(
         client.submit(kind, params)
 
 
+@pytest.mark.slow
 def test_errors_say_things_once(client: Client) -> None:
     with pytest.raises(ParamsError) as wrong:
         client.submit("detect", {"images": "scenes", "model": "demo", "api_key": "x"})
@@ -259,6 +267,7 @@ def test_errors_say_things_once(client: Client) -> None:
         Client("lab:8765")
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_told(client: Client) -> None:
     with pytest.raises(NotFoundError):
         client.job("job_" + "a" * 20)

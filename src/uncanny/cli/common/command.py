@@ -17,6 +17,7 @@ import click
 
 from uncanny.cli.common.terminal import Origin, note_origins
 from uncanny.errors import UsageError
+from uncanny.wording import shown
 
 if TYPE_CHECKING:
     from uncanny.cli.common.config import Setting
@@ -103,7 +104,7 @@ class Command(click.Command):
                 if parameter.name not in settings:
                     break  # what comes behind it would be taken for it
                 value = settings[parameter.name].value
-                arguments += value if isinstance(value, list) else [value]
+                arguments += map(str, value if isinstance(value, list) else [value])
         return ["--", *arguments] if arguments and "--" not in args else arguments
 
 
@@ -129,7 +130,7 @@ class Group(click.Group):
             known = self.list_commands(ctx)
             close = get_close_matches(name, known, n=2, cutoff=0.5)
             advice = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(known)}."
-            raise click.UsageError(f"No such command {name!r}. {advice}", ctx)
+            raise click.UsageError(f"No such command {shown(name)}. {advice}", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -146,7 +147,8 @@ def _origin(setting: Setting) -> Origin:
     if isinstance(parameter, click.Option):
         flags = (f"--{key_of(parameter)}", *parameter.opts, *parameter.secondary_opts)
     texts = setting.value if isinstance(setting.value, list) else [setting.value]
-    return Origin(flags, tuple(repr(each) for each in texts if isinstance(each, str)), setting.where)
+    quoted = tuple(form for each in texts if isinstance(each, str) for form in (repr(each), shown(each)))
+    return Origin(flags, quoted, setting.where)
 
 
 def option_help(words: Sequence[str]) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import click
@@ -29,11 +29,11 @@ from uncanny.wording import shown
 _SECRET: Final = re.compile(r"(^|[-_.])(key|token|secret|password|passwd|credential)s?$", re.IGNORECASE)
 # As services make them: a prefix, and in what follows a long run of digits and letters as chance has them,
 # which `sk-` of a word in front of others, `hf-dataset-generated-v1`, does not have.
-_LIKE_A_KEY: Final = re.compile(
-    r"(?:AIza(?=[\w-]{30})|(?:c?sk|pk|gsk|xai|hf|nvapi)[-_](?=[\w-]{16}))[\w-]*?"
-    r"(?:(?=[A-Za-z]*\d)|(?=[A-Z]*[a-z]+[A-Z]))[A-Za-z0-9]{12,}[\w-]*$",
-    re.ASCII,
+_PREFIXED: Final = re.compile(
+    r"(?:AIza(?=[\w-]{30})|(?:c?sk|pk|gsk|xai|hf|nvapi)[-_](?=[\w-]{16}))([\w-]*)$", re.ASCII
 )
+_RUN: Final = re.compile(r"[A-Za-z0-9]{12,}")
+_BY_CHANCE: Final = re.compile(r"\d|[a-z][A-Z]", re.ASCII)
 _MOST_BYTES: Final = 1_000_000
 # Of the environment, where what stands for these options is more than a default.
 _INSTEAD: Final[Mapping[str, str]] = {
@@ -42,12 +42,16 @@ _INSTEAD: Final[Mapping[str, str]] = {
 }
 
 
+# What click takes in the place of a word, and what stands for one in TOML.
+Value: TypeAlias = str | bool | int | float
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """The value of one option or argument, as click takes it, and where it stands."""
 
     param: click.Parameter
-    value: Any
+    value: Value | list[Value]
     where: str
 
 
@@ -144,7 +148,8 @@ def _words(ctx: click.Context) -> tuple[str, ...]:
 
 def _read(path: Path) -> ConfigFile:
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)  # of a device all would be the memory
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror or error}", remedy="`uncanny init` writes such a file."
@@ -232,15 +237,20 @@ def _unknown(
             return UsageError(what, remedy=f"Write {name}.")
         if isinstance(param, click.Option) and f"--{key.replace('_', '-')}" in param.secondary_opts:
             return UsageError(what, remedy=f"Write {name} = {'false' if value is True else 'true'}.")
-    near = difflib.get_close_matches(key, by_key, n=1)
+    near = difflib.get_close_matches(key, by_key, n=2)
     if near:
-        return UsageError(what, remedy=f"Did you mean {near[0]}?")
+        return UsageError(what, remedy=f"Did you mean {' or '.join(near)}?")
     hint = " ".join(("uncanny init", *tables))
     return UsageError(what, remedy=f"`{hint} -o -` shows those there are.")
 
 
 def _is_path(param: click.Parameter) -> bool:
     return isinstance(param.type, click.Path | Place)
+
+
+def _is_like_a_key(text: str) -> bool:
+    prefixed = _PREFIXED.match(text)
+    return prefixed is not None and any(map(_BY_CHANCE.search, _RUN.findall(prefixed[1])))
 
 
 def _refuse_secrets(
@@ -250,7 +260,7 @@ def _refuse_secrets(
     from uncanny.models.addresses import parse_address
 
     for text in _texts(value):
-        if not path and _LIKE_A_KEY.match(text):
+        if not path and _is_like_a_key(text):
             raise _secret(
                 file.where(tables, key), f"the value of {key} looks like one", _key_variable(file, key)
             )
@@ -334,7 +344,7 @@ def is_set(param: click.Parameter) -> bool:
 # Values.
 
 
-def _value(param: click.Parameter, value: Any, folder: Path, where: str) -> Any:
+def _value(param: click.Parameter, value: object, folder: Path, where: str) -> Value | list[Value]:
     """As click takes it from a command line. Raises UsageError for one of another type."""
     several = param.nargs == -1 or param.multiple
     if not several:
@@ -350,15 +360,14 @@ def _names_values(param: click.Parameter) -> bool:
     return "=" in (param.metavar or "")
 
 
-def _single(param: click.Parameter, value: Any, folder: Path, where: str) -> Any:
+def _single(param: click.Parameter, value: object, folder: Path, where: str) -> Value:
     words, fits = expected(param)
     if not fits(value):
         raise UsageError(f"{where}: {key_of(param)} must be {words}, not {shown(value)}")
+    assert isinstance(value, Value)
     if isinstance(param.type, Place):
-        return param.type.beside(value, folder)
-    if isinstance(param.type, click.Path):
-        return beside(value, folder)
-    return value
+        return param.type.beside(str(value), folder)
+    return beside(str(value), folder) if isinstance(param.type, click.Path) else value
 
 
 def expected(param: click.Parameter) -> tuple[str, Callable[[object], bool]]:

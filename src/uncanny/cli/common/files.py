@@ -198,7 +198,12 @@ class ScoreFiles:
     @property
     def printed(self) -> bool:
         """Whether the terminal gets words: whoever pipes scores on wants nothing else among them."""
-        return not self.quiet and STANDARD_OUTPUT not in (self.json, self.csv, *self.tables.values())
+        return not self.quiet and not self.piped
+
+    @property
+    def piped(self) -> bool:
+        """Whether one of the files is standard output."""
+        return STANDARD_OUTPUT in (self.json, self.csv, *self.tables.values())
 
     def outputs(
         self, keys: Iterable[str], columns: Sequence[str] = (), *, makes_folder: bool = False
@@ -263,10 +268,12 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: b
     """Raises UsageError for an output that cannot be written or would replace what it must not.
 
     To be called before anything is asked, scored or written. `inputs` are the files and folders the command
-    reads; of a folder, the record files in it.
+    reads; of a folder, the record files in it, and its images.
     """
     wanted = list(outputs)
-    read = [file for each in inputs for file in _files(each)]
+    places = list(inputs)
+    read = [file for each in places for file in _files(each)]
+    folders = [each.resolve() for each in places if each.is_dir()]
     for number, output in enumerate(wanted):
         path = output.path
         if path == STANDARD_OUTPUT:
@@ -276,7 +283,7 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: b
         _check_place(path, makes_folder=output.makes_folder)
         if not path.exists():
             continue
-        if any(_same(path, file) for file in read):
+        if any(_same(path, file) for file in read) or (_is_read_in(path, folders) and not _is_ours(output)):
             raise UsageError(
                 f"{path} is read by this command and would be written over", remedy="Name another file."
             )
@@ -290,10 +297,16 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: b
 def check_run_folder(
     run: Path, inputs: Iterable[Path] = (), *, report: bool = True, force: bool = False
 ) -> None:
-    """Raises UsageError where `run` has a `run.json` or `report.html` of something else, or holds an input.
+    """Raises UsageError where `run` cannot be written, has a `run.json` or `report.html` of something else,
+    or holds an input.
 
     With `force` a foreign `run.json` is removed, so that a run can begin.
     """
+    if run.is_dir() and not _may_write_to(run):
+        raise UsageError(
+            f"{run} cannot be used as a run folder: permission denied",
+            remedy="Name a folder that can be written with -o.",
+        )
     own = [run / name for name in ("run.json", "calls.jsonl", "answers.jsonl", "verdicts.jsonl")]
     for file in (file for each in inputs if each.is_file() for file in _files(each)):
         if any(_same(file, written) for written in own):
@@ -334,12 +347,35 @@ def _check_place(path: Path, *, makes_folder: bool) -> None:
     parent = path.parent
     while makes_folder and not parent.exists() and parent != parent.parent:
         parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise UsageError(f"{path} cannot be written", remedy="Name a file in a folder that exists.")
+    if not parent.is_dir():
+        raise UsageError(
+            f"{path} cannot be written: there is no folder {parent}",
+            remedy="Name a file in a folder that exists.",
+        )
+    if not _may_write_to(parent):
+        raise UsageError(
+            f"{path} cannot be written: permission denied", remedy="Name a file in a folder of yours."
+        )
+
+
+def _may_write_to(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)
 
 
 def _files(path: Path) -> list[Path]:
     return [path / name for name in _RECORDS if (path / name).is_file()] if path.is_dir() else [path]
+
+
+def _is_read_in(path: Path, folders: Iterable[Path]) -> bool:
+    """Whether a file is an image in one of the folders that are read, or a table in one that is no run."""
+    from uncanny.images.discover import IMAGE_SUFFIXES
+    from uncanny.images.row_files import ROW_SUFFIXES
+
+    file = path.resolve()
+    around = [folder for folder in folders if file.is_relative_to(folder)]
+    if file.suffix.lower() in ROW_SUFFIXES:
+        return any(not (folder / "run.json").is_file() for folder in around)
+    return bool(around) and file.suffix.lower() in IMAGE_SUFFIXES
 
 
 def _same(path: Path, other: Path) -> bool:

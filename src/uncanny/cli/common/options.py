@@ -49,8 +49,8 @@ class Real(click.ParamType[float]):
             raise _wrong(param, value, "is no number") from None
         low = number > self.least if self.above else number >= self.least
         if not (low and number <= self.most) or math.isnan(number):
-            start = "above" if self.above else "from"
-            raise _wrong(param, value, f"is not {start} {self.least:g} to {self.most:,.0f}")
+            start = f"above {self.least:g} and at most" if self.above else f"from {self.least:g} to"
+            raise _wrong(param, value, f"is not {start} {self.most:,.0f}")
         return number
 
 

@@ -61,6 +61,8 @@ class Asking(Generic[R]):
     """What a command does with each of its models, and with their runs.
 
     `check` raises UsageError for a folder that is no place for a run; `score` gets the runs by model.
+    `write` gets them, too, of one model as well, where files of their scores are wanted; `piped` says that
+    one of these is standard output, which then has nothing else.
     """
 
     check: Callable[[Path], None]
@@ -68,6 +70,8 @@ class Asking(Generic[R]):
     forecast: ForecastFunction
     summary: Callable[[R], Summary]
     score: Callable[[Mapping[str, R]], Scores]
+    write: Callable[[Mapping[str, R]], object] | None = None
+    piped: bool = False
 
 
 @dataclass(slots=True)
@@ -106,7 +110,10 @@ def ask_models(
         asking.check(folder)
     if len(names) == 1:
         run = asyncio.run(asking.run(model=names[0], out=folders[0], **_stopped_by_signals(ask_options)))
-        return show_end(asking.summary(run), as_json=as_json, quiet=quiet)
+        code = show_end(asking.summary(run), as_json=as_json, quiet=quiet or asking.piped)
+        if asking.write is not None and run.end is not None and not run.end.lost:
+            asking.write({names[0]: run})
+        return code
     results = []
     for number, (name, folder) in enumerate(zip(names, folders, strict=True), 1):
         result: _Result[R] = _Result(name, folder)
@@ -143,7 +150,11 @@ def _run(
         run = asyncio.run(asking.run(model=result.name, out=result.folder, **limited))
         result.run = run
         result.code = show_end(
-            asking.summary(run), as_json=as_json, quiet=quiet, name=result.name, keep=result.content.update
+            asking.summary(run),
+            as_json=as_json,
+            quiet=quiet or asking.piped,
+            name=result.name,
+            keep=result.content.update,
         )
         result.error = None if run.end is None or run.end.error is None else str(run.end.error)
     except (UncannyError, OSError) as error:
@@ -169,8 +180,10 @@ def _show_all(results: Sequence[_Result[R]], asking: Asking[R], *, as_json: bool
         }
         tests = {"mcnemar": list(scores.tests)} if scores.tests else {}
         say_json({"models": models, "scores": scores.json, **tests})
-    elif not quiet:
+    elif not quiet and not asking.piped:
         say(layout(["", *_overview(results), *(["", *scores.lines] if scores.lines else [])]))
+    if asking.write is not None and runs:
+        asking.write(runs)
     return code
 
 

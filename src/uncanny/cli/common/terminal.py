@@ -20,10 +20,11 @@ from typing import TextIO
 
 import orjson
 
-from uncanny.wording import cost, count, duration, escaped, harmless, layout, share
+from uncanny.wording import at_least, cost, count, duration, escaped, harmless, layout, share
 
 __all__ = [
     "Origin",
+    "at_least",
     "close_output",
     "complain",
     "cost",

@@ -86,9 +86,10 @@ Send = Callable[[Sent, Any, dict[str, Any]], None]
 class ServerCommand:
     """A command as a job. `send` are its inputs; `here` are options besides the usual that stay here.
 
-    `page` is that of figures in the job's folder, `outputs` are other files there, by the option that says
-    where they go. `folder` is the option that names the folder of the results, None where they are single
-    files, and `brings` what of the job's folder comes there.
+    `page` is that of figures in the job's folder, `outputs` are other files there, by the option that
+    says where they go; `csv_head` is where the columns of a CSV are, MODULE:NAME. `folder` is the option
+    that names the folder of the results, None where they are single files, and `brings` what of the job's
+    folder comes there.
     """
 
     kind: str
@@ -96,6 +97,7 @@ class ServerCommand:
     here: frozenset[str] = frozenset()
     page: str | None = None
     outputs: Mapping[str, str] = field(default_factory=dict)
+    csv_head: str = ""
     folder: str | None = "run"
     brings: str = "run/"
 
@@ -337,11 +339,23 @@ def _as_name(name: str) -> str:
     return safe if safe[:1].isalnum() or safe[:1] == "_" else f"_{safe[:59]}"
 
 
+# Tables of scores, by the option that says where they go, and where a service leaves them.
+_TABLES: Final = {
+    "csv_file": "out/scores.csv",
+    "markdown_file": "out/scores.md",
+    "latex_file": "out/scores.tex",
+}
 COMMANDS: Final[Mapping[str, ServerCommand]] = {
     command.kind: command
     for command in (
         ServerCommand("annotate", {"paths": _images}, frozenset({"root"})),
-        ServerCommand("detect", {"paths": _images, "truth": _file("truth")}, frozenset({"root"})),
+        ServerCommand(
+            "detect",
+            {"paths": _images, "truth": _file("truth")},
+            frozenset({"root"}),
+            outputs=_TABLES,
+            csv_head="uncanny.eval.detect.score:MODEL_COLUMNS",
+        ),
         ServerCommand("artifacts", {"paths": _images}, frozenset({"root"})),
         ServerCommand("mcq", {"items": _items}),
         ServerCommand("realism", {"pairs": _realism_pairs}),
@@ -349,7 +363,8 @@ COMMANDS: Final[Mapping[str, ServerCommand]] = {
             "semantic",
             {"predictions": _named("predictions"), "truth": _file("truth")},
             page="out/semantic.html",
-            outputs={"per_image": "out/images.jsonl"},
+            outputs={"per_image": "out/images.jsonl", **_TABLES},
+            csv_head="uncanny.eval.semantic.score.result:COLUMNS",
             folder=None,
         ),
         ServerCommand(
@@ -357,19 +372,24 @@ COMMANDS: Final[Mapping[str, ServerCommand]] = {
             {"generators": _generators, "against": _annotated("against"), "before": _annotated("before")},
             frozenset({"out"}),
             page="out/audit.html",
+            outputs=_TABLES,
+            csv_head="uncanny.eval.audit.score.result:COLUMNS",
             folder="out",
         ),
         ServerCommand(
             "compare",
             {"runs": _named("runs"), "truth": _file("truth")},
             page="out/compare.html",
+            outputs=_TABLES,
+            csv_head="uncanny.eval.compare.score.result:COLUMNS",
             folder=None,
         ),
         ServerCommand(
             "edits_measure",
             {"pairs": _edit_pairs, "cutoffs": _file("cutoffs")},
             page="out/edits.html",
-            outputs={"out": "out/edits.jsonl"},
+            outputs={"out": "out/edits.jsonl", **_TABLES},
+            csv_head="uncanny.eval.edits.result:HEADS",
             folder=None,
         ),
         ServerCommand("export", {"run": _run_to_export}, frozenset({"out"}), folder="out", brings="out/"),

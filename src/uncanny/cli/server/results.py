@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import NotFoundError, UncannyError, UsageError
 
 if TYPE_CHECKING:
+    from uncanny.cli.common.files import TableForm
     from uncanny.cli.server.folder import ServerFolder
     from uncanny.cli.server.inputs import Sent, ServerCommand
     from uncanny.service.client.job import ClientJob
@@ -25,12 +28,32 @@ class Results:
     def __init__(self, url: str, command: ServerCommand, values: Mapping[str, Any]) -> None:
         self._url, self._command, self._values = url, command, values
         self._quiet = bool(values.get("quiet"))
+        piped = [name for name in ("json_file", *command.outputs) if str(values.get(name)) == "-"]
+        if len(piped) + bool(piped and values.get("as_json")) > 1:
+            raise UsageError("Only one of the results can go to standard output", remedy="Name files.")
+        self._piped = bool(piped)
 
     def check(self) -> None:
         """Raises UsageError for an output that cannot be written or would replace what it must not."""
-        from uncanny.cli.common.files import check_outputs, page, rows_jsonl, scores_json
+        from uncanny.cli.common.files import (
+            check_outputs,
+            page,
+            rows_jsonl,
+            scores_json,
+            table_csv,
+            tables_text,
+        )
 
         outputs = []
+        forms: tuple[TableForm, ...] = ("markdown", "latex")
+        for form in forms:
+            file: Path | None = self._values.get(f"{form}_file")
+            if file is not None and str(file) != "-":
+                outputs.append(tables_text(file, form))
+        csv_file: Path | None = self._values.get("csv_file")
+        if csv_file is not None and str(csv_file) != "-":
+            module, _, name = self._command.csv_head.partition(":")
+            outputs.append(table_csv(csv_file, getattr(import_module(module), name)))
         json_file, per_image = self._values.get("json_file"), self._values.get("per_image")
         if json_file is not None and str(json_file) != "-":
             outputs.append(scores_json(json_file, ()))
@@ -51,7 +74,7 @@ class Results:
             return None
         if named is not None:
             return named
-        if self._quiet or str(self._values.get("json_file")) == "-":
+        if self._quiet or self._piped:
             return None
         name = Path(self._command.page).name
         if self._command.folder is None:
@@ -121,8 +144,8 @@ class Results:
                 written.append(f"JSON     {file}")
         for option, source in self._command.outputs.items():
             target: Path | None = self._values.get(option)
-            if target is not None and job.fetch(source, target):
-                written.append(f"Records  {target}")
+            if target is not None:
+                written += _fetched(job, source, target)
         return written
 
     def _write_page(self, job: ClientJob, folder: ServerFolder | None) -> list[str]:
@@ -150,7 +173,7 @@ class Results:
             if result is not None:
                 say_json(result)
             return
-        if self._quiet or str(self._values.get("json_file")) == "-" or job.state == "failed":
+        if self._quiet or self._piped or job.state == "failed":
             return
         progress = job.progress
         lines = [f"Job      {job.id}, {job.state.replace('_', ' ')}: {job.url}"]
@@ -159,6 +182,20 @@ class Results:
         if folder is not None:
             lines.append(f"Run      {folder.path}")
         say(layout([*lines, *written]))
+
+
+def _fetched(job: ClientJob, source: str, target: Path) -> list[str]:
+    """Bring a file to where it is wanted; what to print of it. An older service makes none of some."""
+    kind = "Records" if source.endswith(".jsonl") else "Tables"
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / Path(source).name if str(target) == "-" else target
+        if not job.fetch(source, place):
+            complain(harmless(f"Warning: {job.id} has no {source}; {target} is not written"))
+            return []
+        if place != target:
+            say(place.read_text(encoding="utf-8").removesuffix("\n"))
+            return []
+    return [f"{kind:<8} {target}"]
 
 
 def _from_here(result: Any, folder: ServerFolder | None) -> Any:

@@ -169,7 +169,7 @@ class _ServerRun:
 
     def _target(self, *, detach: bool) -> Path | None:
         """The folder that results go to; None where they are single files, or stay on the service."""
-        if self._command.page is not None:
+        if self._command.page is not None or self._command.outputs:
             self._results.check()
         if self._command.folder is None:
             return None

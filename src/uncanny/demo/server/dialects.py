@@ -29,6 +29,7 @@ _COMPLETION: Final = _COMMON | {"max_completion_tokens"}
 _FOUR: Final = frozenset({"png", "jpeg", "webp", "gif"})
 _DATA_URL: Final = re.compile(r"data:image/([a-z]+);base64,")
 Usage = dict[str, Any]
+ErrorContent = dict[str, Any] | list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,28 +59,28 @@ class Dialect:
     unknown_status: int = 400
     usage: Callable[[Usage], Usage] = dict
     wrong_key: tuple[int, str] | None = None
-    error: Callable[[int, str, str], Any]
+    error: Callable[[int, str, str], ErrorContent]
     blocked: Reply
     overloaded: Reply
 
 
-def _openai_error(_status: int, code: str, message: str) -> Any:
+def _openai_error(_status: int, code: str, message: str) -> ErrorContent:
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
 
 
-def _google_error(status: int, code: str, message: str) -> Any:
+def _google_error(status: int, code: str, message: str) -> ErrorContent:
     return [{"error": {"code": status, "message": message, "status": code.upper()}}]
 
 
-def _openrouter_error(status: int, _code: str, message: str) -> Any:
+def _openrouter_error(status: int, _code: str, message: str) -> ErrorContent:
     return {"error": {"code": status, "message": message}, "user_id": "user_fake"}
 
 
-def _xai_error(_status: int, code: str, message: str) -> Any:
+def _xai_error(_status: int, code: str, message: str) -> ErrorContent:
     return {"code": code, "error": message}
 
 
-def _mistral_error(status: int, code: str, message: str) -> Any:
+def _mistral_error(status: int, code: str, message: str) -> ErrorContent:
     if status != 422:
         return {"object": "error", "message": message, "type": code, "param": None, "code": "3000"}
     field = message.rpartition(" ")[2]
@@ -87,11 +88,11 @@ def _mistral_error(status: int, code: str, message: str) -> Any:
     return {"detail": [problem]}
 
 
-def _llamacpp_error(status: int, code: str, message: str) -> Any:
+def _llamacpp_error(status: int, code: str, message: str) -> ErrorContent:
     return {"error": {"code": status, "message": message, "type": code}}
 
 
-def _vllm_error(status: int, code: str, message: str) -> Any:
+def _vllm_error(status: int, code: str, message: str) -> ErrorContent:
     return {"object": "error", "message": message, "type": code, "param": None, "code": status}
 
 
@@ -376,9 +377,9 @@ class DialectApi(OpenAIApi):
     def _check_image(self, image: Mapping[str, Any]) -> None:
         for field in sorted(image.keys() - ({"url", "detail"} if self._dialect.detail else {"url"})):
             raise BadRequestError(f"Unknown name {field!r} in image_url", status=self._dialect.unknown_status)
-        found = _DATA_URL.match(image["url"])
-        if found is None or found[1] not in self._dialect.formats:
-            raise BadRequestError(f"Unsupported image format: {found[1] if found else 'none'}")
+        match = _DATA_URL.match(image["url"])
+        if match is None or match[1] not in self._dialect.formats:
+            raise BadRequestError(f"Unsupported image format: {match[1] if match else 'none'}")
 
     def _check_schema(self, response_format: Any) -> None:
         schema = response_format.get("json_schema") if isinstance(response_format, dict) else None

@@ -223,6 +223,8 @@ class Kind:
 
 _RUN: Final = ("--run=run", "--json")
 _JSON: Final = "--json=-"
+# Of kinds that score: what a client fetches that wants the tables.
+_TABLES: Final = ("--csv=out/scores.csv", "--markdown=out/scores.md", "--latex=out/scores.tex")
 _PAGE: Final = ("report", "run")
 KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
@@ -232,7 +234,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             *("run/annotations.jsonl", "run/report.html", True),
         ),
         Kind(
-            *("detect", "Real or generated", DetectParams, ("detect",), "images", _RUN),
+            *("detect", "Real or generated", DetectParams, ("detect",), "images", (*_RUN, *_TABLES)),
             *("run/annotations.jsonl", "run/report.html", True),
         ),
         Kind(
@@ -245,17 +247,17 @@ KINDS: Final[Mapping[str, Kind]] = {
         ),
         Kind(
             *("semantic", "Score by meaning", SemanticParams, ("semantic",), "predictions"),
-            (_JSON, "--report=out/semantic.html", "--per-image=out/images.jsonl"),
+            (_JSON, "--report=out/semantic.html", "--per-image=out/images.jsonl", *_TABLES),
             *("out/images.jsonl", "out/semantic.html"),
         ),
         Kind(
             *("audit", "Rank generators", AuditParams, ("audit",), "generators"),
-            (_JSON, "--out=run", "--report=out/audit.html"),
+            (_JSON, "--out=run", "--report=out/audit.html", *_TABLES),
             *(None, "out/audit.html", True),
         ),
         Kind(
             *("compare", "Compare runs", CompareParams, ("compare",), "runs"),
-            (_JSON, "--report=out/compare.html"),
+            (_JSON, "--report=out/compare.html", *_TABLES),
             *(None, "out/compare.html"),
         ),
         Kind(
@@ -264,7 +266,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         ),
         Kind(
             *("edits_measure", "Measure edits", EditsMeasureParams, ("edits", "measure"), "pairs"),
-            (_JSON, "--out=out/edits.jsonl", "--report=out/edits.html"),
+            (_JSON, "--out=out/edits.jsonl", "--report=out/edits.html", *_TABLES),
             *("out/edits.jsonl", "out/edits.html"),
         ),
         Kind(*("export", "Export a data set", ExportParams, ("export",), "run"), ("--json", "--out=out")),
