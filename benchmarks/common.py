@@ -16,6 +16,12 @@ from pathlib import Path
 from PIL import Image
 
 
+def peak_memory_mb() -> float:
+    """Of this process alone, in MiB: `ru_maxrss` of `getrusage` begins with what its parent had."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
 def noise_png(number: int, side: int) -> bytes:
     """A PNG of random pixels: it does not compress, so it has about 3 · side² bytes."""
     pixels = random.Random(number).randbytes(3 * side * side)

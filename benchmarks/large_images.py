@@ -11,6 +11,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from benchmarks.common import peak_memory_mb
+
 SIDE = 10_000
 THREADS = 6
 FILES = 6
@@ -32,12 +34,6 @@ def write_images(folder: Path) -> None:
     coloured.save(folder / "a.tiff", compression="tiff_deflate")
 
 
-def peak_mb() -> float:
-    """Of this process alone: `getrusage` starts with what its parent had."""
-    status = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
-
-
 def child(file: str, side: str) -> None:
     from uncanny.images import PixelPolicy, PreparedImage, SendLimits, prepare
 
@@ -47,12 +43,12 @@ def child(file: str, side: str) -> None:
     def one(_: int) -> PreparedImage:
         return prepare(Path(file), policy, limits)
 
-    before = peak_mb()
+    before = peak_memory_mb()
     began = time.perf_counter()
     with ThreadPoolExecutor(THREADS) as threads:
         for done in threads.map(one, range(FILES)):
             assert done.width == SIDE
-    print(time.perf_counter() - began, peak_mb() - before)
+    print(time.perf_counter() - began, peak_memory_mb() - before)
 
 
 def main() -> None:

@@ -103,7 +103,7 @@ def ours(url: str, items_file: Path, run: Path) -> Measured:
     """A whole run: images checked, answer cache, calls and answers on disk."""
     from uncanny.cli.common.session import run_here
     from uncanny.eval.mcq.data.load import load
-    from uncanny.eval.mcq.run import McqTask
+    from uncanny.eval.mcq.task import McqTask
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
     from uncanny.runs.config import ModelOptions, RunOptions

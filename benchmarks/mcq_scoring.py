@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import time
 
+from benchmarks.common import peak_memory_mb
 from uncanny.eval.mcq.data.items import Answer, Item, Split
 
 MODELS = 20
@@ -47,7 +47,7 @@ def measure() -> None:
     began, busy = time.perf_counter(), time.process_time()
     scores = score(items, answers)
     wall, processor = time.perf_counter() - began, time.process_time() - busy
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_memory_mb()
     print(
         f"  {len(answers):,} answers of {len(scores)} models: {wall:.1f} s, {processor:.1f} CPU s, "
         f"peak {peak:.0f} MB   (wanted: at most 10 s on two cores)"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.common import write_folder
+from benchmarks.common import peak_memory_mb, write_folder
 
 IMAGES = 20_000
 STEPS = (1_000, 20_000)
@@ -34,7 +33,7 @@ def child(folder: str, run: str, schedule: str, limit: str) -> None:
     except SystemExit as end:
         if end.code != 0:
             raise
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    print(peak_memory_mb())
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common import peak_memory_mb
 from benchmarks.semantic_texts import EACH, IMAGES, distilbert, images
 
 LAYER = 5
@@ -151,10 +151,10 @@ def _peak(model: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="uncanny-") as folder:
         measure = _measure(model, 1, Path(folder))
         print("  peak memory at width 768 and one layer, embeddings of true texts kept on disk:")
-        print(f"    before the first text  {_high_water():,} MB")
+        print(f"    before the first text  {peak_memory_mb():,.0f} MB")
         for at, _ in enumerate(measure.matrices(_wanted(MEMORY_IMAGES[-1])), 1):
             if at % 2 == 0 and at // 2 in MEMORY_IMAGES:
-                print(f"    after {at // 2:>6,} images    {_high_water():,} MB")
+                print(f"    after {at // 2:>6,} images    {peak_memory_mb():,.0f} MB")
 
 
 def _wanted(count: int) -> Iterator[Any]:
@@ -164,12 +164,6 @@ def _wanted(count: int) -> Iterator[Any]:
     for seed in range(count):
         for field in images(1, seed)[0].values():
             yield TextPairs(*field)
-
-
-def _high_water() -> int:
-    """Peak memory in MB. Unlike `ru_maxrss` it leaves out the process that started this one."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return int(found[1]) // 1000 if found else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import orjson
+
+from benchmarks.common import peak_memory_mb
 
 EDITS, REAL = 70_000, 30_000
 METRICS = ("mask_ratio", "ssim", "mse", "post_edit_ratio", "largest_component_ratio", "lpips")
@@ -82,7 +83,7 @@ def measure(kind: str, folder: Path) -> None:
     began = time.perf_counter()
     recalls = ours(folder) if kind == "ours" else plain(folder)
     wall = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_memory_mb()
     (folder / f"{kind}.json").write_bytes(orjson.dumps({"recalls": recalls, "wall": wall, "peak": peak}))
 
 
