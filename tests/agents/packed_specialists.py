@@ -142,3 +142,11 @@ class PackedSpecialists:
     async def run(self, nodes: PackedNodes | None = None, **config: Any) -> PackedState:
         context = self.context(**config)
         return cast("PackedState", await packed_graph(nodes).ainvoke({"image": "a.png"}, context=context))
+
+
+TWELVE = [f"thing {number}" for number in range(1, 13)]
+
+
+def fates(state: PackedState) -> list[tuple[str, str, int | None]]:
+    """What each finding says, what became of it, and the place of the anomaly that it went into."""
+    return [(each.phenomenon, each.fate, each.anomaly) for each in state["candidates"]]

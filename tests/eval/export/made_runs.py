@@ -9,7 +9,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from uncanny.records.reviews import Decision, ReviewLog, new_review
+from uncanny.records.jsonl import read_records
+from uncanny.records.reviews import Decision, ReviewedAnomaly, ReviewLog, new_review, review_image
 from uncanny.schema import Annotation, Anomaly, SceneObject
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -116,3 +117,12 @@ def many_records(folder: Path, count: int) -> None:
                     for who in ("ann", "bob")
                 ]
             log.append(reviews)
+
+
+def findings(run: Path) -> list[ReviewedAnomaly]:
+    """All of a run as its reviews leave them, in the order of its records."""
+    by_image = ReviewLog.of_run(run).by_image()
+    records = read_records(run / "annotations.jsonl", Annotation)
+    return [
+        each for record in records for each in review_image(record, by_image.get(record.image, ())).anomalies
+    ]

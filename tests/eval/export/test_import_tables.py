@@ -12,8 +12,7 @@ import pandas
 import pytest
 
 import uncanny
-from tests.eval.export.made_runs import HOSTILE, usual_run
-from tests.eval.export.test_import import findings
+from tests.eval.export.made_runs import HOSTILE, findings, usual_run
 from uncanny.errors import ItemsError, UsageError
 from uncanny.records.jsonl import read_records
 from uncanny.schema import Annotation

@@ -378,6 +378,7 @@ def test_folders_are_looked_through_below_the_roots_only(tmp_path: Path) -> None
     (root / ".hidden").mkdir()
     (root / "out").symlink_to(secret)
     (root / "in").symlink_to(root / "photos")
+    (root / "self").symlink_to(root / "self")
     with Service.open(tmp_path / "data", roots=[root]) as service, client_of(service) as client:
         page = client.get("/new/folder").text
         assert f'data-look="{root}/photos"' in page
