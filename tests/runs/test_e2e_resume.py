@@ -150,26 +150,32 @@ def test_what_failed_is_asked_again_unless_told_otherwise(images: Path, run: Run
 
 
 @pytest.mark.parametrize(
-    ("schedule", "an_image", "refused"),
-    # Findings of a partial image are fewer: what is asked about all of them is another question now.
-    [("packed", 1 + 1 + 2 + 2, 0.2), ("paper", 3 + 6 * 4 + 1, 0.05)],
+    ("schedule", "refused", "seed", "agent", "asked_again"),
+    # The seed refuses one call. What builds upon its answer is asked again too: it is another question now.
+    [
+        ("packed", 0.2, 1, "AttributeAnalyzer", 1 + 2),
+        ("packed", 0.2, 25, "RelationReasoner", 1 + 1),
+        ("packed", 0.2, 21, "AnomalyIntegrator", 1 + 1),
+        ("paper", 0.05, 73, "AttributeAnalyzer", 6 + 1),
+        ("paper", 0.05, 205, "AnomalyIntegrator", 2 + 1),
+    ],
 )
 def test_a_partial_image_asks_only_what_failed(
-    schedule: str, an_image: int, refused: float, tmp_path: Path, run: Run
+    schedule: str, refused: float, seed: int, agent: str, asked_again: int, tmp_path: Path, run: Run
 ) -> None:
-    images = pictures(tmp_path / "in", 4)
-    faults: dict[FaultName, float] = {"refusal": refused}
-    with serving(objects=4, faults=faults, seed=4) as server:
+    # One image and one call at a time: they arrive in one order, and the same one is refused each time.
+    images = pictures(tmp_path / "in", 1)
+    with serving(objects=4, faults={"refusal": refused}, seed=seed) as server:
         port = server.port
-        # One call at a time: which of them are refused is drawn in the order in which they arrive.
         options = ("--schedule", schedule, "--concurrency", 1)
         assert uncanny_here(*command(images, server, run, *options)).code == 1
-        answered = run.manifest()["totals"]["outcomes"]["answered"]
-        assert run.statuses()["partial"] > 0
+        assert server.stats()["faults"] == {"refusal": 1}
+    assert run.statuses() == {"partial": 1}
+    assert {error.agent for error in run.record("p00.png").errors} == {agent}
     with serving(objects=4, port=port) as server:
         assert uncanny_here(*command(images, server, run)).code == 0
-        assert server.requests() <= 4 * an_image - answered + 4 * (2 if schedule == "packed" else 1)
-    assert run.statuses() == {"ok": 4}
+        assert server.requests() == asked_again
+    assert run.statuses() == {"ok": 1}
 
 
 def test_an_unreadable_file_that_was_repaired_is_annotated(server: Server, images: Path, run: Run) -> None:
