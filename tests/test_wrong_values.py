@@ -40,6 +40,7 @@ RIGHT: Mapping[str, Arguments] = {
     "annotate_forecast": lambda _: {"images": IMAGE, "model": "noop"},
     "detect": lambda out: {"images": IMAGE, "model": "noop", "out": out},
     "detect_forecast": lambda _: {"images": IMAGE, "model": "noop"},
+    "detect_scores": lambda out: {"runs": {"a": out.parent / "detected"}},
     "compare": lambda out: {"runs": (out.parent / "annotated", out.parent / "again"), "resamples": 10},
     "audit": lambda out: {"sources": {"a": out.parent / "annotated"}, "resamples": 10},
     "report": lambda out: {"run": out.parent / "annotated"},
@@ -109,6 +110,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     uncanny.annotate(IMAGE, model="noop", out=folder / "annotated")
     uncanny.annotate(IMAGE, model="noop", out=folder / "again")
+    uncanny.detect(IMAGE, model="noop", out=folder / "detected")
     uncanny.export(folder / "annotated", "csv", folder / "table", all=True)
     uncanny.mcq.run("scenes", model="demo", out=folder / "answered", limit=1)
     uncanny.realism.run("scenes", model="demo", out=folder / "judged", limit=1)
@@ -141,6 +143,7 @@ def call(function: Any, arguments: Mapping[str, Any]) -> None:
     function(*by_place, **by_name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_wrong_value_is_refused_in_our_words(
     name: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

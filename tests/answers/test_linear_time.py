@@ -101,6 +101,7 @@ def slow(reader: str, texts: list[tuple[str, str, str]]) -> list[str]:
     return failures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_no_text_takes_a_reader_long(reader: str) -> None:
     assert not slow(reader, TEXTS)

@@ -16,7 +16,7 @@ from uncanny.agents import AnnotateConfig
 from uncanny.agents.steps import ScheduleName
 from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.eval.mcq.data.load import load
-from uncanny.eval.mcq.run import McqTask
+from uncanny.eval.mcq.task import McqTask
 from uncanny.models.registry import parse_model
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
 from uncanny.records.run_folder import RunFolder

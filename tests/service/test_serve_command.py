@@ -35,6 +35,7 @@ def follow(client: httpx2.Client, job: str) -> list[tuple[str, Any]]:
         return [(event.event, orjson.loads(event.data)) for event in httpx2.EventSource(answer)]
 
 
+@pytest.mark.slow
 def test_from_an_upload_to_records(tmp_path: Path) -> None:
     images = sorted(SCENES.glob("*.jpg"))[:2]
     assert len(images) == 2

@@ -16,6 +16,9 @@ from uncanny.eval.common.similarity import weights
 from uncanny.eval.common.similarity.backbone import load, sound
 from uncanny.eval.common.similarity.base import MeasureOptions, open_measure
 
+# A backbone is made and loaded, which takes torch seconds.
+pytestmark = pytest.mark.slow
+
 
 def refused(backbone: object, layer: int | None = 2, device: str | None = "cpu") -> str:
     with pytest.raises(UsageError) as error:

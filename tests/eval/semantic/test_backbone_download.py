@@ -17,6 +17,9 @@ from uncanny.eval.common.similarity.base import MeasureOptions, TextPairs, open_
 
 NAME, COMMIT = "somebody/made", "a" * 40
 
+# A backbone is made and loaded, which takes torch seconds.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def hub(

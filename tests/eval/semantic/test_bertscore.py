@@ -17,6 +17,9 @@ from tests.eval.semantic.conftest import Made
 from uncanny.errors import UsageError
 from uncanny.eval.common.similarity.base import MeasureOptions, TextPairs, open_measure
 
+# A backbone is made and loaded, which takes torch seconds.
+pytestmark = pytest.mark.slow
+
 RECORDED = json.loads((Path(__file__).parent / "bert_score_figures.json").read_text())
 TEXTS = sorted({text for pair in PAIRS for text in pair})
 
