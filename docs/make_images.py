@@ -1,18 +1,20 @@
 """Draw the pictures of the pages: `python docs/make_images.py [NAME…]`, all of them without a name.
 
-Pages of runs are made with the demo model and photographed in Chromium; `diagrams` are the Mermaid diagrams
-of all pages as SVG, for which npm fetches Mermaid. Needs the test tools, those of the site (`make site`),
-Chromium, and npm for diagrams. The site cannot be built where a diagram was changed and not drawn again.
+Pages of runs are made with the demo model and photographed in Chromium, those that are served as their
+commands serve them; `diagrams` are the Mermaid diagrams of all pages as SVG, for which npm fetches Mermaid.
+Needs the test tools, those of the site (`make site`), Chromium, and npm for diagrams. The site cannot be
+built where a diagram was changed and not drawn again.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -24,6 +26,7 @@ from site_hooks import DOCS, diagram_file, diagrams
 
 import uncanny
 from uncanny.demo.scenes import scenes
+from uncanny.eval.mcq.data.load import copy_scenes
 
 MERMAID: Final = "12.3.0"
 WIDTH: Final = 1280
@@ -36,6 +39,13 @@ _RENDER = """async ([name, text]) => {
                       flowchart: {htmlLabels: false, useMaxWidth: false, wrappingWidth: 400}});
   return (await mermaid.render(name, text)).svg;
 }"""
+
+
+# Those at the end of a page are loaded only when somebody comes near.
+_ALL_IMAGES = """() => Promise.all([...document.images].map(image => {
+  image.loading = "eager";
+  return image.decode().catch(() => null);
+}))"""
 
 
 @contextmanager
@@ -161,14 +171,143 @@ def photograph(name: str) -> None:
         page.goto(make(Path(work)).as_uri())
         page.wait_for_load_state("networkidle")
         page.set_viewport_size({"width": WIDTH, "height": height})
+        page.evaluate(_ALL_IMAGES)
         page.screenshot(path=DOCS / "images" / f"{name}.png")
         print(f"images/{name}.png")
 
 
+@contextmanager
+def _served(*arguments: str, environment: Mapping[str, str] = {}) -> Iterator[str]:
+    """The address that a command of uncanny serves pages or answers at."""
+    with subprocess.Popen(
+        [_UNCANNY, *arguments], stdout=subprocess.PIPE, text=True, env=os.environ | environment
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
+
+
+def _as_ann(page: Page) -> None:
+    page.get_by_label("Name").fill("Ann")
+    page.keyboard.press("Enter")
+
+
+def _picture_is_there(page: Page) -> None:
+    page.locator("body:not(.busy)").wait_for()
+    page.wait_for_load_state("networkidle")
+
+
+def _review(page: Page, work: Path) -> None:
+    subprocess.run([_UNCANNY, "demo", "-o", "demo", "--quiet"], cwd=work, check=True)
+    with _served("review", str(work / "demo"), "--reviewer", "ann") as address:
+        page.goto(address)
+        page.locator("#filters select[name=kind]").select_option("contact")
+        page.get_by_role("heading", name="Tilted book leans on nothing").wait_for()
+        _picture_is_there(page)
+        _keep(page, "review.png")
+
+
+def _service(page: Page, work: Path) -> None:
+    with (
+        _served("fake-server", "--latency-ms", "1500") as models,
+        _served(
+            *("serve", "--port", "0", "--data", str(work / "data")),
+            environment={"OPENAI_COMPATIBLE_BASE_URL": f"{models}/v1"},
+        ) as address,
+        uncanny.Client(address) as client,
+    ):
+        images = [scene.image_path for scene in scenes()]
+        job = client.annotate(images, model="openai-compatible/fake", name="Spring batch", concurrency=4)
+        page.goto(f"{address}/jobs/{job.id}")
+        page.locator(".shot-card").nth(11).wait_for(timeout=180_000)
+        page.wait_for_load_state("load")
+        _keep(page, "service.png")
+        job.cancel()
+
+
+def _people_mcq(page: Page, work: Path) -> None:
+    with _served("mcq", "people", "scenes", "-o", str(work / "run")) as address:
+        page.goto(address)
+        _as_ann(page)
+        panel, answered = page.locator("#panel"), page.locator(".progress p")
+        # The boxes of the fourth item.
+        for number in range(14):
+            _picture_is_there(page)
+            page.keyboard.press("n" if panel.get_attribute("data-question") == "q1" else "e")
+            answered.get_by_text(f"{number + 1} of 129 questions answered").wait_for()
+        _picture_is_there(page)
+        _keep(page, "people-mcq.webp")
+
+
+def _people_edits(page: Page, work: Path) -> None:
+    with _served("edits", "people", "scenes", "-o", str(work / "run")) as address:
+        page.goto(address)
+        _as_ann(page)
+        page.locator("#panel").wait_for()
+        _picture_is_there(page)
+        page.keyboard.press("e")
+        page.locator("body.placing .a9s-annotationlayer").wait_for()
+        frame = page.locator("#frame").bounding_box()
+        assert frame is not None
+        for left, top, right, bottom in ((0.2, 0.55, 0.4, 0.85), (0.55, 0.1, 0.75, 0.35)):
+            page.mouse.move(frame["x"] + left * frame["width"], frame["y"] + top * frame["height"])
+            page.mouse.down()
+            page.mouse.move(
+                frame["x"] + right * frame["width"], frame["y"] + bottom * frame["height"], steps=5
+            )
+            page.mouse.up()
+        page.locator("#boxes", has_text="2 boxes").wait_for()
+        _keep(page, "people-edits.webp")
+
+
+def _people_author(page: Page, work: Path) -> None:
+    items = copy_scenes(work / "set")
+    with _served("mcq", "author", str(items), "--images", str(items.parent / "images")) as address:
+        page.goto(address)
+        page.locator("#items").select_option(label="r06-pawn-without-shadow")
+        page.locator("#problems", has_text="Nothing is wrong.").wait_for()
+        _picture_is_there(page)
+        _keep(page, "people-author.webp")
+
+
+def _keep(page: Page, name: str) -> None:
+    from io import BytesIO
+
+    from PIL import Image
+
+    page.mouse.move(0, 0)
+    drawn = page.screenshot()
+    file = DOCS / "images" / name
+    if file.suffix == ".webp":
+        Image.open(BytesIO(drawn)).convert("RGB").save(file, quality=85, method=6)
+    else:
+        file.write_bytes(drawn)
+    print(f"images/{name}")
+
+
+# Pages that a command serves, each as somebody uses it.
+SERVED: Final[dict[str, Callable[[Page, Path], None]]] = {
+    "review": _review,
+    "service": _service,
+    "people-mcq": _people_mcq,
+    "people-edits": _people_edits,
+    "people-author": _people_author,
+}
+
+
+def photograph_served(name: str) -> None:
+    with tempfile.TemporaryDirectory() as work, browser_page() as page:
+        SERVED[name](page, Path(work))
+
+
 def main(names: list[str]) -> None:
-    for name in names or ["diagrams", *PAGES]:
+    for name in names or ["diagrams", *PAGES, *SERVED]:
         if name == "diagrams":
             draw_diagrams()
+        elif name in SERVED:
+            photograph_served(name)
         else:
             photograph(name)
 

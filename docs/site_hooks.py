@@ -82,8 +82,8 @@ def _target(page: Path, link: str) -> Path | None:
     if not path or re.match(r"[a-z]+:", link):
         return None
     folder = page if page.is_dir() else page.parent
-    found = Path(os.path.normpath(folder / path))
-    return found if found.exists() and found.is_relative_to(ROOT) else None
+    target = Path(os.path.normpath(folder / path))
+    return target if target.exists() and target.is_relative_to(ROOT) else None
 
 
 def _site_path(path: Path) -> str:
