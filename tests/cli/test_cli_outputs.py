@@ -270,3 +270,17 @@ def test_scores_that_a_full_disk_refuses_leave_the_earlier_ones(tmp_path: Path) 
     assert words.startswith("Error: No usable temporary directory found in ")
     assert words.endswith(" Free some disk space, or name a folder with TMPDIR.")
     assert sorted(path.name for path in tmp_path.glob("*scores*")) == ["scores.json"]
+
+
+@pytest.mark.slow
+def test_a_current_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    script = (
+        f"import os, pathlib; os.mkdir({str(gone)!r}); os.chdir({str(gone)!r}); os.rmdir({str(gone)!r});"
+        "from uncanny.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "serve", "--data", "d"], capture_output=True, text=True, check=False
+    )
+    words = " ".join(done.stderr.split())
+    assert (done.returncode, words) == (1, "Error: the current folder is not there any more. Go to another.")

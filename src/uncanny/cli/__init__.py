@@ -125,10 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         close_output()
         code = 1
     except OSError as error:
-        if error.filename is None and error.errno == errno.ENOENT:  # as `tempfile` says it on a full disk
-            complain(
-                layout([f"Error: {error.strerror}. Free some disk space, or name a folder with TMPDIR."])
-            )
+        if error.filename is None and error.errno == errno.ENOENT:
+            complain(layout([f"Error: {_no_folder(error)}"]))
             sys.exit(1)
         if error.filename is None and error.errno not in (*_FULL, errno.EIO):
             raise
@@ -140,6 +138,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # A name that no file can have is a slip of whoever wrote it.
         code = USAGE if error.errno == errno.ENAMETOOLONG else 1
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _no_folder(error: OSError) -> str:
+    """What an error means that says of no file in particular that it is not there."""
+    if "temporary" in (error.strerror or ""):  # as `tempfile` says it on a full disk
+        return f"{error.strerror}. Free some disk space, or name a folder with TMPDIR."
+    return "the current folder is not there any more. Go to another."
 
 
 def _without_long_words(text: str) -> str:
