@@ -49,7 +49,7 @@ def _figures(forecast: RunForecast, totals: Totals, share: float) -> Iterator[tu
 
 def _difference(share: float) -> str:
     percent = round(100 * share)
-    return f"{percent:+d}%".replace("-", "\N{MINUS SIGN}") if percent else "±0%"
+    return f"{percent:+d} %".replace("-", "\N{MINUS SIGN}") if percent else "±0 %"
 
 
 def _reasons(forecast: RunForecast, totals: Totals) -> Iterator[str]:

@@ -107,14 +107,17 @@ def _csp_hash(source: str) -> str:
 
 
 def percent(rate: float | None) -> str:
-    """A rate for people: never 0% or 100% for what is only nearly so, and a dash for none."""
+    """A rate for people: never 0 % or 100 % for what is only nearly so, and a dash for none.
+
+    The space is one that no line breaks at.
+    """
     if rate is None:
         return "–"
     if 0 < rate < 0.001:
-        return "<0.1%"
+        return "<0.1\N{NO-BREAK SPACE}%"
     if 0.999 < rate < 1:
-        return ">99.9%"
-    return f"{rate:.1%}".replace(".0%", "%")
+        return ">99.9\N{NO-BREAK SPACE}%"
+    return f"{rate:.1%}".replace(".0%", "%").replace("%", "\N{NO-BREAK SPACE}%")
 
 
 def breakable(name: str) -> Markup:

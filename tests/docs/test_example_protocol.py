@@ -126,7 +126,7 @@ def test_run_score_and_page(tmp_path: Path) -> None:
     page = Page(report(captions, checked).read_text(encoding="utf-8"))
     check_static_page(page)
     assert len(page.all("img")) == CAPTIONS
-    assert "66.7% of 12 captions describe their image" in page.text
+    assert "66.7 % of 12 captions describe their image" in page.text
     assert page.text.index("an elephant") < page.text.index("a blue cup")
 
 

@@ -42,7 +42,7 @@ def words(forecast: dict[str, Any] | None = None, **totals: Any) -> str | None:
 
 def test_what_was_forecast_what_it_was_how_far_apart_and_why() -> None:
     assert words() == (
-        "80 calls, 200k in, 20.0k out, $2.00; it was 60 (−25%), 100k (−50%), 30.0k (+50%), $2.00 (±0%): "
+        "80 calls, 200k in, 20.0k out, $2.00; it was 60 (−25 %), 100k (−50 %), 30.0k (+50 %), $2.00 (±0 %): "
         "4.1 objects an image instead of 8; nothing found in 6 of 10"
     )
 
@@ -59,13 +59,13 @@ def test_other_reasons_are_named() -> None:
     assert one.endswith(": 1 copy not asked about; 1 answer reused; 1 call without an answer of use")
     exactly = words(objects=80, without_findings=0)
     assert exactly is not None
-    assert exactly.endswith("$2.00 (±0%)")
+    assert exactly.endswith("$2.00 (±0 %)")
 
 
 def test_of_half_a_run_half_the_forecast_counts() -> None:
     half = words(ok=4, partial=1, pending=5, calls=40)
     assert half is not None
-    assert half.startswith("40 calls, 100k in, 10.0k out, $1.00 for 5 of 10 images; it was 40 (±0%)")
+    assert half.startswith("40 calls, 100k in, 10.0k out, $1.00 for 5 of 10 images; it was 40 (±0 %)")
     assert half.endswith("; calls about images that are not done count, too")
     # What cannot be read is neither forecast nor asked about.
     whole = words({"images": 5}, ok=5, unreadable=5)
@@ -76,7 +76,7 @@ def test_of_half_a_run_half_the_forecast_counts() -> None:
 def test_what_is_not_known_is_left_out() -> None:
     some = words({"input_tokens": None, "cost_usd": None}, output_tokens=None)
     assert some is not None
-    assert some.startswith("80 calls; it was 60 (−25%): ")
+    assert some.startswith("80 calls; it was 60 (−25 %): ")
     assert words({"cost_usd": 0.0}) == str(words({"cost_usd": None}))
     assert words(ok=0, pending=10) is None
     assert words({"images": None}) is None
@@ -138,7 +138,7 @@ def test_answers_that_another_run_paid_for_are_a_reason(tmp_path: Path) -> None:
     assert totals is not None
     error = forecast_error(manifest(tmp_path / "second"))
     assert error is not None
-    assert "it was 0 (−100%)" in error
+    assert "it was 0 (−100 %)" in error
     assert f"{totals.replayed} answers reused" in error
 
 

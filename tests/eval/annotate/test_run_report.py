@@ -80,11 +80,11 @@ def test_counts_are_those_of_the_records(page: Page) -> None:
     records = page.data["data"]["images"]
     assert f"anomalies {sum(len(record['anomalies']) for record in records)} " in page.text
     for words in (
-        "590 answered 98.3%",
-        "4 unparseable answer 0.7%",
-        "1 refused by the model 0.2%",
-        "5 infrastructure error 0.8%",
-        "65% of input cached",
+        "590 answered 98.3 %",
+        "4 unparseable answer 0.7 %",
+        "1 refused by the model 0.2 %",
+        "5 infrastructure error 0.8 %",
+        "65 % of input cached",
         "12 min 34 s",
         "12 replayed",
     ):
@@ -102,7 +102,7 @@ def test_a_call_without_figures_leaves_those_of_the_others(
     measured = {"input_tokens": 9_000, "cached_tokens": 900, "output_tokens": 1_000, "cost_usd": 1.5}
     totals = {"images": 1, "calls": 8, "sums": measured, "unmeasured": dict.fromkeys(measured, 2)}
     page = Page(write_report(write_run(tmp_path, [record(1)], totals=totals)))
-    assert "tokens at least 10,000 9,000 in, 1,000 out 10% of input cached" in page.text
+    assert "tokens at least 10,000 9,000 in, 1,000 out 10 % of input cached" in page.text
     assert "cost at least $1.50 2 calls did not say what they used" in page.text
 
 

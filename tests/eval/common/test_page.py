@@ -23,12 +23,12 @@ def test_data_in_the_page_reads_back(value: object) -> None:
     ("rate", "words"),
     [
         (None, "–"),
-        (0.0, "0%"),
-        (0.0004, "<0.1%"),
-        (0.5, "50%"),
-        (0.983, "98.3%"),
-        (0.9999, ">99.9%"),
-        (1.0, "100%"),
+        (0.0, "0\N{NO-BREAK SPACE}%"),
+        (0.0004, "<0.1\N{NO-BREAK SPACE}%"),
+        (0.5, "50\N{NO-BREAK SPACE}%"),
+        (0.983, "98.3\N{NO-BREAK SPACE}%"),
+        (0.9999, ">99.9\N{NO-BREAK SPACE}%"),
+        (1.0, "100\N{NO-BREAK SPACE}%"),
     ],
 )
 def test_rates_never_round_to_all_or_nothing(rate: float | None, words: str) -> None:

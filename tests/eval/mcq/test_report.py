@@ -106,7 +106,12 @@ def test_what_is_not_asked_is_no_zero(tmp_path: Path) -> None:
     page = report(tmp_path, items, answered(items, ["-000"] * 3), published=False)
     cells = re.findall(r"<td[^>]*>(.*?)(?=<small>|</td>)", page.html)
     # Three columns of Q1, twice all four, on splits without images, and everything on artifacts.
-    assert cells[:13] == ["not asked"] * 9 + ["0%", "not asked", "not asked", "0%"]
+    assert cells[:13] == ["not asked"] * 9 + [
+        "0\N{NO-BREAK SPACE}%",
+        "not asked",
+        "not asked",
+        "0\N{NO-BREAK SPACE}%",
+    ]
     assert "No model was asked Q1" in page.text
     assert "no image with all answers" in page.text
 
@@ -115,7 +120,10 @@ def test_asked_without_any_answer_is_not_called_unasked(tmp_path: Path) -> None:
     items = made_set({"art_dg": 2})
     page = report(tmp_path, items, answered(items, ["1---"] * 2))
     row = page.html.split('scope="row"><bdi>m</bdi>', 1)[1].split("</tr>")[0]
-    assert re.findall(r">(no answer|not asked|100%)<", row)[:6] == ["100%"] + ["no answer"] * 5
+    assert (
+        re.findall(r">(no answer|not asked|100\s%)<", row)[:6]
+        == ["100\N{NO-BREAK SPACE}%"] + ["no answer"] * 5
+    )
 
 
 def test_hostile_words_stay_words(tmp_path: Path) -> None:
@@ -159,9 +167,9 @@ def test_rates_are_given_for_each_question(tmp_path: Path) -> None:
     refusal = answers[3].model_copy(update={"raw": "I won't", "outcome": "refused"})
     page = report(tmp_path, items, [*answers[:3], refusal, *answers[4:]])
     row = page.html.split('id="h-rates"')[1].split("<tbody>")[1].split("</tr>")[0]
-    zero = "0 (0%)"
-    shown = re.findall(r"<td[^>]*>(.*?)</td>", row)
-    assert shown == [zero] * 4 + [zero, "4 (100%)", zero, "1 (25%)"] + [zero] * 3 + ["1 (25%)", "0"]
+    shown = [" ".join(cell.split()) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)]
+    zero = "0 (0 %)"
+    assert shown == [zero] * 4 + [zero, "4 (100 %)", zero, "1 (25 %)"] + [zero] * 3 + ["1 (25 %)", "0"]
 
 
 def test_p_values_are_said_to_be_corrected(tmp_path: Path) -> None:
@@ -181,7 +189,8 @@ def test_the_control_has_its_own_table(tmp_path: Path) -> None:
     blind = [Answer(id=item.id, question="q4_no_image", raw="F", model="m") for item in items[:3]]
     page = report(tmp_path, items, [*answered(items, ["1111"] * 4), *blind])
     row = page.html.split('id="h-control"')[1].split("<tbody>")[1].split("</tr>")[0]
-    assert re.findall(r"<td[^>]*>([^<]*)", row) == ["100%", "0%", "0", "0%", "0%", "0%", "1"]
+    cells = [" ".join(cell.split()) for cell in re.findall(r"<td[^>]*>([^<]*)", row)]
+    assert cells == ["100 %", "0 %", "0", "0 %", "0 %", "0 %", "1"]
 
 
 def test_the_page_begins_with_a_sentence_and_lists_every_item(tmp_path: Path) -> None:
@@ -189,8 +198,8 @@ def test_the_page_begins_with_a_sentence_and_lists_every_item(tmp_path: Path) ->
     answers = answered(items, ["1111"] * 6 + ["0111"] * 6, "good") + answered(items, ["0111"] * 12, "bad")
     scores = score(items, answers, resamples=0)
     assert headline(scores) == (
-        "good gets all four questions right on 75% of the images with an artifact, the most of 2 models; "
-        "bad on 0%, the fewest."
+        "good gets all four questions right on 75\N{NO-BREAK SPACE}% of the images with an artifact, "
+        "the most of 2 models; bad on 0\N{NO-BREAK SPACE}%, the fewest."
     )
     alike = answered(items, ["1111"] * 12, "one") + answered(items, ["1111"] * 12, "two")
     assert headline(score(items, alike, resamples=0)).endswith("with an artifact, as do all 2 models.")

@@ -186,8 +186,14 @@ def test_a_failed_call_is_no_wrong_answer_in_the_list_of_items(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("patterns", "words"),
     [
-        (("1111", "1111", "0111"), "a and b get {}, the most of 3 models; c on 0%, the fewest."),
-        (("1111", "0111", "0111"), "a gets {}, the most of 3 models; b and c on 0%, the fewest."),
+        (
+            ("1111", "1111", "0111"),
+            "a and b get {}, the most of 3 models; c on 0\N{NO-BREAK SPACE}%, the fewest.",
+        ),
+        (
+            ("1111", "0111", "0111"),
+            "a gets {}, the most of 3 models; b and c on 0\N{NO-BREAK SPACE}%, the fewest.",
+        ),
         (("1111", "1111", "1111"), "a gets {}, as do all 3 models."),
     ],
 )
@@ -198,7 +204,7 @@ def test_models_that_are_equal_share_the_headline(patterns: tuple[str, ...], wor
         for name, each in zip("abc", patterns, strict=True)
         for answer in answered(items, [each] * 3, name)
     ]
-    right = "all four questions right on 100% of the images with an artifact"
+    right = "all four questions right on 100\N{NO-BREAK SPACE}% of the images with an artifact"
     assert headline(score(items, answers, resamples=0)) == words.format(right)
 
 

@@ -115,8 +115,8 @@ def test_cases_calls_and_people_have_the_scores_figures(score: RealismScore, pag
     calls = scores.overall.calls
     assert values == [str(calls.questions), str(calls.saved), "not recorded"]
     people = Page(section(page, "h-people")).text
-    assert "m/one 2 people 3 1 about images without a label 50%" in people
-    assert "67.4% 35.2% 59.7% 73.7% 15.2% 12.9% 28.3% 40.4%" in people
+    assert "m/one 2 people 3 1 about images without a label 50 %" in people
+    assert "67.4 % 35.2 % 59.7 % 73.7 % 15.2 % 12.9 % 28.3 % 40.4 %" in people
 
 
 def test_deceiving_pairs_are_shown_the_most_convincing_first(page: Page) -> None:
@@ -161,13 +161,14 @@ def test_no_label_at_all_is_no_zero(tmp_path: Path) -> None:
     page = page_of(tmp_path, scored(written(tmp_path / "v.jsonl", lines)))
     assert "No pair has a label." in page.text
     assert "No second check chose a place." in page.text
-    assert "0%" not in section(page, "h-labels").replace("100%", "")
+    labels = Page(section(page, "h-labels")).text
+    assert "0 %" not in labels.replace("100 %", "")
 
 
 def test_everything_non_deceiving(tmp_path: Path) -> None:
     lines = [line(f"p{n}", ("no", None, None), "non_deceiving", None, "g") for n in range(3)]
     page = page_of(tmp_path, scored(written(tmp_path / "v.jsonl", lines)))
-    assert "0 of 3 labelled edits (0%" in page.text
+    assert "0 of 3 labelled edits (0 %" in page.text
     assert "Without a label" not in page.text
     assert "None." in Page(section(page, "h-pairs")).text
 
