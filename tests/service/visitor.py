@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from playwright.sync_api import Browser, Page, ViewportSize
 
+from tests.eval.common.page_in_browser import LEAST_CONTRAST
+
 AXE: Final = Path(__file__).with_name("vendor") / "axe.min.js"
 HOSTILE: Final = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
 WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
@@ -28,6 +30,21 @@ class Visitor:
         if name is not None:
             self.page.get_by_label("Name").fill(name)
             self.page.keyboard.press("Enter")
+
+    def check(self, state: str) -> None:
+        """Nothing serious by axe-core, nothing that scrolls sideways, every text with contrast.
+
+        Needs a context with `bypass_csp`. `state` says where it failed.
+        """
+        if not self.page.evaluate("() => 'axe' in window"):
+            self.page.add_script_tag(path=AXE)
+        found = self.page.evaluate("() => axe.run(document, {iframes: false})")["violations"]
+        serious = [each for each in found if each["impact"] in ("serious", "critical")]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in serious] == [], state
+        sideways = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        assert not self.page.evaluate(sideways), state
+        least, words = self.page.evaluate(f"() => {LEAST_CONTRAST}")
+        assert least >= 4.5, (state, words, least)
 
     def draw(self, x0: float, y0: float, x1: float, y1: float) -> None:
         """With the mouse, in shares of the picture."""

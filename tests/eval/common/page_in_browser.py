@@ -79,7 +79,8 @@ class Tab:
             typed = {"text": text} if kind == "keyDown" else {}
             await self.send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **typed)
 
-    async def visit(self, address: str, width: int, height: int = 900) -> None:
+    async def resize(self, width: int, height: int = 900) -> None:
+        """As on a phone where it is narrow."""
         await self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -87,6 +88,14 @@ class Tab:
             deviceScaleFactor=1,
             mobile=width < 500,
         )
+
+    async def colours(self, scheme: str) -> None:
+        """`scheme` is light or dark."""
+        media = [{"name": "prefers-color-scheme", "value": scheme}]
+        await self.send("Emulation.setEmulatedMedia", features=media)
+
+    async def visit(self, address: str, width: int, height: int = 900) -> None:
+        await self.resize(width, height)
         await self.send("Page.navigate", url="about:blank")
         await self.send("Page.navigate", url=address)
         await self.until(
@@ -170,15 +179,8 @@ async def check_page(address: str, profile: Path) -> None:
     async with browser(profile) as tab:
         for scheme in ("light", "dark"):
             for width in (390, 1280):
-                media = [{"name": "prefers-color-scheme", "value": scheme}]
-                await tab.send("Emulation.setEmulatedMedia", features=media)
-                await tab.send(
-                    "Emulation.setDeviceMetricsOverride",
-                    width=width,
-                    height=900,
-                    deviceScaleFactor=1,
-                    mobile=width < 500,
-                )
+                await tab.colours(scheme)
+                await tab.resize(width)
                 await tab.send("Page.navigate", url="about:blank")
                 await tab.send("Page.navigate", url=address)
                 await tab.until(

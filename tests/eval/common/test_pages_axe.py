@@ -54,17 +54,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 async def test_nothing_is_wrong_by_axe(pages: list[Path], tmp_path: Path, scheme: str) -> None:
     async with browser(tmp_path / "profile") as tab:
         await tab.send("Page.setBypassCSP", enabled=True)
-        media = [{"name": "prefers-color-scheme", "value": scheme}]
-        await tab.send("Emulation.setEmulatedMedia", features=media)
+        await tab.colours(scheme)
+        await tab.resize(390 if scheme == "light" else 1280)
         for page in pages:
-            width = 390 if scheme == "light" else 1280
-            await tab.send(
-                "Emulation.setDeviceMetricsOverride",
-                width=width,
-                height=900,
-                deviceScaleFactor=1,
-                mobile=width < 500,
-            )
             await tab.send("Page.navigate", url=page.resolve().as_uri())
             await tab.until("document.readyState === 'complete'")
             await tab.js(AXE.read_text(encoding="utf-8") + "\n;0")

@@ -18,7 +18,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 import uncanny
-from tests.eval.export.made_runs import FORMULAS, HOSTILE, SIZE, anomaly, judge, make_run, usual_run
+from tests.eval.export.made_runs import FORMULAS, HOSTILE, SIZE, anomaly, judge, make_run
 from uncanny.answers import ANOMALIES, read_list
 from uncanny.eval.export.formats import FORMATS
 from uncanny.eval.export.formats.chats import listed
@@ -29,14 +29,6 @@ from uncanny.schema import Annotation
 
 def lines(file: Path) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in file.read_bytes().splitlines()]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    usual_run(folder)
-    return folder
 
 
 @pytest.fixture

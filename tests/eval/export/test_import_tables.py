@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 import uncanny
-from tests.eval.export.made_runs import HOSTILE, findings, usual_run
+from tests.eval.export.made_runs import HOSTILE, findings
 from uncanny.errors import ItemsError, UsageError
 from uncanny.records.jsonl import read_records
 from uncanny.schema import Annotation
@@ -20,14 +20,6 @@ from uncanny.schema import Annotation
 pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
 Row = dict[str, Any]
 NEW = {"name": "New", "phenomenon": "It is new.", "reasoning": "It was not seen.", "severity": 3}
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    usual_run(folder)
-    return folder
 
 
 @pytest.fixture

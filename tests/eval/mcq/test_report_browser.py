@@ -32,15 +32,8 @@ def page(tmp_path: Path) -> str:
 @pytest.mark.parametrize("width", [360, 1280])
 async def test_page_fits_and_keeps_to_itself(page: str, tmp_path: Path, scheme: str, width: int) -> None:
     async with browser(tmp_path / "profile") as tab:
-        media = [{"name": "prefers-color-scheme", "value": scheme}]
-        await tab.send("Emulation.setEmulatedMedia", features=media)
-        await tab.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=900,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
+        await tab.colours(scheme)
+        await tab.resize(width)
         await tab.send("Page.navigate", url=page)
         await tab.until("document.readyState === 'complete' && document.querySelectorAll('.item').length > 0")
         root = "document.documentElement"
@@ -77,13 +70,7 @@ async def test_every_item_opens_and_many_models_do_not_collide(tmp_path: Path) -
     page = score(items, answers, resamples=100).report(tmp_path / "mcq.html").resolve().as_uri()
     async with browser(tmp_path / "profile") as tab:
         for width in (390, 1280):
-            await tab.send(
-                "Emulation.setDeviceMetricsOverride",
-                width=width,
-                height=900,
-                deviceScaleFactor=1,
-                mobile=False,
-            )
+            await tab.resize(width)
             await tab.send("Page.navigate", url=page)
             await tab.until("document.readyState === 'complete' && document.querySelector('footer') !== null")
             assert await tab.js(COLLIDING) == []

@@ -35,15 +35,8 @@ async def test_page_fits_and_keeps_to_itself(
     pages: dict[int, str], tmp_path: Path, count: int, width: int, scheme: str
 ) -> None:
     async with browser(tmp_path / "profile") as tab:
-        media = [{"name": "prefers-color-scheme", "value": scheme}]
-        await tab.send("Emulation.setEmulatedMedia", features=media)
-        await tab.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=900,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
+        await tab.colours(scheme)
+        await tab.resize(width)
         await tab.send("Page.navigate", url=pages[count])
         await tab.until(
             "document.readyState === 'complete' && document.querySelectorAll('.match').length > 0"

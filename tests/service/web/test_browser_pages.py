@@ -10,10 +10,10 @@ import orjson
 import pytest
 from playwright.sync_api import Browser, FilePayload, Route, ViewportSize, expect
 
-from tests.eval.common.page_in_browser import LEAST_CONTRAST, needs_browser
+from tests.eval.common.page_in_browser import needs_browser
 from tests.service.made_jobs import ended_job, running_job, served_pages
 from tests.service.made_review import anomaly
-from tests.service.visitor import AXE, HOSTILE, PHONE, WIDE
+from tests.service.visitor import HOSTILE, PHONE, WIDE
 from tests.service.web.person import Person
 from uncanny.service.service import Service
 
@@ -153,20 +153,8 @@ def test_nothing_keeps_people_out(
             bypass_csp=True,
         )
         page = ann.page
-
-        def check(state: str) -> None:
-            if not page.evaluate("() => 'axe' in window"):
-                page.add_script_tag(path=AXE)
-            found = page.evaluate("() => axe.run(document, {iframes: false})")["violations"]
-            serious = [each for each in found if each["impact"] in ("serious", "critical")]
-            assert [(each["id"], each["nodes"][0]["html"]) for each in serious] == [], state
-            sideways = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
-            assert not page.evaluate(sideways), state
-            least, words = page.evaluate(f"() => {LEAST_CONTRAST}")
-            assert least >= 4.5, (state, words, least)
-
         page.goto(f"{address}/login")
-        check("login")
+        ann.check("login")
         ann.sign_in(secret)
         for path in (
             "/",
@@ -189,20 +177,20 @@ def test_nothing_keeps_people_out(
             for details in page.locator("main > section > details, .form details").all():
                 details.locator("summary").first.click()
             page.wait_for_timeout(100)
-            check(path)
+            ann.check(path)
         page.goto(f"{address}/new/annotate")
         page.get_by_role("button", name="A folder of the server").click()
         page.wait_for_selector(".browser-list")
-        check("folders")
+        ann.check("folders")
         page.goto(f"{address}/jobs/{busy.id}")
         page.get_by_role("button", name="Cancel").click()
         page.wait_for_selector("#confirm[open]")
-        check("a question")
+        ann.check("a question")
         page.keyboard.press("Escape")
         if not phone:
             page.keyboard.press("?")
             page.wait_for_selector("#keys[open]")
-            check("keys")
+            ann.check("keys")
         assert [text for text in ann.complaints if "404" not in text] == []
 
 
