@@ -32,6 +32,8 @@ RESAMPLES = 10_000
 # Up to so many values other than 0 their mean is tested exactly, over 4,096 choices of signs.
 FEW_TO_FLIP = 13
 LEVEL = 0.95
+# The p-value, corrected where there are several, below which a difference counts as one.
+ALPHA = 0.05
 _ROUNDING = 1e-12
 METHOD = "Wilson for plain shares, else percentile bootstrap over images"
 

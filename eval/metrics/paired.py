@@ -27,7 +27,7 @@ import numpy as np
 
 from uncanny.eval.common.estimates import Estimate, interval_json
 from uncanny.eval.metrics.association import holm
-from uncanny.eval.metrics.intervals import LEVEL, Bools, Floats, Interval, wilson_interval
+from uncanny.eval.metrics.intervals import ALPHA, LEVEL, Bools, Floats, Interval, wilson_interval
 from uncanny.eval.metrics.significance import mcnemar_exact
 
 # What lies further from the mean than this many standard deviations is left out of an exact power: < 1e-14.
@@ -206,7 +206,7 @@ def odds_ratio(first_only: int, second_only: int) -> float | None:
     return first_only / second_only if second_only else None
 
 
-def mcnemar_power(items: int, difference: float, discordant: float, *, alpha: float = 0.05) -> float:
+def mcnemar_power(items: int, difference: float, discordant: float, *, alpha: float = ALPHA) -> float:
     """How likely the exact two-sided McNemar test finds two models apart, 0–1, computed without simulation.
 
     `difference` is between their shares right, `discordant` the share of items that only one gets right, both
@@ -229,7 +229,7 @@ def mcnemar_power(items: int, difference: float, discordant: float, *, alpha: fl
     return float(min((binom.pmf(numbers, items, discordant) * powers).sum(), 1.0))
 
 
-def connor_items(difference: float, discordant: float, *, power: float = 0.8, alpha: float = 0.05) -> int:
+def connor_items(difference: float, discordant: float, *, power: float = 0.8, alpha: float = ALPHA) -> int:
     """Items for the asymptotic test, in closed form: Connor's equation 3.
 
     The exact test needs some more, see `items_needed`; 0 where chance alone has that power, and never more
@@ -245,7 +245,7 @@ def connor_items(difference: float, discordant: float, *, power: float = 0.8, al
 
 
 def items_needed(
-    difference: float, discordant: float, *, power: float = 0.8, alpha: float = 0.05
+    difference: float, discordant: float, *, power: float = 0.8, alpha: float = ALPHA
 ) -> int | None:
     """Items from which on the exact test has this power, 0–1; the others are as in `mcnemar_power`.
 
@@ -274,7 +274,7 @@ def items_needed(
 
 
 def smallest_difference(
-    items: int, discordant: float | None, *, accuracy: float = 0.5, power: float = 0.8, alpha: float = 0.05
+    items: int, discordant: float | None, *, accuracy: float = 0.5, power: float = 0.8, alpha: float = ALPHA
 ) -> float | None:
     """The smallest difference in shares right, 0–1, that so many items show with this power, to 0.0001.
 

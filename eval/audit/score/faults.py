@@ -24,6 +24,7 @@ from uncanny.eval.audit.data.names import NameGroup, NameGroups
 from uncanny.eval.common.estimates import Share, interval_json, wilson_share
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.intervals import (
+    ALPHA,
     LEVEL,
     percentile_intervals,
     resampled_sums,
@@ -219,7 +220,7 @@ def shares_apart(shares: Mapping[str, Share]) -> set[tuple[str, str]]:
         reach = normal.inv_cdf((1 + LEVEL) / 2) * (high.value - low.value) / side if side else 0.0
         pairs.append((first, second))
         p_values.append(2 * normal.cdf(-reach))
-    apart = [pair for pair, p in zip(pairs, holm(p_values), strict=True) if p is not None and p <= 1 - LEVEL]
+    apart = [pair for pair, p in zip(pairs, holm(p_values), strict=True) if p is not None and p <= ALPHA]
     return {*apart, *((second, first) for first, second in apart)}
 
 

@@ -32,6 +32,7 @@ from uncanny.eval.audit.score.resample import FEWEST_SHARED
 from uncanny.eval.common.estimates import Estimate, interval_json
 from uncanny.eval.metrics.association import against_the_rest, holm
 from uncanny.eval.metrics.intervals import (
+    ALPHA,
     LEVEL,
     Interval,
     if_wide,
@@ -78,7 +79,7 @@ class Change:
         # What changed alike on every prompt has no interval, and the test alone decides.
         if self.difference.excludes_zero is False:
             return "no clear change"
-        if self.adjusted_p is not None and self.adjusted_p > 1 - LEVEL:
+        if self.adjusted_p is not None and self.adjusted_p > ALPHA:
             return "no clear change"
         return "better" if self.difference.value < 0 else "worse"
 

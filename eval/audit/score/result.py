@@ -19,7 +19,7 @@ from uncanny.eval.common.sources import LeftOut, SourceKind
 from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
-from uncanny.eval.metrics.intervals import LEVEL
+from uncanny.eval.metrics.intervals import ALPHA
 from uncanny.parameters import check_needed
 from uncanny.records.run_folder import Unfinished
 
@@ -149,7 +149,7 @@ class Difference:
     def apart(self) -> bool | None:
         if self.adjusted_p is None:
             return None
-        return self.cap.excludes_zero is not False and self.adjusted_p <= 1 - LEVEL
+        return self.cap.excludes_zero is not False and self.adjusted_p <= ALPHA
 
     def __str__(self) -> str:
         """The difference in CAP as a sentence."""

@@ -36,6 +36,7 @@ from uncanny.eval.edits.stress.result import (
     StressResult,
     published_table,
 )
+from uncanny.eval.metrics.intervals import ALPHA
 
 # Of one detector; of several each has half as many.
 MOST_MISSED: Final = 12
@@ -124,7 +125,7 @@ def _lead(detector: DetectorScore) -> Lead:
         for group in factor.groups
         if group.recall.value is not None
         and group.p_value is not None
-        and group.p_value < 0.05
+        and group.p_value < ALPHA
         and group.recall.value < overall
     ]
     if not spots:

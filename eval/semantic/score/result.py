@@ -21,6 +21,7 @@ from uncanny.eval.common.anomalies.records import ScoredAnomaly
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.tables import RowsResult, Table
+from uncanny.eval.metrics.intervals import ALPHA
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
 from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import Unfinished
@@ -284,7 +285,7 @@ class Difference:
     @property
     def differs(self) -> bool | None:
         """Whether the corrected p-value is below 0.05; None where there is none."""
-        return None if self.adjusted_p is None else self.adjusted_p < 0.05
+        return None if self.adjusted_p is None else self.adjusted_p < ALPHA
 
 
 @dataclass(frozen=True, slots=True)
