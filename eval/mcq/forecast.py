@@ -20,6 +20,7 @@ from uncanny.runs.config import check_options, read_limits, read_models, read_sa
 from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inputs, input_words
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import prompts_of
+from uncanny.wording import cost
 
 # A letter, or a letter in a short JSON object; reasoning models use far more.
 ANSWER_TOKENS = 10
@@ -48,13 +49,13 @@ class McqForecast(Forecast):
 
     def lines(self) -> list[str]:
         tokens = input_words("{:,}".format, self.usage)
-        cost = self.cost_words()
+        words = self.cost_words()
         if self.cost_usd is not None:
-            cost = f"${self.cost_usd:.2f} without the prefix cache"
+            words = f"{cost(self.cost_usd)} without the prefix cache"
         return [
             f"Items    {self.inputs:,}, {self.usage.calls:,} questions to ask, a call each",
             f"Tokens   about {tokens}, {self.output_tokens:,} out without reasoning",
-            f"Cost     {cost}",
+            f"Cost     {words}",
         ]
 
 

@@ -26,6 +26,7 @@ from uncanny.runs.forecast import (
 )
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import prompts_of
+from uncanny.wording import cost
 
 # A few sentences and a verdict; reasoning models use far more.
 ANSWER_TOKENS = 150
@@ -54,8 +55,8 @@ class RealismForecast(Forecast):
     def lines(self) -> list[str]:
         ends = self.usage_least, self.usage
         unreadable = f", {self.unreadable:,} of them unreadable" if self.unreadable else ""
-        costs = [f"${end.cost_usd:.2f}" for end in ends if end.cost_usd is not None]
-        cost = f"{range_words(costs)} without the prefix cache" if len(costs) == 2 else self.cost_words()
+        costs = [cost(end.cost_usd) for end in ends if end.cost_usd is not None]
+        words = f"{range_words(costs)} without the prefix cache" if len(costs) == 2 else self.cost_words()
         return [
             f"Pairs    {self.inputs:,}, {self.pending:,} to judge{unreadable}",
             *self.skipped_lines(),
@@ -63,7 +64,7 @@ class RealismForecast(Forecast):
             "check",
             f"Tokens   about {input_words('{:,}'.format, *ends)}, "
             f"{range_words(f'{end.output_tokens:,}' for end in ends)} out without reasoning",
-            f"Cost     {cost}",
+            f"Cost     {words}",
         ]
 
 

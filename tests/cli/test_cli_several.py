@@ -120,7 +120,20 @@ def test_a_dry_run_forecasts_each(task: str, tmp_path: Path) -> None:
     assert done.code == 0
     assert done.out.count("Nothing was asked") == 2
     assert {"openai/gpt-4o", "demo"} <= set(done.out.splitlines())
-    assert list(uncanny_here(*command, "--json").json()["models"]) == ["openai/gpt-4o", "demo"]
+    forecasts = uncanny_here(*command, "--json").json()
+    assert list(forecasts["models"]) == ["openai/gpt-4o", "demo"]
+    total, each = forecasts["total"], forecasts["models"].values()
+    assert total["output_tokens"] > 0
+    # The demo model costs nothing. Of realism checks, whose calls depend on answers, it is the most.
+    most = "" if "cost_usd" in next(iter(each)) else "_most"
+    assert total["cost_usd"] == next(iter(each))[f"cost_usd{most}"] > 0
+    for name in (f"output_tokens{most}", f"input_tokens_known{most}"):
+        assert total[name.removesuffix("_most")] == sum(forecast[name] for forecast in each)
+    together = done.out.split("All 2 models together\n")[1]
+    assert f"Calls    {'up to ' if most else ''}{total['calls']:,}\n" in together
+    unpriced = uncanny_here(*TASKS[task], "-m", "openai/gpt-4o", "-m", "vllm/some", "--dry-run").out
+    priced = f"{'up to ' if most else ''}${total['cost_usd']:.4f}"
+    assert unpriced.endswith(f"Cost     {priced}, and on top what vllm/some costs\n")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -222,5 +222,45 @@ def _forecast(
         if not as_json:
             code = max(code, show_forecast(forecasts[name], name=name))
     if as_json:
-        say_json({"models": {name: forecast.to_json() for name, forecast in forecasts.items()}})
+        models = {name: forecast.to_json() for name, forecast in forecasts.items()}
+        say_json({"models": models, "total": _total_json(list(forecasts.values()))})
+    else:
+        say(layout(_total_lines(forecasts)))
     return code
+
+
+def _total_json(forecasts: Sequence[Forecast]) -> dict[str, Any]:
+    from uncanny.runs.forecast import total_usage
+
+    usage = total_usage(forecast.usage for forecast in forecasts)
+    return {
+        "calls": usage.calls,
+        "calls_least": sum(forecast.calls_least for forecast in forecasts),
+        "calls_most": sum(forecast.calls_most for forecast in forecasts),
+        **usage.input_json(),
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+def _total_lines(forecasts: Mapping[str, Forecast]) -> list[str]:
+    """All models together; where the cost of some is not known, that of the others, and which these are.
+
+    What is not usual is counted as the most there can be.
+    """
+    from uncanny.runs.forecast import input_words, total_usage
+
+    usage = total_usage(forecast.usage for forecast in forecasts.values())
+    known = [each.cost_usd for each in forecasts.values() if each.cost_usd is not None]
+    words = cost(usage.cost_usd)
+    if known and usage.cost_usd is None:
+        unknown = [harmless(name) for name, each in forecasts.items() if each.cost_usd is None]
+        words = f"{cost(sum(known))}, and on top what {' and '.join(unknown)} cost{'s' * (len(unknown) == 1)}"
+    most = "" if all(each.calls_usual is not None for each in forecasts.values()) else "up to "
+    tokens = f"{input_words('{:,}'.format, usage)}, {usage.output_tokens:,} out without reasoning"
+    return [
+        f"All {len(forecasts):,} models together",
+        f"Calls    {most}{usage.calls:,}",
+        f"Tokens   {most or 'about '}{tokens}",
+        f"Cost     {most if known else ''}{words}",
+    ]
