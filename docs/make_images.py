@@ -303,7 +303,10 @@ def photograph_served(name: str) -> None:
 
 
 def main(names: list[str]) -> None:
-    for name in names or ["diagrams", *PAGES, *SERVED]:
+    every = ["diagrams", *PAGES, *SERVED]
+    if unknown := set(names).difference(every):
+        sys.exit(f"No picture is called {', '.join(sorted(unknown))}; there are {', '.join(every)}.")
+    for name in names or every:
         if name == "diagrams":
             draw_diagrams()
         elif name in SERVED:
