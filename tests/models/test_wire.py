@@ -10,12 +10,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 
 import orjson
 import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
+from tests.secure_server import secure_server
 from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError, UsageError
 from uncanny.models.anthropic import AnthropicProvider
 from uncanny.models.base import Message, ModelProvider, ModelRequest, ModelResponse, Sampling
@@ -355,6 +357,25 @@ async def test_a_body_that_cannot_be_read_is_an_error_with_the_reason(
     error = transient(await failure(MAKERS["openai"](httpserver.url_for("/v1"))))
     assert error.kind == "bad_body"
     assert reason in error.message
+
+
+@pytest.mark.parametrize("make", ["openai", "anthropic"])
+async def test_https_where_http_is_spoken_and_a_certificate_that_does_not_hold(
+    httpserver: HTTPServer, make: str, tmp_path: Path
+) -> None:
+    """Neither is asked again: no later try mends it."""
+    plain = httpserver.url_for("/v1").replace("http://", "https://")
+    error = await failure(MAKERS[make](plain))
+    assert isinstance(error, ModelUnusableError)
+    assert "does not speak https" in error.message
+    assert error.remedy == "Is it an http:// address?"
+    with secure_server(tmp_path) as secure:
+        error = await failure(MAKERS[make](secure.url_for("/v1")))
+        assert isinstance(error, ModelUnusableError)
+        assert "does not hold (self-signed certificate)" in error.message
+        assert "SSL_CERT_FILE" in (error.remedy or "")
+        with_http = await failure(MAKERS[make](secure.url_for("/v1").replace("https://", "http://")))
+        assert transient(with_http).kind == "connection"
 
 
 @pytest.mark.parametrize("encoding", ["", "gzip", "br"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ _PROXIES_SAY = frozenset({403, 502, 503, 504})
 _QUOTA_CODES = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
 )
+# OpenSSL's words, of earlier and later versions, for an answer that is no TLS.
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 _LOW_CREDIT = "credit balance is too low"
 
 # Statuses with which servers turn down a request whose content their moderation objects to.
@@ -186,6 +189,13 @@ def from_exception(error: BaseException, context: ErrorContext) -> ProviderError
     reason = one_line(str(chain[-1]) or type(chain[-1]).__name__, context.secrets)
     if any(isinstance(cause, aiohttp.ClientPayloadError) for cause in chain):
         return bad_body(context, "the answer was cut off")
+    # aiohttp's own are SSL errors, too, without a reason: the last is what they came from.
+    if (
+        isinstance(chain[-1], ssl.SSLError)
+        and not context.proxy
+        and (wrong := _not_secure(chain[-1], context))
+    ):
+        return wrong
     if _timed_out(chain):
         return TransientError(
             f"{context.name}: no answer from {context.endpoint}{through} in time",
@@ -347,6 +357,22 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
+
+
+def _not_secure(error: ssl.SSLError, context: ErrorContext) -> ModelUnusableError | None:
+    """What no later try mends: a certificate, or https where something else is spoken."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = one_line(error.verify_message, context.secrets)
+        return ModelUnusableError(
+            f"{context.name}: the certificate of {context.endpoint} does not hold ({why})",
+            remedy="Is the host name the one in the certificate? One that an authority of your own signed "
+            f"takes {environment('SSL_CERT_FILE')}.",
+        )
+    if error.reason not in _NO_TLS:
+        return None
+    return ModelUnusableError(
+        f"{context.name}: {context.endpoint} does not speak https", remedy="Is it an http:// address?"
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
-import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from tests.secure_server import secure_server
 from uncanny.errors import AccessError, ServiceError, StorageError, UncannyError, UsageError
 from uncanny.service.client import Client, ClientJob
 from uncanny.service.client import connection as connection_module
@@ -109,25 +108,7 @@ def test_https_on_http_and_http_on_https_are_told(httpserver: HTTPServer, tmp_pa
     address = httpserver.url_for("").replace("http://", "https://")
     with Client(address, patience_s=0) as client, pytest.raises(UsageError, match="does not speak https"):
         client.me()
-    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    request = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "1",
-        "-subj",
-        "/CN=localhost",
-    ]
-    subprocess.run([*request, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    secure = HTTPServer(ssl_context=context)
-    secure.start()
-    try:
+    with secure_server(tmp_path) as secure:
         address = secure.url_for("")
         with Client(address, patience_s=0) as client, pytest.raises(UsageError, match="certificate"):
             client.me()
@@ -135,8 +116,6 @@ def test_https_on_http_and_http_on_https_are_told(httpserver: HTTPServer, tmp_pa
         with Client(plain, patience_s=0) as client, pytest.raises(UncannyError) as error:
             client.me()
         assert is_said(error.value)
-    finally:
-        secure.stop()
 
 
 @pytest.mark.parametrize(
