@@ -128,7 +128,10 @@ def _write_parquet(rows: _Rows, path: Path) -> None:
                 writer.write_table(arrow.Table.from_pylist(batch, schema=schema))
         temporary.replace(path)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror or error}",
+            remedy="Free some disk space, or name another place.",
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -164,7 +167,10 @@ def _write_csv(rows: _Rows, path: Path) -> None:
     except BaseException as error:
         folder.take_back()
         if isinstance(error, OSError):
-            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+            raise UsageError(
+                f"{path} cannot be written: {error.strerror or error}",
+                remedy="Free some disk space, or name another place.",
+            ) from error
         raise
 
 
