@@ -20,7 +20,7 @@ HIERARCHY = {
     "localization_failure": "wrong place (Q2 or Q3 wrong)",
     "full_success": "all four right",
 }
-PATTERN_WIDTH, PATTERN_ROW, PATTERN_LEFT, PATTERN_RIGHT = 300.0, 15.0, 62.0, 66.0
+PATTERN_WIDTH, PATTERN_ROW, PATTERN_LEFT, PATTERN_RIGHT = 300.0, 15.0, 62.0, 98.0
 BIAS_WIDTH, BIAS_TALL, BIAS_TOP = 372.0, 84.0, 12.0
 _SLOT, _GAP = 18.0, 16.0
 

@@ -35,6 +35,7 @@ def write_semantic_page(
     Full-size pictures are linked or embedded, as `pictures` says. The file appears whole or not at all.
     Raises `OSError` where it cannot be written.
     """
+    score = rows.best_first(score)
     views = PageViews(path, pictures)
     return write_rendered(
         _environment(),

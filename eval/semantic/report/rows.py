@@ -71,6 +71,17 @@ def headline(prediction: PredictionScore) -> Estimate:
     return prediction.protocols["release"].semap["full"]
 
 
+def best_first(score: SemanticScore) -> SemanticScore:
+    """The same with its files from the highest score to the lowest; those without one come last."""
+
+    def place(prediction: PredictionScore) -> tuple[bool, float]:
+        value = headline(prediction).value
+        return (value is None, -(value or 0.0))
+
+    ranked = sorted(score.predictions.items(), key=lambda each: place(each[1]))
+    return replace(score, predictions=dict(ranked))
+
+
 def verdict(score: SemanticScore) -> Verdict | None:
     """None where no file has a score."""
     ranked = [each for each in score.predictions.values() if headline(each).value is not None]

@@ -17,6 +17,7 @@ from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
 from uncanny.eval.semantic.report.rows import (
     PublishedRow,
+    best_first,
     pairs_of,
     published_detection,
     published_semantic,
@@ -37,6 +38,7 @@ _MOST_IN_NAME = 60
 
 def score_tables(score: SemanticScore) -> tuple[Table, ...]:
     """The tables, release first; with published models where those are wanted and compare."""
+    score = best_first(score)
     tables = [
         table
         for protocol in PROTOCOLS

@@ -12,7 +12,6 @@ import pytest
 from tests.eval.common.page_in_browser import COLLIDING, IMAGES_SHOWN, browser, needs_browser
 from tests.eval.mcq.made_sets import answers_to
 from uncanny.eval.mcq.data.load import copy_scenes, load
-from uncanny.eval.mcq.score.controls import baseline_answers
 from uncanny.eval.mcq.score.score import score
 
 pytestmark = needs_browser
@@ -24,8 +23,9 @@ LONG = "a-host-with-a-long-name/" + "a-model-whose-name-goes-on-and-on-" * 3
 def page(tmp_path: Path) -> str:
     items = load(copy_scenes(tmp_path))
     answers = [answer for item in items for answer in answers_to(item, "1101", LONG)]
-    answers += baseline_answers(items, "random")
-    return score(items, answers, resamples=100).report(tmp_path / "mcq.html").resolve().as_uri()
+    return (
+        score(items, answers, baselines=True, resamples=100).report(tmp_path / "mcq.html").resolve().as_uri()
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -42,7 +42,7 @@ async def test_page_fits_and_keeps_to_itself(page: str, tmp_path: Path, scheme: 
         assert await tab.js(dark) == (scheme == "dark")
         await tab.until(IMAGES_SHOWN)
         inside = (
-            "[...document.querySelectorAll('.plot svg text.label')].every(text => {"
+            "[...document.querySelectorAll('.plot svg text.label, svg.patterns text')].every(text => {"
             " const [one, all] = [text, text.ownerSVGElement].map(node => node.getBoundingClientRect());"
             " return one.left >= all.left - 1 && one.right <= all.right + 1; })"
         )
