@@ -1,4 +1,4 @@
-"""Every page of scores and of a run in a real browser: axe-core finds nothing wrong with it."""
+"""Every page of scores and of a run in a real browser: what axe-core finds, on a phone, on paper."""
 
 from __future__ import annotations
 
@@ -61,3 +61,26 @@ async def test_nothing_is_wrong_by_axe(pages: list[Path], tmp_path: Path, scheme
             await tab.until("document.readyState === 'complete'")
             await tab.js(AXE.read_text(encoding="utf-8") + "\n;0")
             assert (page.name, await tab.js(_FOUND)) == (page.name, [])
+
+
+async def test_labels_are_whole_on_a_phone_and_paper_has_no_dark_colours(
+    pages: list[Path], tmp_path: Path
+) -> None:
+    broken = """[...document.querySelectorAll('.about dt')].filter(label => {
+      const words = document.createRange(); words.selectNodeContents(label);
+      return label.textContent.length < 16 && words.getClientRects().length > 1; })
+      .map(label => label.textContent)"""
+    async with browser(tmp_path / "profile") as tab:
+        await tab.resize(390)
+        for page in pages:
+            await tab.colours("light")
+            await tab.send("Page.navigate", url=page.resolve().as_uri())
+            await tab.until("document.readyState === 'complete'")
+            assert (page.name, await tab.js(broken)) == (page.name, [])
+            good = "getComputedStyle(document.documentElement).getPropertyValue('--good')"
+            in_the_light = await tab.js(good)
+            await tab.colours("dark")
+            assert await tab.js(good) != in_the_light
+            dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+            await tab.send("Emulation.setEmulatedMedia", media="print", features=dark)
+            assert (page.name, await tab.js(good)) == (page.name, in_the_light)
