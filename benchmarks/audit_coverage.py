@@ -13,7 +13,7 @@ import numpy as np
 
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.audit import Floats, metrics_of_sums
-from uncanny.eval.metrics.intervals import percentile_intervals, resampled_sums, resampled_t_test
+from uncanny.eval.metrics.intervals import ALPHA, percentile_intervals, resampled_sums, resampled_t_test
 
 PROMPTS = 246  # as many as in the published audit
 FIGURES = ("mai", "af", "cap")
@@ -133,7 +133,7 @@ def told_apart(
             ]
         )
         alone += any(apart)
-        both += any(far and p is not None and p <= 0.05 for far, p in zip(apart, p_values, strict=True))
+        both += any(far and p is not None and p <= ALPHA for far, p in zip(apart, p_values, strict=True))
     return ToldApart(alone / repetitions, both / repetitions)
 
 
