@@ -84,10 +84,10 @@ def best_first(score: SemanticScore) -> SemanticScore:
 
 def verdict(score: SemanticScore) -> Verdict | None:
     """None where no file has a score."""
-    ranked = [each for each in score.predictions.values() if headline(each).value is not None]
+    ranked = [each for each in best_first(score).predictions.values() if headline(each).value is not None]
     if not ranked:
         return None
-    leader = max(ranked, key=lambda each: headline(each).value or 0.0)
+    leader = ranked[0]
     ahead = {
         difference.second if difference.first == leader.name else difference.first: difference.differs
         for difference in score.differences

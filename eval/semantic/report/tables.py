@@ -61,7 +61,7 @@ def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:
             by_metric.setdefault(metric, []).append((name, METRICS[metric], images, *cells))
     own = {}
     for metric, rows in by_metric.items():
-        rows.sort(key=lambda row: _best_first(row[-1]))
+        rows.sort(key=lambda row: _lowest_last(row[-1]))
         own[metric] = len(rows)
     if score.published and protocol == "release":
         _add_published(by_metric, ("semap", "semf1"), published_semantic(score))
@@ -150,7 +150,7 @@ def _differences(score: SemanticScore) -> Iterator[Table]:
         )
 
 
-def _best_first(cell: Cell) -> float:
+def _lowest_last(cell: Cell) -> float:
     return -cell.value if isinstance(cell, Estimate) and cell.value is not None else 1.0
 
 
