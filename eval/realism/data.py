@@ -207,7 +207,7 @@ def store_scene_pairs(folder: Path) -> Path:
         if not target.exists():
             write_atomically(target, lines)
     except OSError as error:
-        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
+        raise UsageError.unwritten(folder, error) from error
     return target
 
 

@@ -123,6 +123,14 @@ class UncannyError(Exception):
 class UsageError(UncannyError):
     """Wrong use or bad input: the command ends with exit code 2 before anything was started."""
 
+    @staticmethod
+    def unwritten(place: Path, error: OSError) -> UsageError:
+        """For a file or folder that a user named, and that cannot be written."""
+        return UsageError(
+            f"{place} cannot be written: {error.strerror or error}",
+            remedy="Free some disk space, or name another place.",
+        )
+
 
 class RecordError(UsageError):
     """An invalid line in a record file."""

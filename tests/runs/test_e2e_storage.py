@@ -272,9 +272,11 @@ def test_run_json_is_tried_again_until_it_can_be_written(
 
 @pytest.mark.slow
 @posix
-def test_bundled_items_that_find_no_room_are_said_with_what_to_do(run: Run) -> None:
-    done = uncanny("mcq", "run", "scenes", "-m", "demo", "-o", run.path, file_limit_kib=16)
+@pytest.mark.parametrize("protocol", ["mcq run", "realism run"])
+def test_bundled_sets_that_find_no_room_are_said_with_what_to_do(protocol: str, run: Run) -> None:
+    done = uncanny(*protocol.split(), "scenes", "-m", "demo", "-o", run.path, file_limit_kib=16)
     check_no_traceback(done)
     words = " ".join(done.err.split())
-    assert f"{run.path}/items cannot be written: File too large. Free some disk space, or name" in words
+    assert words.startswith(f"Error: {run.path}/")
+    assert words.endswith("cannot be written: File too large. Free some disk space, or name another place.")
     assert done.code == 2

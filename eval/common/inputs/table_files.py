@@ -138,10 +138,7 @@ class ImageFolder:
             self._made.append(path)
             path.write_bytes(data)
         except OSError as error:
-            raise UsageError(
-                f"{path} cannot be written: {error.strerror or error}",
-                remedy="Free some disk space, or name another place.",
-            ) from error
+            raise UsageError.unwritten(path, error) from error
 
     def take_back(self) -> None:
         """Remove what was written, and the folder where that leaves it empty."""

@@ -128,10 +128,7 @@ def _write_parquet(rows: _Rows, path: Path) -> None:
                 writer.write_table(arrow.Table.from_pylist(batch, schema=schema))
         temporary.replace(path)
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be written: {error.strerror or error}",
-            remedy="Free some disk space, or name another place.",
-        ) from error
+        raise UsageError.unwritten(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -167,10 +164,7 @@ def _write_csv(rows: _Rows, path: Path) -> None:
     except BaseException as error:
         folder.take_back()
         if isinstance(error, OSError):
-            raise UsageError(
-                f"{path} cannot be written: {error.strerror or error}",
-                remedy="Free some disk space, or name another place.",
-            ) from error
+            raise UsageError.unwritten(path, error) from error
         raise
 
 

@@ -128,10 +128,7 @@ def copy_scenes(folder: Path) -> Path:
             write_atomically(place, [scene.image_path.read_bytes()])
         write_items([scene_item(scene) for scene in scenes()], target)
     except OSError as error:
-        raise UsageError(
-            f"{folder} cannot be written: {error.strerror or error}",
-            remedy="Free some disk space, or name another place.",
-        ) from error
+        raise UsageError.unwritten(folder, error) from error
     return target
 
 
