@@ -19,6 +19,7 @@ from uncanny.records.annotation_table import LINES, restore_lines
 from uncanny.records.jsonl import open_to_read, parse_line
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest, Totals
+from uncanny.records.shared_log import file_state
 from uncanny.wording import cost, count, harmless
 
 if TYPE_CHECKING:
@@ -45,9 +46,11 @@ class Records(Sequence[R]):
         """`among` are values of the first of `key`: records of others are left out."""
         self._path, self._type, self._key, self._among = path, record_type, key, among
         places: dict[tuple[Any, ...], tuple[int, int, int]] = {}
+        self._state: tuple[int, int, int] | None = None
         reader = open_to_read(path)
         if reader is not None:
             self._file = os.dup(reader.fileno())
+            self._state = file_state(self._file)
             weakref.finalize(self, os.close, self._file)
             with reader:
                 offset = 0
@@ -73,6 +76,10 @@ class Records(Sequence[R]):
 
     def __iter__(self) -> Iterator[R]:
         return (self[number] for number in range(len(self)))
+
+    def are_of(self, path: Path) -> bool:
+        """Whether `path` is the file that was read, unchanged since."""
+        return path == self._path and file_state(path) == self._state
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (
@@ -146,6 +153,7 @@ class RunResult(TableResult, Generic[R]):
         self.path = Path(path)
         self.end = end
         self._inputs = inputs
+        self._read: Records[R] | None = None
         if end is None:
             self._check_kind()
 
@@ -188,11 +196,20 @@ class RunResult(TableResult, Generic[R]):
     def __fspath__(self) -> str:
         return str(self.path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_read": None}  # whoever gets it reads the file anew
+
     @property
     def records(self) -> Records[R]:
-        """The records that are there now. Raises StorageError where the folder was lost during the run."""
+        """The records that are there now. Raises StorageError where the folder was lost during the run.
+
+        The file is indexed again only after it has changed, so `run.records[i]` in a loop is cheap.
+        """
         self.check_not_lost()
-        return Records(self._lines(), self.record_type, self.record_key, self._inputs)
+        lines = self._lines()
+        if self._read is None or not self._read.are_of(lines):
+            self._read = Records(lines, self.record_type, self.record_key, self._inputs)
+        return self._read
 
     def check_not_lost(self) -> None:
         """Raises StorageError where the run folder was deleted or moved away while the run went on."""

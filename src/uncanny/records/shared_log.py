@@ -163,10 +163,10 @@ class SharedLog(Generic[T]):
             os.write(file, b"\n")
 
 
-def file_state(path: Path) -> tuple[int, int, int] | None:
-    """What is another one when a file was written or replaced; None where there is none."""
+def file_state(file: Path | int) -> tuple[int, int, int] | None:
+    """What is another one when a file, named or open, was written or replaced; None where there is none."""
     try:
-        status = path.stat()
+        status = os.stat(file)  # noqa: PTH116 - takes descriptors too
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns

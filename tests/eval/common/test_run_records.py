@@ -35,6 +35,22 @@ def test_records_stay_those_they_were_when_the_run_goes_on(tmp_path: Path) -> No
     assert list(records) == before
 
 
+def test_a_file_is_indexed_again_only_after_it_changed(tmp_path: Path) -> None:
+    uncanny.detect(IMAGES, model="demo", out=tmp_path)
+    run = uncanny.DetectRun(tmp_path)
+    records = run.detections
+    whole = list(records)
+    assert [run.annotations[number] for number in range(len(IMAGES))] == whole
+    assert run.detections is run.annotations is records
+    file = tmp_path / "annotations.jsonl"
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[1:]))
+    assert list(run.detections) == whole[1:]
+    file.unlink()
+    assert list(run.detections) == []
+    assert run.detections is run.annotations
+    assert list(pickle.loads(pickle.dumps(run)).annotations) == []
+
+
 def test_a_line_whose_key_is_no_text_is_an_invalid_record(tmp_path: Path) -> None:
     file = tmp_path / "annotations.jsonl"
     file.write_text('{"image": ["x"]}\n{"image": 1}\nnull\n')
