@@ -24,6 +24,8 @@ TestName = Literal["chi2", "exact"]
 
 # Below it the χ² distribution no longer holds well enough (Cochran).
 LEAST_EXPECTED: Final = 5.0
+# Tables whose logarithms of chances differ by no more are equally likely.
+_ROUNDING: Final = 1e-7
 # Tables drawn for the exact test of one that is larger than 2 × 2.
 DRAWN_TABLES: Final = 9_999
 # Of SAGI, supplementary, section 3.3: people with fewer answers are left out.
@@ -73,12 +75,16 @@ def association(table: ArrayLike, *, seed: int = 0) -> Association:
 
 
 def _exact(counts: NDArray[np.int64], seed: int) -> float:
-    from scipy.stats import MonteCarloMethod, fisher_exact  # type: ignore[import-untyped]  # slow to import
+    from scipy.stats import fisher_exact, random_table  # type: ignore[import-untyped]  # slow to import
 
     if counts.shape == (2, 2):
         return float(fisher_exact(counts).pvalue)
-    drawn = MonteCarloMethod(n_resamples=DRAWN_TABLES, rng=np.random.default_rng(seed))
-    return float(fisher_exact(counts, method=drawn).pvalue)
+    # Not `fisher_exact` with `MonteCarloMethod`: for tables of few counts it returns arrays instead of
+    # numbers, and for those of very many counts it raises ValueError (SciPy 1.17).
+    tables = random_table(counts.sum(axis=1), counts.sum(axis=0))
+    drawn = tables.rvs(DRAWN_TABLES, random_state=np.random.default_rng(seed))
+    no_more_likely = tables.logpmf(drawn) <= tables.logpmf(counts) + _ROUNDING
+    return float((np.count_nonzero(no_more_likely) + 1) / (DRAWN_TABLES + 1))
 
 
 def against_the_rest(
@@ -122,7 +128,7 @@ def _fisher(hits: int, size: int, all_hits: int, n: int) -> float:
     )
     chances = np.exp(logs - logs.max())
     # Tables that are as likely differ by rounding alone.
-    no_more_likely = chances <= chances[hits - low] * (1 + 1e-7)
+    no_more_likely = chances <= chances[hits - low] * (1 + _ROUNDING)
     return min(1.0, float(chances[no_more_likely].sum() / chances.sum()))
 
 

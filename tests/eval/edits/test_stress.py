@@ -142,6 +142,21 @@ def test_as_scikit_learn_and_pandas() -> None:
     assert (factor.unknown.counts, factor.unknown.out_of) == (unknown["found"].sum(), len(unknown))
 
 
+def test_a_column_that_few_rows_fill_has_a_p_value_and_costs_no_other_factor() -> None:
+    meta, seen = random_tables()
+    for row, level in zip(meta, "abca", strict=False):
+        row["studio"] = level
+    with_studio = uncanny.edits.stress({"mine": seen}, meta=[meta], threshold=0.4, by=["studio"])["mine"]
+    studio = with_studio.factor("studio").test
+    assert studio is not None
+    assert (studio.n, studio.df, studio.test) == (4, 2, "exact")
+    assert studio.p_value is not None
+    others = uncanny.edits.stress({"mine": seen}, meta=[meta], threshold=0.4)["mine"].first.factors
+    assert {name: each.groups for name, each in others.items()} == {
+        name: each.groups for name, each in with_studio.first.factors.items() if name != "studio"
+    }
+
+
 def test_as_json_rows_frame_and_html() -> None:
     meta, seen = random_tables(200)
     result = uncanny.edits.stress({"mine": seen, "jpeg-50": seen[:300]}, meta=[meta], published=True)
