@@ -129,9 +129,10 @@ def guarded(
             return None
         return price * (tokens.input + tokens.output)
 
-    return guarded_endpoint(
-        provider, concurrency, price=cost, worst_case=lambda _: Tokens(worst, 0, 0, 0), patience_s=patience_s
-    )
+    def most(_: ModelRequest) -> Tokens:
+        return Tokens(worst - worst // 2, worst // 2, 0, 0)
+
+    return guarded_endpoint(provider, concurrency, price=cost, worst_case=most, patience_s=patience_s)
 
 
 def client_of(*models: ScriptedProvider | Endpoint, **options: Any) -> ModelClient:

@@ -72,6 +72,77 @@ def test_an_answer_with_absurd_usage_is_an_answer(
     assert (again.code, len(httpserver.log)) == (0, 6)
 
 
+LIES: dict[str, dict[str, Any]] = {
+    "cached beyond the input": {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 10**8}},
+    "written beyond the input": {
+        "prompt_tokens": 100,
+        "prompt_tokens_details": {"cache_write_tokens": 10**8},
+    },
+    "input": {"prompt_tokens": 10**8},
+    "all cached": {"prompt_tokens": 10**9, "prompt_tokens_details": {"cached_tokens": 10**9}},
+    "a hundred times the input": {"prompt_tokens": 300_000},
+    "output": {"prompt_tokens": 100, "completion_tokens": 10**8},
+    "output beyond its limit": {"prompt_tokens": 100, "completion_tokens": 16_001},
+    "the cost": {"prompt_tokens": 100, "cost": 1_000_000.0},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("provider", ["openai", "openrouter", "anthropic"])
+def test_no_server_can_use_up_a_budget_with_figures_that_cannot_be_true(
+    provider: str, lie: str, httpserver: HTTPServer, tmp_path: Path, run: Run
+) -> None:
+    usage: dict[str, Any] = {"completion_tokens": 7, **LIES[lie]}
+    if provider == "anthropic":
+        details = usage.get("prompt_tokens_details", {})
+        usage = {
+            "input_tokens": usage["prompt_tokens"],
+            "output_tokens": usage["completion_tokens"],
+            "cache_read_input_tokens": details.get("cached_tokens"),
+            "cache_creation_input_tokens": details.get("cache_write_tokens"),
+        }
+    model, path, url = {
+        "openai": ("gpt-4o", "/v1/chat/completions", "/v1"),
+        "openrouter": ("openai/gpt-4o", "/v1/chat/completions", "/v1"),
+        "anthropic": ("claude-sonnet-4-5", "/v1/messages", ""),
+    }[provider]
+    body = orjson.loads(BODIES["anthropic" if provider == "anthropic" else "openai"].replace("FIGURE", "0"))
+    httpserver.expect_request(path).respond_with_json(body | {"usage": usage})
+    asked = ("--model", f"{provider}/{model}", "--base-url", httpserver.url_for(url))
+    images = pictures(tmp_path / "in", 3)
+    key = {"OPENROUTER_API_KEY": "k-of-a-test"}
+    limits = ("--max-cost-usd", "0.3", "--max-tokens-total", "60000")
+    done = uncanny_here("detect", images, *asked, "-o", run.path, *limits, env=key)
+    check_no_traceback(done)
+    assert (done.code, len(httpserver.log)) == (0, 6), done
+    totals = run.manifest()["totals"]
+    sums, estimated = totals["sums"], totals.get("estimated", {"tokens": 0, "cost_usd": 0})
+    assert sums["cost_usd"] + estimated["cost_usd"] < 0.3
+    assert sums["input_tokens"] + sums["output_tokens"] + estimated["tokens"] < 60_000
+    assert (sums["cached_tokens"] or 0) <= (sums["input_tokens"] or 0)
+
+
+def test_what_a_server_says_that_can_be_true_is_booked(
+    httpserver: HTTPServer, tmp_path: Path, run: Run
+) -> None:
+    usage = {
+        "prompt_tokens": 2_000,
+        "completion_tokens": 9,
+        "prompt_tokens_details": {"cached_tokens": 2_000},
+        "cost": 0.0123,
+    }
+    body = orjson.loads(BODIES["openai"].replace("FIGURE", "0")) | {"usage": usage}
+    httpserver.expect_request("/v1/chat/completions").respond_with_json(body)
+    asked = ("--model", "openrouter/openai/gpt-4o", "--base-url", httpserver.url_for("/v1"))
+    key = {"OPENROUTER_API_KEY": "k-of-a-test"}
+    images = pictures(tmp_path / "in", 1)
+    done = uncanny_here("detect", images, *asked, "-o", run.path, "--max-cost-usd", "1", env=key)
+    assert done.code == 0, done
+    totals = run.manifest()["totals"]
+    assert (totals["input_tokens"], totals["cached_tokens"], totals["output_tokens"]) == (4_000, 4_000, 18)
+    assert totals["cost_usd"] == pytest.approx(0.0246)
+
+
 def rewritten(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     rows = [orjson.loads(line) for line in path.read_bytes().splitlines()]
     for row in rows:

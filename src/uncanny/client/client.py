@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from uncanny.client.budget import Budget, Spend
+from uncanny.client.budget import Budget, Spend, credible
 from uncanny.client.calls import CallRecord, CallScope, Prefix, now, request_fields
 from uncanny.client.endpoint import Endpoint, Retries, Slot
 from uncanny.client.replay import Replayed, cache_key, load_answer, store_answer
@@ -37,7 +37,7 @@ from uncanny.errors import (
     TransientError,
     TruncatedError,
 )
-from uncanny.models.base import Message, ModelRequest, ModelResponse, credible, masked
+from uncanny.models.base import Message, ModelRequest, ModelResponse, masked
 from uncanny.models.error_body import KeyMask
 from uncanny.records.answer_cache import AnswerCache
 
@@ -300,9 +300,9 @@ class Generation(Generic[T]):
                 endpoint.limiter.succeeded()
                 endpoint.breaker.succeeded()
                 response = masked(response, self.mask)
-                tokens = credible(response.tokens)
-                cost_usd = endpoint.price(tokens) if response.cost_usd is None else response.cost_usd
-                record.enter(response, tokens, cost_usd)
+                most = endpoint.worst_case(request)
+                tokens = credible(response.tokens, most)
+                record.enter(response, tokens, endpoint.cost(response.cost_usd, tokens, most))
                 value = self._validated(request, response, record, began)
                 if self.keep is not None:
                     await self.keep(self._calls)

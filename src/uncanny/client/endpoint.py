@@ -14,15 +14,18 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import NoReturn
+from typing import Final, NoReturn
 
-from uncanny.client.budget import Spend
+from uncanny.client.budget import MOST_TIMES, Spend
+from uncanny.client.prices import Rates
 from uncanny.client.waiting import Ticket, WaitingQueue
 from uncanny.errors import ModelDownError, ModelUnusableError, RequestRejectedError, TransientError
 from uncanny.models.base import ModelProvider, ModelRequest, Tokens
 from uncanny.wording import server_address
 
 PATIENCE_S = 120.0
+# No model's list price was ever above these (o1-pro, 2025).
+DEAREST: Final = Rates(input=150, output=600)
 
 
 @dataclass(slots=True)
@@ -45,6 +48,18 @@ class Endpoint:
     @property
     def name(self) -> str:
         return self.provider.name
+
+    def cost(self, reported_usd: float | None, tokens: Tokens, most: Tokens) -> float | None:
+        """US dollars of a call that used `tokens`; None where that is not known.
+
+        What the server reports comes before the price, unless it is more than `MOST_TIMES` the price of the
+        request's worst case, `most`. Where no price is known, the highest one that any model has counts.
+        """
+        if reported_usd is not None:
+            limit_usd = MOST_TIMES * (self.price(most) or 0.0) or DEAREST.cost(most) or 0.0
+            if 0 <= reported_usd <= limit_usd:
+                return reported_usd
+        return self.price(tokens)
 
     def spend(self, tokens: Tokens) -> Spend:
         """What the budget books. Unknown prices count as nothing: a cost limit refuses them at the start."""

@@ -113,20 +113,8 @@ class Tokens:
     cache_written: int | None = None
 
 
-# Of one call. What is more was not measured: it would end a run by its budget, or in no number at all.
+# Of one call, in files; `client.budget.credible` knows the request and is stricter.
 MOST_TOKENS = 1_000_000_000
-
-
-def credible(tokens: Tokens) -> Tokens:
-    """Usage as a provider reports it, without the figures that cannot be true."""
-    figures = (tokens.input, tokens.output, tokens.cached, tokens.cache_written)
-    for figure in figures:
-        if figure is not None and not (type(figure) is int and 0 <= figure <= MOST_TOKENS):
-            # Rare, and it takes long to import, which a shell that completes names would wait for.
-            from uncanny.schema import as_count
-
-            return Tokens(*(as_count(figure, MOST_TOKENS) for figure in figures))
-    return tokens
 
 
 @dataclass(frozen=True, slots=True)

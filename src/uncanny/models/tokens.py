@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import cache
 
 from uncanny.models.base import Detail, ModelRequest
 from uncanny.models.presets import PRESETS
@@ -25,11 +26,14 @@ def image_tokens(model: str, width: int, height: int, detail: Detail = "high") -
     """
     if width < 1 or height < 1:
         raise ValueError(f"an image of {width} × {height} pixels has no tokens")
+    formula = _formula(model)
+    return None if formula is None else formula(width, height, detail)
+
+
+@cache
+def _formula(model: str) -> _Formula | None:
     name = _by_maker(model)
-    for pattern, formula in _FAMILIES:
-        if pattern.search(name):
-            return formula(width, height, detail)
-    return None
+    return next((formula for pattern, formula in _FAMILIES if pattern.search(name)), None)
 
 
 def _by_maker(model: str) -> str:
