@@ -105,7 +105,6 @@ class McqTask(Task[PendingItem, Answer]):
     record_file = ANSWERS_FILE
     record_type = Answer
     roles = ROLES
-    calls_per_input = QUESTIONS_AN_ITEM
 
     items: ItemSet
     config: McqConfig = field(default_factory=McqConfig)
@@ -125,6 +124,13 @@ class McqTask(Task[PendingItem, Answer]):
     @property
     def sampling(self) -> Sampling:
         return self.config.sampling
+
+    @property
+    def calls_per_input(self) -> int:
+        return QUESTIONS_AN_ITEM + self.config.control
+
+    def calls_expected(self, pending: Sequence[PendingItem]) -> int:
+        return sum(len(each.questions) for each in pending)
 
     @property
     def inputs_at_once(self) -> int:

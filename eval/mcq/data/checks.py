@@ -25,7 +25,7 @@ from uncanny.eval.mcq.data.items import (
     Split,
     TextChoice,
 )
-from uncanny.eval.mcq.data.load import ItemSource, bundled_file, is_bundled, load, parse_items
+from uncanny.eval.mcq.data.load import ItemSource, is_bundled, load, parse_items
 from uncanny.images import PixelPolicy
 from uncanny.images.decode import PIXELS, decode, explain, read_header, without_warnings
 from uncanny.images.file_bytes import read_image_file
@@ -54,9 +54,9 @@ def check(
     ()
     """
     check_parameters(root=root)
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike) or is_bundled(source):
         return tuple(problem for problem, _ in _check(load(source), images))
-    file = bundled_file() if is_bundled(source) else Path(source)
+    file = Path(source)
     numbered, problems = parse_items(file)
     lines = {id(item): number for number, item in numbered}
     valid = ItemSet(tuple(item for _, item in numbered), file, None if root is None else Path(root))

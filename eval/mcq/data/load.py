@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from uncanny.demo.scenes import SCENES, Scene, scenes
+from uncanny.demo.scenes import DATA, SCENES, Scene, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import parse_records
 from uncanny.eval.common.inputs.table_records import record_tables
@@ -40,10 +37,10 @@ def load(
 ) -> ItemSet:
     """All items of a JSON Lines file, in its order; ids are unique. Images are not looked at.
 
-    `source` may be the word `scenes`, where no file has this name: the bundled set, 34 images. It
-    is copied to `folder/items`, or to a place that goes with this process. `root` is where image paths start,
-    the file's folder by default. Items that are loaded already come back as they are; bundled ones from a
-    copy in `folder`, where one is named.
+    `source` may be the word `scenes`, where no file has this name: the bundled set, 34 images. It is read
+    from the package, or from a copy in `folder/items`, which is made if need be. `root` is where image paths
+    start, the file's folder by default. Items that are loaded already come back as they are; bundled ones
+    from that copy, where a `folder` is named.
 
     Raises ItemsError with every invalid line and repeated id; UsageError for a file that cannot be read or
     holds no items, for a `root` that is no folder, and for a copy in `folder` that leads out of it.
@@ -64,7 +61,9 @@ def load(
         _inside(ItemSet(_read(file, None), file), folder)
         return _inside(replace(items, file=file), folder)
     bundled = is_bundled(source)
-    file = bundled_file(folder) if bundled else Path(source)
+    if bundled and folder is None:
+        return ItemSet(tuple(map(scene_item, scenes())), DATA / ITEMS_FILE, bundled=True)
+    file = bundled_file(folder) if bundled and folder is not None else Path(source)
     if (file / "run.json").is_file():
         score = _score_call(file)
         raise UsageError(f"{file} is a run, and no item file", remedy=f"Items come first: {score}")
@@ -103,12 +102,12 @@ def is_bundled(source: str | os.PathLike[str]) -> bool:
     return os.fspath(source) == SCENES and not Path(SCENES).exists()
 
 
-def bundled_file(folder: Path | None = None) -> Path:
-    """The item file of the bundled set, in `folder/items`, or else in a place that goes with this process.
+def bundled_file(folder: Path) -> Path:
+    """The item file of the bundled set in `folder/items`.
 
     A copy that is there already is taken as it is. Raises UsageError.
     """
-    target = _for_now() if folder is None else folder / _COPY
+    target = folder / _COPY
     check_no_links(target)
     file = target / ITEMS_FILE
     return file if file.is_file() else copy_scenes(target)
@@ -193,10 +192,3 @@ def _inside(items: ItemSet, folder: Path) -> ItemSet:
     )
     check_within(folder, items.file, items.image_files(), remedy=remedy)
     return items
-
-
-def _for_now() -> Path:
-    """A folder that goes with this process."""
-    parent = tempfile.mkdtemp(prefix="uncanny-")
-    atexit.register(shutil.rmtree, parent, ignore_errors=True)
-    return Path(parent) / "bundled-scenes"

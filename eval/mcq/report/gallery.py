@@ -152,7 +152,7 @@ def _cards(items: Sequence[Item], scores: McqScores, views: PageViews, overlays:
 
 
 def _view(item: Item, item_set: ItemSet, overlay: Path | None, *, kept: bool) -> View:
-    # The bundled set may lie in a folder that goes with this process.
+    # The bundled set lies in the installed package: a page does not depend on where that is.
     layers = [Layer("image", Shot(item_set.image_path(item)), passing=item_set.bundled)]
     boxes = item.q3.boxes if item.q3 else {}
     regions = item.q2.options if item.q2 else {}

@@ -144,7 +144,7 @@ def _about(scores: McqScores) -> dict[str, Any]:
         "models": ", ".join(
             [models, *["people"] * people, *[counted(baselines, "baseline")] * bool(baselines)]
         ),
-        "name": items.file.resolve().parent.name,
+        "name": "bundled scenes" if items.bundled else items.file.resolve().parent.name,
         "file": items.file.name,
         "splits": [
             (split, name, sum(item.split == split for item in items)) for split, name in SPLIT_NAMES.items()

@@ -72,7 +72,7 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
             f"{folder.manifest} is missing; model and prompts of the records are those of now, other "
             "settings they were made with are not known"
         )
-    progress.calls_expected = len(pending) * task.calls_per_input
+    progress.calls_expected = task.calls_expected(pending)
     return LoadedRun(pending, records, manifest, spending, progress)
 
 

@@ -80,6 +80,10 @@ class Task(ABC, Generic[Item, R]):
     def calls_per_input(self) -> int:
         """About how many calls one input takes, for progress and budget."""
 
+    def calls_expected(self, pending: Sequence[Item]) -> int:
+        """About how many calls the pending inputs take; tasks that know it to the call say so."""
+        return len(pending) * self.calls_per_input
+
     @abstractmethod
     def config_json(self) -> dict[str, Any]:
         """Every parameter that changes the outcome, as `run.json` has it under `plan`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data.answers import load_answers
+from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.items import Answer, Item, ItemSet
 from uncanny.eval.mcq.data.load import load, write_items
 
@@ -135,6 +137,17 @@ def test_paths_start_at_the_file_or_at_the_root(tmp_path: Path) -> None:
     assert ItemSet((item,), file, tmp_path).image_path(item) == tmp_path / "a" / "b.png"
     assert items.overlay_path(item) == tmp_path / "set" / "o.png"
     assert items.overlay_path(Item.model_validate(ONE)) is None
+
+
+def test_the_bundled_set_is_read_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.chdir(tmp_path)
+    items = load("scenes")
+    assert all(items.image_path(item).is_file() for item in items)
+    assert check("scenes") == ()
+    assert list(tmp_path.iterdir()) == [], "nothing is copied"
+    assert items.items == load("scenes", folder=tmp_path / "run").items
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)

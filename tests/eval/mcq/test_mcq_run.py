@@ -12,6 +12,10 @@ from tests.eval.mcq.test_run_resume import small_set
 from tests.runs.e2e import serving, uncanny_here
 from uncanny import mcq
 from uncanny.errors import ModelUnusableError, UsageError
+from uncanny.eval.mcq.task import McqConfig, McqTask
+from uncanny.models.registry import ModelId
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import ModelOptions
 from uncanny.runs.stop import Stop
 
 
@@ -64,6 +68,38 @@ def test_items_of_a_program_are_asked(tmp_path: Path) -> None:
     frame = run.to_pandas()
     assert list(frame.columns) == ["id", "question", "raw", "outcome", "error", "model"]
     assert list(frame["id"]) == [answer.id for answer in run.answers]
+
+
+def test_progress_and_budget_know_the_control(tmp_path: Path) -> None:
+    items = mcq.load(small_set(tmp_path / "set", 2))
+    expected: list[int] = []
+    for control in (False, True):
+        task = McqTask(
+            folder=RunFolder(tmp_path / "none"),
+            items=items,
+            models=ModelOptions(ModelId("openai", "any")),
+            config=McqConfig(control=control),
+        )
+        assert task.calls_per_input == (5 if control else 4)
+    with serving() as server:
+        for control, out in ((False, "plain"), (True, "control")):
+            mcq.run(
+                items,
+                model="openai/any",
+                out=tmp_path / out,
+                base_url=server.v1,
+                control=control,
+                on_start=lambda progress: expected.append(progress.calls_expected),
+            )
+        mcq.run(items, model="openai/any", out=tmp_path / "part", base_url=server.v1, limit=1)
+        mcq.run(
+            items,
+            model="openai/any",
+            out=tmp_path / "part",
+            base_url=server.v1,
+            on_start=lambda progress: expected.append(progress.calls_expected),
+        )
+    assert expected == [8, 10, 4]
 
 
 def test_several_models_have_a_run_each_and_are_scored_together(tmp_path: Path) -> None:
