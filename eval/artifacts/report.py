@@ -42,7 +42,7 @@ from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, Mark, Outline, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.pixels.crops import Crop
 from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
-from uncanny.eval.common.published import CAVEATS, published
+from uncanny.eval.common.published import caveat, published
 from uncanny.eval.common.texts import texts_notes
 
 if TYPE_CHECKING:
@@ -108,10 +108,10 @@ def write_artifacts_page(score: ArtifactScore, path: Path, *, pictures: Pictures
             if each.by_generator and each.aj.images
         ],
         left_out={name: list(left_out_lists(each)) for name, each in predictions.items()},
-        other_texts=list(texts_notes({name: each.texts for name, each in predictions.items()})),
+        other_texts=list(texts_notes(score.texts)),
         published=published("artifact_scores") if score.published else None,
         published_tables=published_tables() if score.published else (),
-        caveat=CAVEATS["artifact_scores"],
+        caveat=caveat("artifact_scores", score.texts),
     )
 
 

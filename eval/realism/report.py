@@ -21,7 +21,7 @@ from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.pixels.difference import AMPLIFIED, difference
-from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.common.published import caveat
 from uncanny.eval.realism.humans import HUMAN_LABELS, published_humans
 from uncanny.eval.realism.plots import label_plot, plot_rows, position_plot
 from uncanny.eval.realism.result import CASE_WORDS, RealismScore, SetScore
@@ -68,7 +68,7 @@ def write_realism_page(
         pairs={name: _set_pairs(each, root, views) for name, each in score.sets.items()},
         humans={name: each.human for name, each in score.sets.items() if each.human is not None},
         published=published_humans() if score.published else None,
-        caveat=CAVEATS["inpainting_scores"],
+        caveat=caveat("inpainting_scores", score.texts),
         about=_about(score),
     )
 

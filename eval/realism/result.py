@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
-from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.common.published import caveat
 from uncanny.eval.common.tables import Cell, Column, Figure, RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
@@ -245,7 +245,12 @@ class RealismScore(RowsResult):
 
     def texts_notes(self) -> Iterator[str]:
         """Where not all verdicts were asked for with uncanny's texts, and the same ones."""
-        return texts_notes({name: each.texts for name, each in self.sets.items()})
+        return texts_notes(self.texts)
+
+    @property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        """By set the ids of the prompts that its verdicts name."""
+        return {name: each.texts for name, each in self.sets.items()}
 
     def _people(self) -> Table:
         """People's accuracy and IoU by label, a column a set, the published ones last."""
@@ -264,7 +269,7 @@ class RealismScore(RowsResult):
 
     def _notes(self) -> Iterator[str]:
         if self.published:
-            yield CAVEATS["inpainting_scores"]
+            yield caveat("inpainting_scores", self.texts)
         yield from (f"{note}." for note in self.texts_notes())
         for name, each in self.sets.items():
             for other, count in each.stand_ins.items():

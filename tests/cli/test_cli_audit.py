@@ -61,7 +61,7 @@ def test_pairs_and_published(three: list[str]) -> None:
     assert "over 60 shared prompts" in " ".join(done.out.split())
     assert "resamples of prompts (by stem)" in done.out
     assert "Janus Pro 7B 4.28 6.75 28.89 6.49 8.69 56.39" in " ".join(done.out.split())
-    assert "asked with the authors' texts" in " ".join(done.out.split())
+    assert "asked with the authors' prompts" in " ".join(done.out.split())
 
 
 def test_many_alike_are_told_in_one_line(tmp_path: Path) -> None:

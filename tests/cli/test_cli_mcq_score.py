@@ -69,9 +69,9 @@ def test_several_models_side_by_side(tmp_path: Path, demo: McqRun) -> None:
     assert shown.code == 0
     assert json.loads((tmp_path / "scores.json").read_bytes()) == done.json()
     assert "published:" in shown.out
-    caveat = "Asked with uncanny's own texts; published models were asked with the released texts"
+    caveat = "Asked with uncanny's own prompts; published models were asked with the released prompts"
     assert caveat in unwrapped(shown.out)
-    assert "released texts" not in unwrapped(uncanny_here(*command).out)
+    assert "released prompts" not in unwrapped(uncanny_here(*command).out)
     assert "At least one model" in shown.out
 
 

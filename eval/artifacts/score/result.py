@@ -221,6 +221,11 @@ class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
     def __len__(self) -> int:
         return len(self.predictions)
 
+    @property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        """By name the ids of the prompts that the predictions' records name."""
+        return {name: each.texts for name, each in self.predictions.items()}
+
     def tables(self) -> tuple[Table, ...]:
         """The overview, then categories and bins of each set of predictions."""
         from uncanny.eval.artifacts.score.tables import tables

@@ -17,7 +17,7 @@ from uncanny.eval.artifacts.score.result import (
     PredictionScore,
     ScopeScore,
 )
-from uncanny.eval.common.published import CAVEATS, published
+from uncanny.eval.common.published import caveat, published
 from uncanny.eval.common.tables import MISSING, Better, Cell, Column, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory
@@ -69,7 +69,7 @@ def overview(score: ArtifactScore) -> Table:
             (f"{row['model']} ({PUBLISHED})", *(_share(row[key]) for key in (*_JUDGED_KEYS, *_PIXEL_KEYS)))
             for row in published("artifact_scores")["authenticity_and_category_agnostic"]
         ]
-    notes = (*_overview_notes(score), *([CAVEATS["artifact_scores"]] if score.published else []))
+    notes = (*_overview_notes(score), *([caveat("artifact_scores", score.texts)] if score.published else []))
     return Table(
         ("Predictions", *_percents(*JUDGED_NAMES, *PIXEL_NAMES, better="higher")),
         tuple(rows),
@@ -204,7 +204,7 @@ def _overview_notes(score: ArtifactScore) -> Iterator[str]:
             yield f"{name}: {prediction.unfinished}."
     for note, count in score.truth.notes.items():
         yield f"truth: {count:,} × {note}."
-    yield from texts_notes({name: each.texts for name, each in score.predictions.items()})
+    yield from texts_notes(score.texts)
     yield "Percent, in brackets 95 % intervals." if score.settings.resamples else "Percent."
 
 

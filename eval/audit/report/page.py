@@ -44,7 +44,7 @@ from uncanny.eval.common.pictures import (
     View,
     anomaly_marks,
 )
-from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.common.published import caveat
 from uncanny.schema import KINDS, Kind
 
 # Groups of names that stand in the open; the rest is folded.
@@ -112,7 +112,7 @@ def write_audit_page(
         second=leaderboard_rows(against) if against else None,
         second_scale=cap_scale(against) if against else None,
         published=published_rows(result),
-        caveat=CAVEATS["generator_audit"],
+        caveat=caveat("generator_audit", result.leaderboard.texts),
         about=_about(result),
     )
 

@@ -246,7 +246,12 @@ class Leaderboard:
 
     def texts_notes(self) -> Iterator[str]:
         """Where not all images were annotated with uncanny's texts, and the same ones."""
-        return texts_notes({name: score.provenance.prompts for name, score in self.generators.items()})
+        return texts_notes(self.texts)
+
+    @property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        """By generator the ids of the prompts that its records name."""
+        return {name: score.provenance.prompts for name, score in self.generators.items()}
 
     def to_json(self) -> dict[str, Any]:
         return {

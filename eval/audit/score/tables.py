@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW
 from uncanny.eval.audit.score.faults import shares_apart
 from uncanny.eval.common.estimates import Estimate, Share
-from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.common.published import caveat
 from uncanny.eval.common.tables import MINUS, MISSING, Cell, Column, Figure, Table
 from uncanny.eval.metrics.audit import RANKED, Metric
 
@@ -206,7 +206,7 @@ def audit_tables(result: AuditResult) -> tuple[Table, ...]:
         what = "Rank agreement of the two (1 the same order, 0 none in common, −1 the reverse)"
         tables.append(_agreement_table(result.agreement, what))
     if result.published is not None:
-        tables.append(_published_table(result.published))
+        tables.append(_published_table(result.published, result.leaderboard))
         tables.append(_agreement_table(result.published.agreement, "Rank agreement of the two published"))
     return tuple(tables)
 
@@ -338,7 +338,7 @@ def _agreement_table(agreements: Sequence[Agreement], title: str) -> Table:
     return Table(columns, rows, title)
 
 
-def _published_table(table: PublishedTable) -> Table:
+def _published_table(table: PublishedTable, ours: Leaderboard) -> Table:
     by_generator: dict[str, dict[str, tuple[float, ...]]] = {}
     for row in table.rows:
         scores: tuple[float, ...] = tuple(getattr(row, metric) for metric in RANKED)
@@ -350,5 +350,5 @@ def _published_table(table: PublishedTable) -> Table:
     )
     columns: tuple[str | Column, ...] = ("generator", *map(_column, RANKED * len(table.assessors)))
     whose = f"Assessors, from left to right: {', '.join(table.assessors)}."
-    notes = (whose, *filter(None, [table.names_note]), CAVEATS["generator_audit"])
+    notes = (whose, *filter(None, [table.names_note]), caveat("generator_audit", ours.texts))
     return Table(columns, rows, f"Published: {table.source}", notes)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
-from uncanny.eval.common.published import CAVEATS, published
+from uncanny.eval.common.published import EDITS_CAVEAT, published
 from uncanny.eval.common.tables import Cell, Column, RowsResult, Table
 from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Joined, Predictions
 from uncanny.eval.edits.stress.factors import (
@@ -425,7 +425,7 @@ def published_table() -> Table:
         "published",
         *(Column(head, digits=2, better="higher") for head in heads),
     )
-    return Table(columns, rows, None, (CAVEATS["edit_scores"],))
+    return Table(columns, rows, None, (EDITS_CAVEAT,))
 
 
 def _class_json(scores: ClassScore) -> dict[str, Any]:

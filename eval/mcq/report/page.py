@@ -14,7 +14,6 @@ from uncanny.eval.common.page import percent, score_page, write_rendered
 from uncanny.eval.common.pictures import PageViews, PicturesMode
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.mcq.data.items import QUESTIONS
-from uncanny.eval.mcq.data.texts import carries_texts, whose_texts
 from uncanny.eval.mcq.report import plots
 from uncanny.eval.mcq.report.browse import browse
 from uncanny.eval.mcq.report.gallery import gallery
@@ -38,6 +37,7 @@ from uncanny.eval.mcq.score.tables import (
     published_scores,
     ranked,
     texts_by_model,
+    texts_words,
 )
 from uncanny.wording import counted
 
@@ -78,7 +78,7 @@ def write_page(
         _environment(),
         "mcq.html.j2",
         out,
-        about=_about(scores),
+        about=_about(scores, published=published),
         headline=headline(scores),
         models=models,
         random=RANDOM,
@@ -135,9 +135,8 @@ def _together(names: Sequence[str]) -> str:
             return f"{names[0]} and {len(names) - 1} others"
 
 
-def _about(scores: McqScores) -> dict[str, Any]:
+def _about(scores: McqScores, *, published: bool) -> dict[str, Any]:
     items = scores.item_set
-    own = sum(carries_texts(item) for item in items)
     people, baselines = HUMAN in scores.models, sum(map(is_baseline, scores.models))
     models = f"{len(scores.models) - people - baselines:,}"
     return {
@@ -153,8 +152,7 @@ def _about(scores: McqScores) -> dict[str, Any]:
             (question.upper(), sum(item.right(question) is not None for item in items))
             for question in QUESTIONS
         ],
-        "texts": whose_texts(items),
-        "own_texts": own,
+        "texts": texts_words(scores, published=published),
         "other_texts": list(texts_notes(texts_by_model(scores.answers))),
         "parser": f"exact/{PARSER_VERSION}",
         "stand_ins": any(score.stand_ins for score in scores.models.values()),

@@ -13,9 +13,8 @@ from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.paired_table import paired_table
 from uncanny.eval.common.published import published as published_tables
 from uncanny.eval.common.tables import MISSING, Cell, Column, Table
-from uncanny.eval.common.texts import other_texts, texts_notes
-from uncanny.eval.mcq.data.items import Answer
-from uncanny.eval.mcq.data.texts import whose_texts
+from uncanny.eval.common.texts import asked_with, texts_notes
+from uncanny.eval.mcq.data.items import QUESTIONS, Answer
 from uncanny.eval.mcq.score.controls import is_baseline
 from uncanny.eval.mcq.score.matrix import is_rater
 from uncanny.wording import either
@@ -44,7 +43,7 @@ _REASONS: Mapping[str, str] = {
     "truncated": "answer cut off",
 }
 MOST_NAMED = 5
-_THEIRS = "published models were asked with the released texts about the 950 released images"
+_THEIRS = "published models were asked with the released prompts about the 950 released images"
 
 
 def score_table(scores: McqScores, *, published: bool = False) -> Table:
@@ -98,23 +97,51 @@ def published_scores() -> dict[str, Any]:
 
 def published_caveat(scores: McqScores) -> str:
     """In what else than the model published rows differ from those of `scores`."""
-    texts = whose_texts(scores.item_set)
-    if texts == "set":
-        return f"Asked with the set's own texts; {_THEIRS}: rows compare only where these items are those."
-    others = other_texts(set[str]().union(*texts_by_model(scores.answers).values()))
-    ours = "other texts than uncanny's" if others else "uncanny's own texts"
-    part = "" if texts == "ours" else " in part"
-    return f"Asked with {ours}{part}; {_THEIRS}: for orientation only, rows do not compare."
+    whose, sentence = asked_with(texts_by_model(scores.answers))
+    compare = (
+        "rows compare only where these items are those"
+        if whose == {"set"}
+        else "rows compare only where these items and prompts are those"
+        if whose <= {"set", "unknown"}
+        else "for orientation only, rows do not compare"
+    )
+    return f"{sentence}; {_THEIRS}: {compare}." if sentence else f"{_THEIRS[0].upper()}{_THEIRS[1:]}."
+
+
+def texts_words(scores: McqScores, *, published: bool) -> tuple[str, str]:
+    """Whose prompts the answers are to, and what that means for published figures, as two sentences.
+
+    Both are empty where no model was asked.
+    """
+    whose, sentence = asked_with(texts_by_model(scores.answers))
+    if not sentence:
+        return "", ""
+    if whose == {"set"}:
+        return (
+            f"{sentence}, word for word.",
+            "Figures compare with published ones where the items are theirs.",
+        )
+    if whose <= {"set", "unknown"}:
+        return f"{sentence}.", "Figures compare with published ones where items and prompts are theirs."
+    shown = "; published models are shown for orientation only" if published else ""
+    theirs = "which were asked with the released prompts"
+    return f"{sentence}.", f"Figures do not compare with published ones, {theirs}{shown}."
 
 
 def texts_by_model(answers: Iterable[Answer]) -> Mapping[str, set[str]]:
-    """By model the ids of the texts that its answers name; an item's own texts are none of them."""
+    """By model the ids of the prompts that its answers name; people and baselines were asked with none.
+
+    Of the prompts that a set carries the id is `own:` and the question, whatever each item's own are. The
+    control without the image is left out: no set carries a prompt for it.
+    """
     texts: dict[str, set[str]] = {}
     for answer in answers:
+        if answer.question not in QUESTIONS or is_rater(answer.model) or is_baseline(answer.model):
+            continue
         ids = texts.setdefault(answer.model, set())
         prompts = (answer.model_extra or {}).get("prompts")
-        if isinstance(prompts, str) and not prompts.startswith("own:"):
-            ids.add(prompts)
+        if isinstance(prompts, str):
+            ids.add(prompts.partition("@")[0] if prompts.startswith("own:") else prompts)
     return texts
 
 

@@ -13,7 +13,7 @@ from jinja2 import Environment
 from uncanny.eval.common.estimates import p_words
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import PageViews, PicturesMode
-from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.common.published import caveat
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
 from uncanny.eval.semantic.report import rows, words
@@ -59,8 +59,8 @@ def write_semantic_page(
         published=rows.published_rows(score) if score.published else [],
         published_detection=rows.published_detection_rows(score) if score.published else [],
         published_source=rows.published_source(),
-        caveat=CAVEATS["semantic_scores"],
-        other_texts=list(texts_notes({name: each.texts for name, each in score.predictions.items()})),
+        caveat=caveat("semantic_scores", score.texts),
+        other_texts=list(texts_notes(score.texts)),
         measure=words.measure_words(score.measure),
         measure_rows=words.measure_rows(score.measure),
         made=made,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.common.published import caveat
 from uncanny.eval.common.tables import Cell, Column, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
@@ -164,9 +164,8 @@ def _notes(score: SemanticScore) -> Iterator[str]:
         left = f" {option('published', True)} shows none." if score.published else ""
         yield f"Published figures do not compare: {score.no_comparison}.{left}"
     elif score.published:
-        yield CAVEATS["semantic_scores"]
-    texts = {name: prediction.texts for name, prediction in score.predictions.items()}
-    yield from texts_notes(texts)
+        yield caveat("semantic_scores", score.texts)
+    yield from texts_notes(score.texts)
     if failed := next((each.left_out.truth for each in score.predictions.values()), ()):
         yield f"{_count(failed, 'image')} of the truth failed or are partial and in no figure{_names(failed)}"
     for name, prediction in score.predictions.items():

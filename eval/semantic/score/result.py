@@ -327,6 +327,11 @@ class SemanticScore(RowsResult):
     def __getitem__(self, name: str) -> PredictionScore:
         return self.predictions[name]
 
+    @property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        """By name the ids of the prompts that the predictions' records name."""
+        return {name: each.texts for name, each in self.predictions.items()}
+
     def tables(self) -> tuple[Table, ...]:
         """What `uncanny semantic` prints."""
         from uncanny.eval.semantic.report.tables import score_tables

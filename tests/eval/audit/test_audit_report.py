@@ -267,7 +267,7 @@ def test_a_missing_picture_is_said(tmp_path: Path) -> None:
 def test_published_rows_are_marked_as_no_comparison(page: Page, tmp_path: Path) -> None:
     section = page.text.split("Published rows")[1]
     assert section.strip().startswith("For orientation only.")
-    assert "asked with the authors' texts" in section
+    assert "asked with the authors' prompts" in section
     assert "60.49" in section
     assert "28.62" in section
     assert "Published rows" not in page_of(tmp_path, made_audit(["a"])).text

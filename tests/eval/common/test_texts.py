@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import uncanny
 from tests.bundled_runs import some_items
 from tests.runs.e2e import uncanny_here
 from uncanny.demo.scenes import scenes
-from uncanny.eval.common.texts import MOST_NAMED, other_texts, texts_notes
+from uncanny.eval.common.published import caveat
+from uncanny.eval.common.texts import MOST_NAMED, asked_with, other_texts, texts_notes
 from uncanny.prompts import prompt_set
 
 OURS, EARLIER, THEIRS = prompt_set("mcq").id, "mcq@b4fed076", "mcq@00000000"
@@ -44,6 +46,82 @@ def test_a_note_stays_short_whatever_the_records_say() -> None:
     notes = list(texts_notes({f"model {n}": ["x" * 10_000, *map(str, range(50)), str(n)] for n in range(40)}))
     assert all(len(note) < 1_500 for note in notes)
     assert notes[-1].endswith(f"; and {40 - MOST_NAMED} more")
+
+
+@pytest.mark.parametrize(
+    ("sets", "sources", "sentence"),
+    [
+        ({}, set(), ""),
+        ({"a": [OURS]}, {"ours"}, "Asked with uncanny's own prompts"),
+        ({"a": ["own:q1"], "b": ["own:q2"]}, {"set"}, "Asked with the set's own prompts"),
+        ({"a": []}, {"unknown"}, "The records do not say which prompts were used, if any"),
+        (
+            {"a": [OURS, THEIRS]},
+            {"ours", "others"},
+            "Asked with uncanny's own prompts and other prompts than uncanny's",
+        ),
+        (
+            {"a": [EARLIER], "b": [], "c": [OURS]},
+            {"ours", "unknown"},
+            "Asked with uncanny's own prompts (a, c); the records do not say which prompts were used, "
+            "if any (b)",
+        ),
+    ],
+)
+def test_whose_prompts_is_said_only_of_records_that_name_them(
+    sets: dict[str, list[str]], sources: set[str], sentence: str
+) -> None:
+    whose, words = asked_with(sets)
+    assert (set(whose), words) == (sources, sentence)
+
+
+def test_a_sets_own_prompts_are_no_others() -> None:
+    assert list(texts_notes({"a": ["own:q1", OURS], "b": [OURS]})) == []
+
+
+def foreign_answers(folder: Path) -> tuple[Any, list[str]]:
+    items = uncanny.mcq.load("scenes")[:3]
+    rows = [
+        {"row_id": item.id, **{question: item.right(question) for question in item.questions()}}
+        for item in items
+    ]
+    file = folder / "theirs.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    scores = uncanny.mcq.score(items, file, resamples=0)
+    page = scores.report(folder / "mcq.html", published=True)
+    return scores, [scores.table(published=True).text(), page.read_text(encoding="utf-8")]
+
+
+def foreign_regions(folder: Path) -> tuple[Any, list[str]]:
+    record = {"image": "a.png", "width": 8, "height": 8, "source": "generated"}
+    region = {"category": "physics", "box": [1, 1, 5, 5]}
+    file = folder / "theirs.jsonl"
+    file.write_text(json.dumps(record | {"regions": [region]}) + "\n")
+    score = uncanny.artifacts.score(file, truth=file, published=True, resamples=0)
+    page = score.report(folder / "page.html")
+    return score, [str(score), page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("made", [foreign_answers, foreign_regions])
+def test_nothing_is_said_of_whoever_asked_for_a_file_that_uncanny_did_not_write(
+    made: Any, tmp_path: Path
+) -> None:
+    _, texts = made(tmp_path)
+    for text in map(flat, texts):
+        assert "say which prompts were used, if any" in text
+        assert "uncanny's own" not in text
+        assert "uncanny asks" not in text
+
+
+@pytest.mark.parametrize(
+    "table", ["artifact_scores", "semantic_scores", "inpainting_scores", "generator_audit"]
+)
+def test_a_caveat_says_of_files_what_they_say_themselves(table: Any) -> None:
+    foreign = caveat(table, {"theirs": ()})
+    assert "uncanny" not in foreign
+    assert "the records do not say which prompts were used" in foreign
+    assert "Yours: asked with uncanny's own prompts; for orientation only" in caveat(table, {"a": [OURS]})
+    assert caveat(table, {}).endswith(".")
 
 
 @pytest.fixture
@@ -84,7 +162,7 @@ def test_scores_of_a_users_texts_say_so_in_table_page_and_json(texts: Path, tmp_
         assert f"{NOTE}{prefix}" in flat(str(result))
         result.report(out)
         assert f"{NOTE}{prefix}" in flat(out.read_text(encoding="utf-8"))
-    assert "Asked with other texts than uncanny's; published" in flat(answers.table(published=True).text())
+    assert "Asked with other prompts than uncanny's; published" in flat(answers.table(published=True).text())
     assert verdicts.to_json()["prompts"] == [realism.verdicts[0].prompts]
     assert next(iter(anomalies.to_json()["predictions"].values()))["prompts"] == [
         detect.detections[0].prompts

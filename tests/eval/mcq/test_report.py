@@ -17,6 +17,7 @@ from uncanny.eval.mcq.report.gallery import MOST_SHOWN
 from uncanny.eval.mcq.report.page import headline
 from uncanny.eval.mcq.score.controls import baseline_answers
 from uncanny.eval.mcq.score.score import score
+from uncanny.prompts import prompt_set
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 
@@ -76,15 +77,27 @@ def test_drawn_overlays_are_kept_where_a_folder_is_given(tmp_path: Path) -> None
     assert len(list((tmp_path / "drawn").glob("*.png"))) == 3
 
 
-def test_whose_texts_were_asked_is_said(tmp_path: Path, scenes_page: Page) -> None:
-    assert "uncanny's own texts" in scenes_page.text
-    assert "do not compare with published ones" in scenes_page.text
-    assert "asked with the released texts about the 950 released images" in scenes_page.text
-    own = [item.model_copy(update={"prompts": {"q1": "Look."}}) for item in made_set({"art_dg": 2})]
-    theirs = report(tmp_path, own, answered(own, ["1111"] * 2))
-    assert "the set's own texts, word for word" in theirs.text
-    half = [own[0], *made_set({"art_dg": 2})[1:]]
-    assert "1 of 2 items were asked" in report(tmp_path, half, answered(half, ["1111"] * 2)).text
+def test_whose_prompts_were_asked_is_said_as_far_as_the_answers_say_it(
+    tmp_path: Path, scenes_page: Page
+) -> None:
+    assert "The records do not say which prompts were used" in scenes_page.text
+    assert "uncanny's own" not in scenes_page.text
+    items = made_set({"art_dg": 2})
+
+    def page(*prompts: str) -> str:
+        each = zip(answered(items, ["1111"] * 2), prompts * 8, strict=False)
+        answers = [answer.model_copy(update={"prompts": prompt}) for answer, prompt in each]
+        return report(tmp_path, items, answers).text
+
+    ours = page(prompt_set("mcq").id)
+    assert "Asked with uncanny's own prompts." in ours
+    assert "do not compare with published ones" in ours
+    assert "asked with the released prompts about the 950 released images" in ours
+    theirs = page("own:q1@00000000")
+    assert "Asked with the set's own prompts, word for word." in theirs
+    assert "compare with published ones where the items are theirs" in theirs
+    half = page("own:q1@00000000", prompt_set("mcq").id)
+    assert "Asked with uncanny's own prompts and the set's own prompts." in half
 
 
 def test_missing_answers_are_told_first(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ def test_a_long_text_can_be_reached_by_keyboard(page: Page) -> None:
 
 def test_beside_published_rows_stands_in_what_else_they_differ(page: Page, page_of_two: Page) -> None:
     section = page.text.split("Beside published rows")[1]
-    assert "asked with the authors' texts about the authors' test images" in section
-    assert "the authors' texts" not in page_of_two.text
+    assert "asked with the authors' prompts about the authors' test images" in section
+    assert "the authors' prompts" not in page_of_two.text
 
 
 def test_chrf_compares_with_nothing_published(tmp_path: Path) -> None:
