@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
+import pickle
 import pkgutil
 import re
 import typing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,8 @@ from uncanny.errors import (
     TransientError,
     UncannyError,
 )
+from uncanny.models.error_body import ErrorBody
+from uncanny.schema import StepError
 
 CLASSES = {
     value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, UncannyError)
@@ -48,21 +53,26 @@ def documented() -> dict[str, str | None]:
     return above
 
 
+def subclasses(error: type[UncannyError]) -> set[type[UncannyError]]:
+    """The class itself and all below it, wherever they are defined."""
+    for module in pkgutil.walk_packages(uncanny.__path__, "uncanny."):
+        if module.name != "uncanny.__main__":
+            importlib.import_module(module.name)
+    classes, every = [error], set[type[UncannyError]]()
+    while classes:
+        each = classes.pop()
+        every.add(each)
+        classes += each.__subclasses__()
+    return {each for each in every if each.__module__.startswith("uncanny.")}
+
+
 def test_the_documented_tree_is_the_real_one() -> None:
     real = {each.__name__: each.__mro__[1].__name__ if each is not UncannyError else None for each in CLASSES}
     assert documented() == real
 
 
 def test_all_that_is_raised_is_there_or_of_a_class_that_is() -> None:
-    for module in pkgutil.walk_packages(uncanny.__path__, "uncanny."):
-        if module.name != "uncanny.__main__":
-            importlib.import_module(module.name)
-    classes, every = [UncannyError], set[type[UncannyError]]()
-    while classes:
-        each = classes.pop()
-        every.add(each)
-        classes += each.__subclasses__()
-    ours = {each for each in every if each.__module__.startswith("uncanny.")}
+    ours = subclasses(UncannyError)
     # How a server words an error; whoever catches them catches what they are.
     details = {each for each in ours if each.__module__ == "uncanny.models.http_errors"}
     assert ours - details == CLASSES
@@ -148,3 +158,84 @@ def test_a_subclass_of_a_problem_has_its_kind() -> None:
 def test_every_fault_of_an_image_can_be_told() -> None:
     for kind in typing.get_args(ImageFault):
         assert ImageError("x", kind=kind).kind == kind
+
+
+# What a class takes beside its message and remedy, or instead of them.
+ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "RecordError": (("no number",), {"path": Path("a.jsonl"), "line": 3, "field": "size"}),
+    "ItemsError": (("a.jsonl", [Problem("a", "q1", "is missing", line=2)]), {"remedy": "Mend it."}),
+    "NotAlikeError": (("Not alike", ["models: a; b"]), {"remedy": "Mend it."}),
+    "ParamsError": (([("model", "is missing")],), {"remedy": "Mend it."}),
+    "ImageError": (("broken",), {"kind": "damaged", "remedy": "Replace it."}),
+    "TransientError": (("later",), {"kind": "server", "retry_after": 2.5, "overloaded": True}),
+    "RefusedError": (("no",), {"words": "I will not."}),
+    "StepFailedError": (
+        (ImageError("broken", kind="bomb"), StepError(agent="a", step=1, kind="defect", message="broken")),
+        {},
+    ),
+    "Rejection": (("no",), {"body": ErrorBody("no", frozenset({"400"}), "top_p")}),
+    "NothingThereError": (("nothing",), {"unknown_model": True}),
+    "Flagged": (("no",), {"reason": "violence"}),
+}
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def facts(error: BaseException) -> dict[str, Any]:
+    """All that one can ask an error."""
+    attributes = {
+        name: facts(value) if isinstance(value, BaseException) else value
+        for name, value in vars(error).items()
+    }
+    causes = [(type(each), each.args) for each in chain(error.__cause__)]
+    suppressed = error.__suppress_context__
+    return {"type": type(error), "text": str(error), **attributes, "causes": causes, "none": suppressed}
+
+
+@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
+@pytest.mark.parametrize("error", sorted(subclasses(UncannyError), key=str))
+def test_each_goes_from_one_process_to_another_as_it_is(error: type[UncannyError], protocol: int) -> None:
+    arguments, named = ARGUMENTS.get(error.__name__, (("it broke",), {"remedy": "Mend it."}))
+    made = error(*arguments, **named)
+    made.__cause__ = RecordError("wrong", path=Path("b.jsonl"), line=1)
+    made.__cause__.__cause__ = FileNotFoundError(2, "No such file", "b.jsonl")
+    made.add_note("while reading b.jsonl")
+    came = pickle.loads(pickle.dumps(made, protocol))
+    assert facts(came) == facts(made)
+    assert (came.lines(), came.__notes__) == (made.lines(), ["while reading b.jsonl"])
+    assert facts(copy.copy(made)) == facts(made)
+
+
+class UnpicklableError(Exception):
+    """As those of SDKs: what it takes is not what it hands to `Exception`."""
+
+    def __init__(self, message: str, *, response: object) -> None:
+        super().__init__(message)
+        self.response = response
+
+
+def test_a_cause_that_cannot_be_pickled_is_told_in_words() -> None:
+    made = ImageError("broken", kind="damaged")
+    made.__cause__ = UnpicklableError("status 500", response=lambda: None)
+    made.__cause__.__cause__ = OSError(5, "Input/output error")
+    came = pickle.loads(pickle.dumps(made))
+    assert [str(each) for each in chain(came)] == [
+        "broken",
+        "UnpicklableError: status 500",
+        "[Errno 5] Input/output error",
+    ]
+
+
+def test_no_cause_stays_none() -> None:
+    try:
+        try:
+            raise KeyError("x")
+        except KeyError:
+            raise ImageError("broken", kind="damaged") from None
+    except ImageError as error:
+        came = pickle.loads(pickle.dumps(error))
+    assert (came.__cause__, came.__suppress_context__) == (None, True)

@@ -37,8 +37,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from uncanny.wording import shown
 
@@ -118,6 +119,49 @@ class UncannyError(Exception):
     def lines(self) -> tuple[str, ...]:
         """`str()` as lines: one, but for an error that lists several. What a line quotes may have breaks."""
         return (str(self),)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For process pools: all of it goes to another process, its cause and notes too.
+
+        `Exception` would call the class with the message alone, which those that take more cannot be made
+        from; and it would leave out the cause.
+        """
+        causes: list[BaseException] = []
+        cause = self.__cause__
+        while cause is not None and cause not in causes:
+            causes.append(cause)
+            cause = None if isinstance(cause, UncannyError) else cause.__cause__
+        state = self.__dict__, tuple(map(_picklable, causes)), self.__suppress_context__
+        return _restored, (type(self), self.args, *state)
+
+
+def _restored(
+    cls: type[UncannyError],
+    args: tuple[Any, ...],
+    attributes: dict[str, Any],
+    causes: tuple[BaseException, ...],
+    suppressed: bool,
+) -> UncannyError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(attributes)
+    for above, below in pairwise((error, *causes)):
+        above.__cause__ = below
+    error.__suppress_context__ = suppressed
+    return error
+
+
+def _picklable(error: BaseException) -> BaseException:
+    """The error, or one that says the same where it cannot be pickled, as those of SDKs.
+
+    Whoever comes here has loaded `pickle`; nobody else needs it.
+    """
+    import pickle
+
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(text_of(error))
+    return error
 
 
 class UsageError(UncannyError):

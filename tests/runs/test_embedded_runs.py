@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
+import multiprocessing
 import os
 import signal
 import threading
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ import uncanny
 from tests.runs.e2e import pictures, serving
 from uncanny.client.calls import CallRecord
 from uncanny.demo.scenes import scenes
+from uncanny.errors import ImageError
 from uncanny.eval.annotate.run import AnnotateRun, AnnotateTask
 from uncanny.models.registry import parse_model
 from uncanny.records.run_folder import RunFolder
@@ -372,3 +376,35 @@ async def test_a_cancellation_out_of_a_callback_ends_the_run_as_any_error_does(t
         )
     summary = uncanny.DetectRun(out).summary
     assert (summary.state, bool(summary.pending)) == ("interrupted", True)
+
+
+def annotated(image: Path) -> uncanny.Annotation:
+    return uncanny.annotate_image(image, model="demo")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pool", ["futures", "multiprocessing"])
+def test_one_bad_image_in_a_pool_of_processes_is_that_images_error(pool: str, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(IMAGES[1].read_bytes()[:2_000])
+    images = [IMAGES[0], bad, IMAGES[2], tmp_path / "missing.png", IMAGES[3]]
+    spawn = multiprocessing.get_context("spawn")
+    ends: list[uncanny.Annotation | Exception] = []
+    with contextlib.ExitStack() as stack:
+        if pool == "futures":
+            executor = stack.enter_context(ProcessPoolExecutor(2, mp_context=spawn))
+            waits = [executor.submit(annotated, image).result for image in images]
+        else:
+            processes = stack.enter_context(spawn.Pool(2))
+            waits = [processes.apply_async(annotated, (image,)).get for image in images]
+        for wait in waits:
+            try:
+                ends.append(wait(60))  # it would never come back, and the test would hang
+            except ImageError as error:
+                ends.append(error)
+    good = [end.status for end in ends if isinstance(end, uncanny.Annotation)]
+    errors = [end for end in ends if isinstance(end, ImageError)]
+    assert good == ["ok"] * 3
+    assert [error.kind for error in errors] == ["truncated", "missing"]
+    assert str(bad) in str(errors[0])
+    assert errors[1].remedy is None or errors[1].remedy in str(errors[1])
