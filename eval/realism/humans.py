@@ -8,15 +8,15 @@ section 1.7; the file format is this project's own.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
-from uncanny.errors import ItemsError, UsageError
+from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.inputs.problems import NonEmpty, parse_records
 from uncanny.eval.common.published import published
@@ -24,6 +24,7 @@ from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, ratio_interva
 from uncanny.eval.realism.verdicts import Verdict
 from uncanny.parameters import check_records
 from uncanny.schema import Record
+from uncanny.wording import shown, some_of
 
 HumanLabel = Literal["all", "deceiving", "intermediate", "non_deceiving"]
 HUMAN_LABELS: tuple[HumanLabel, ...] = ("all", "deceiving", "intermediate", "non_deceiving")
@@ -42,8 +43,8 @@ class HumanAnswer(Record):
     """One person's answer about the edited image of one pair.
 
     `said` is what the person took it for. `boxes` is what was marked, `truth` what was edited, in pixels of
-    the edited image; None where that is not known, and then there is no IoU. `iou`, 0–1, may be given in
-    their place.
+    the edited image; None where that is not known. One answer about a pair is enough to give its `truth`.
+    `iou`, 0–1, may be given in place of both.
     """
 
     id: NonEmpty
@@ -59,13 +60,37 @@ class HumanAnswer(Record):
             raise ValueError("give either iou or truth, not both")
         return self
 
-    def overlap(self) -> float | None:
-        """0–1; None where it is not known."""
-        if self.said == "real":
-            return None if self.truth is None and self.iou is None else 0.0
-        if self.iou is not None or self.boxes is None or self.truth is None:
-            return self.iou
-        return box_iou(self.boxes, self.truth)
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The pairs of answers that are in no figure, or not in the IoU: an entry an answer.
+
+    `unused` have no verdict, `undetermined` no label; neither is in any figure. Of pairs `without_truth` no
+    answer says what was edited, and answers `without_boxes` call an image edited and do not say where.
+    """
+
+    unused: tuple[str, ...]
+    undetermined: tuple[str, ...]
+    without_truth: tuple[str, ...]
+    without_boxes: tuple[str, ...]
+
+    def notes(self) -> Iterator[str]:
+        """In words, without a full stop."""
+        for answers, what in (
+            (self.unused, "in no figure because the pair has no verdict"),
+            (self.undetermined, "in no figure because the pair has no label"),
+            (self.without_truth, "in no IoU because no answer gives the truth of the pair"),
+            (self.without_boxes, "in no IoU because they say edited without boxes"),
+        ):
+            if answers:
+                yield f"people's answers {what}: {len(answers):,} ({some_of(answers)})"
+
+    def to_json(self) -> dict[str, Any]:
+        lists = asdict(self)
+        return {
+            name: {"n": len(answers), "pairs": list(dict.fromkeys(answers))}
+            for name, answers in lists.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +100,24 @@ class HumanScore:
     `accuracy` is the share of answers that call the image edited; `iou` the mean overlap, 0–1, of what they
     marked with what was edited, over the answers where both are known, an image called real counting as 0.
     `counts` of an `iou` is 0, its `out_of` the number of answers. Intervals resample images. `answers` are
-    all that were read, `unused` those about images without a verdict, `undetermined` those about images
-    without a label.
+    all that were read. `left_out` says which of them are in no figure, or not in the IoU.
     """
 
     answers: int
     raters: int
-    unused: int
-    undetermined: int
     accuracy: Mapping[HumanLabel, Share]
     iou: Mapping[HumanLabel, Share]
+    left_out: LeftOut
+
+    @property
+    def unused(self) -> int:
+        """How many answers are about pairs without a verdict."""
+        return len(self.left_out.unused)
+
+    @property
+    def undetermined(self) -> int:
+        """How many answers are about pairs without a label."""
+        return len(self.left_out.undetermined)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -106,6 +139,7 @@ class HumanScore:
                 label: {"value": share.value, "out_of": share.out_of, "ci": interval_json(share)}
                 for label, share in self.iou.items()
             },
+            "left_out": self.left_out.to_json(),
         }
 
 
@@ -116,22 +150,21 @@ Humans = HumanFile | Sequence[HumanFile] | Mapping[str, HumanFile] | Sequence[Hu
 
 
 def human_answers(humans: Humans) -> tuple[HumanAnswer, ...]:
-    """All answers. Raises ItemsError with every invalid line, UsageError for a file without answers."""
+    """All answers. Raises ItemsError with every invalid line and every pair that has two truths, UsageError
+    for a file without answers."""
+    named: list[tuple[str | None, HumanFile | HumanAnswer]]
     if isinstance(humans, Mapping):
         check_records(list(humans.values()), (str, os.PathLike), what=_HUMANS)
-        return tuple(
-            answer if answer.rater is not None else answer.model_copy(update={"rater": name})
-            for name, file in humans.items()
-            for answer in human_answers(file)
-        )
-    kinds = (str, os.PathLike, HumanAnswer)
-    sources = (
-        [humans] if isinstance(humans, str | os.PathLike) else check_records(humans, kinds, what=_HUMANS)
-    )
-    answers: list[HumanAnswer] = []
-    for source in sources:
+        named = [*humans.items()]
+    elif isinstance(humans, str | os.PathLike):
+        named = [(None, humans)]
+    else:
+        kinds = (str, os.PathLike, HumanAnswer)
+        named = [(None, each) for each in check_records(humans, kinds, what=_HUMANS)]
+    answers: list[tuple[str, HumanAnswer]] = []
+    for rater, source in named:
         if isinstance(source, HumanAnswer):
-            answers.append(source)
+            answers.append(("the answers", source))
             continue
         path = Path(source)
         lines, problems = parse_records(path, HumanAnswer)
@@ -139,8 +172,29 @@ def human_answers(humans: Humans) -> tuple[HumanAnswer, ...]:
             raise ItemsError(str(path), problems, remedy="Correct these lines; nothing was scored.")
         if not lines:
             raise UsageError(f"{path} holds no answers", remedy="Give one answer a line.")
-        answers += [answer for _, answer in lines]
-    return tuple(answers)
+        answers += [(f"{path}:{number}", _by(rater, answer)) for number, answer in lines]
+    problems = _contradictions(answers)
+    if problems:
+        raise ItemsError("people's answers", problems, remedy="Correct either; nothing was scored.")
+    return tuple(answer for _, answer in answers)
+
+
+def _by(rater: str | None, answer: HumanAnswer) -> HumanAnswer:
+    return answer if answer.rater is not None else answer.model_copy(update={"rater": rater})
+
+
+def _contradictions(answers: Iterable[tuple[str, HumanAnswer]]) -> list[Problem]:
+    """An edit has one truth, whichever answers about it give it."""
+    first: dict[str, tuple[str, HumanAnswer]] = {}
+    problems = []
+    for where, answer in answers:
+        if answer.truth is None:
+            continue
+        before, other = first.setdefault(answer.id, (where, answer))
+        if other.truth is not None and set(other.truth) != set(answer.truth):
+            message = f"is {shown(answer.truth)} at {where}, and {shown(other.truth)} at {before}"
+            problems.append(Problem(answer.id, "truth", message))
+    return problems
 
 
 def published_humans() -> dict[str, float]:
@@ -185,6 +239,7 @@ def score_humans(
     for answer in answers:
         if labels.get(answer.id, "undetermined") != "undetermined":
             by_image.setdefault(answer.id, []).append(answer)
+    truths = _truths(answers)
 
     def ratios(value: Callable[[HumanAnswer], float | None]) -> list[Ratio]:
         """One a label: the sum of each image's values, out of how many it has."""
@@ -197,15 +252,18 @@ def score_humans(
             for label in HUMAN_LABELS
         ]
 
-    accuracy, iou = ratios(lambda answer: float(answer.said == "edited")), ratios(HumanAnswer.overlap)
+    accuracy, iou = (
+        ratios(lambda answer: float(answer.said == "edited")),
+        ratios(lambda answer: _overlap(answer, truths)),
+    )
     plain = share_intervals(accuracy, resamples=resamples, seed=seed)
     resampled = ratio_intervals(iou, resamples=resamples, seed=seed) if resamples else [None] * len(iou)
-    with_verdict = [answer for answer in answers if answer.id in labels]
+    without_iou = [
+        answer for each in by_image.values() for answer in each if _overlap(answer, truths) is None
+    ]
     return HumanScore(
         answers=len(answers),
         raters=len({answer.rater for answer in answers}),
-        unused=len(answers) - len(with_verdict),
-        undetermined=sum(labels[answer.id] == "undetermined" for answer in with_verdict),
         accuracy={
             label: _share(column, interval, counted=True)
             for label, column, interval in zip(HUMAN_LABELS, accuracy, plain, strict=True)
@@ -214,7 +272,32 @@ def score_humans(
             label: _share(column, interval, counted=False)
             for label, column, interval in zip(HUMAN_LABELS, iou, resampled, strict=True)
         },
+        left_out=LeftOut(
+            unused=tuple(answer.id for answer in answers if answer.id not in labels),
+            undetermined=tuple(answer.id for answer in answers if labels.get(answer.id) == "undetermined"),
+            without_truth=tuple(answer.id for answer in without_iou if truths.get(answer.id) is None),
+            without_boxes=tuple(answer.id for answer in without_iou if truths.get(answer.id) is not None),
+        ),
     )
+
+
+def _truths(answers: Iterable[HumanAnswer]) -> dict[str, tuple[Box, ...] | None]:
+    """What was edited in each pair, from any answer about it; None of a pair where only IoUs are given."""
+    truths: dict[str, tuple[Box, ...] | None] = {}
+    for answer in answers:
+        if answer.truth is not None or answer.iou is not None:
+            truths[answer.id] = truths.get(answer.id) or answer.truth
+    return truths
+
+
+def _overlap(answer: HumanAnswer, truths: Mapping[str, tuple[Box, ...] | None]) -> float | None:
+    """0–1, 0 of an edit called real; None where the truth or what was marked is not known."""
+    if answer.said == "real":
+        return 0.0 if answer.id in truths else None
+    if answer.iou is not None:
+        return answer.iou
+    truth = truths.get(answer.id)
+    return None if truth is None or answer.boxes is None else box_iou(answer.boxes, truth)
 
 
 def _ratio(values: Sequence[Sequence[float]]) -> Ratio:

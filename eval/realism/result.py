@@ -282,9 +282,8 @@ class RealismScore(RowsResult):
                 yield (
                     f"{name}: {', '.join(without)}; without a label, and in no share but that of undetermined"
                 )
-            if each.human is not None and each.human.unused:
-                left_out = f"{each.human.unused:,}"
-                yield f"{name}: people's answers about images without a verdict, left out: {left_out}"
+            if each.human is not None:
+                yield from (f"{name}: {note}" for note in each.human.left_out.notes())
         intervals = " with 95 % intervals (Wilson)" if self.resamples else ""
         yield f"Percent{intervals}. Two-way: intermediate counts as non-deceiving."
         if self.resamples and any(each.human is not None for each in self.sets.values()):

@@ -124,6 +124,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def some_of(names: Iterable[str], most: int = 3) -> str:
+    """The first `most` different ones of `names`, with an ellipsis for the others."""
+    different = list(dict.fromkeys(names))
+    return ", ".join(different[:most]) + (", …" if len(different) > most else "")
+
+
 def cost(value: float | None) -> str:
     if value is None:
         return NOT_PRICED

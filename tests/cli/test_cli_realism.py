@@ -189,7 +189,7 @@ def test_sets_side_by_side_with_people_and_the_published(demo: RealismRun, tmp_p
     assert "35.2" in done.out
     words = " ".join(done.out.split())
     assert "asked with the authors' prompts" in words
-    assert "demo: people's answers about images without a verdict, left out: 1" in words
+    assert "demo: people's answers in no figure because the pair has no verdict: 1 (p2)" in words
     content = uncanny_here("realism", "score", demo.file, other, *options[:2], "--json", "-").json()
     human = content["models"]["demo"]["human"]
     deceiving = human["accuracy"]["deceiving"]

@@ -85,8 +85,14 @@ def _csv_rows(file: Path) -> Iterator[dict[str, Any]]:
     csv.field_size_limit(_CELL_LIMIT)
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
-            for row in csv.DictReader(stream, strict=True):
-                yield {key: value or None for key, value in row.items() if key is not None}
+            reader = csv.reader(stream, strict=True)
+            head = next(reader, [])
+            for row in reader:
+                if len(row) not in (0, len(head)):
+                    wrong = f"has {len(row)} cells, and the head of the table {len(head)}"
+                    raise csv.Error(f"line {reader.line_num} {wrong}")
+                if row:
+                    yield {key: value or None for key, value in zip(head, row, strict=True)}
     except (csv.Error, OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
 

@@ -28,6 +28,7 @@ from uncanny.eval.metrics.semap import (
     score_release,
 )
 from uncanny.schema import KINDS
+from uncanny.wording import counted, some_of
 
 # The kind of an anomaly whose record does not say it.
 UNKNOWN = "unknown"
@@ -90,10 +91,14 @@ class FoundTruth:
 
 @dataclass(slots=True)
 class TrueImages:
-    """The truth of each image pair, None where there is none; `images` is filled by `score`."""
+    """The truth of each image pair, None where there is none; `images` is filled by `score`.
+
+    `unused` are images of the truth that belong to no pair, or whose record is not `ok`.
+    """
 
     truth: AnomalySet
     true: list[ScoredImage | None]
+    unused: tuple[str, ...]
     images: list[FoundTruth | None] = field(default_factory=list)
     has_source: bool = False
 
@@ -200,6 +205,9 @@ class TrueImages:
             yield (
                 f"{without:,} of {len(self.true):,} images have no truth; figures of truth are of the others."
             )
+        if self.unused:
+            what = counted(len(self.unused), "image")
+            yield f"{what} of the truth fit no image of both runs, in no figure: {some_of(self.unused)}."
 
 
 def pair_truth(name: str, pairs: Sequence[ImagePair], truth: AnomalySet) -> TrueImages:
@@ -212,7 +220,8 @@ def pair_truth(name: str, pairs: Sequence[ImagePair], truth: AnomalySet) -> True
         for image, place in zip(true, pairing.predicted, strict=True):
             if place is not None:
                 found[place] = image
-    return TrueImages(truth, found)
+    used = {id(image) for image in found}
+    return TrueImages(truth, found, tuple(image.image for image in truth.images if id(image) not in used))
 
 
 def _full(matrices: FieldMatrices, balance: float) -> Matrix:

@@ -16,7 +16,7 @@ from uncanny.eval.edits.people.data import Judgement
 from uncanny.eval.metrics.agreement import Agreement
 from uncanny.eval.metrics.association import Questionnaire
 from uncanny.parameters import check_parameters
-from uncanny.wording import counted
+from uncanny.wording import counted, some_of
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
@@ -98,10 +98,14 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """A detector on the images that people judged; of `without` of these it says nothing."""
+    """A detector on the images that people judged; of `without` of these it says nothing.
+
+    `unused` predictions are of images that are in no pair.
+    """
 
     figures: Figures
     without: int
+    unused: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,15 @@ class PeopleScores(RowsResult):
     resamples: int
     seed: int
 
+    @property
+    def few_answers(self) -> tuple[str, ...]:
+        """The people who judged too few images to be in the questionnaire; empty without one."""
+        return tuple(
+            name
+            for name, each in self.people.items()
+            if self.questionnaire and each.judged < self.least_answers
+        )
+
     def to_json(self) -> dict[str, Any]:
         """What `uncanny edits people-score --json` writes. Shares are in 0–1, None is unmeasured."""
         return {
@@ -166,7 +179,7 @@ class PeopleScores(RowsResult):
                 for factor, levels in self.factors.items()
             },
             "detectors": {
-                name: {**each.figures.to_json(), "without": each.without}
+                name: {**each.figures.to_json(), "without": each.without, "unused": each.unused}
                 for name, each in self.detectors.items()
             },
             "questionnaire": {
@@ -187,7 +200,10 @@ class PeopleScores(RowsResult):
                 for name, column in self.questionnaire.items()
             },
             "least_answers": self.least_answers,
-            "left_out": self.left.to_json(),
+            "left_out": {
+                **self.left.to_json(),
+                "few_answers": {"n": len(self.few_answers), "people": list(self.few_answers)},
+            },
             "intervals": "Wilson where each image is judged once, else percentile bootstrap over images",
             "resamples": self.resamples,
             "seed": self.seed,
@@ -253,6 +269,8 @@ class PeopleScores(RowsResult):
         for name, detector in self.detectors.items():
             if detector.without:
                 yield f"{name} says nothing of {counted(detector.without, 'image')} that people judged"
+            if detector.unused:
+                yield f"{name}: {counted(detector.unused, 'prediction')} of images in no pair, left out"
 
     def _questionnaire_table(self) -> Table:
         rows: list[tuple[Cell, ...]] = []
@@ -267,8 +285,9 @@ class PeopleScores(RowsResult):
             *("", "judged", Column("right", unit="%"), Column("Cramér's V", digits=4)),
             *(Column("χ²", digits=2), "df", Column("p", p_value=True), Column("p, Holm", p_value=True)),
         )
+        few = f", without {some_of(self.few_answers)}" if self.few_answers else ""
         note = (
-            f"People with {self.least_answers} judgements or more; right in percent. Judgements of one "
+            f"People with {self.least_answers} judgements or more{few}; right in percent. Judgements of one "
             "person hang together, so p-values are too small; V says how strong the association is."
         )
         return Table(head, tuple(rows), "Who is right more often", (note,))

@@ -402,7 +402,8 @@ class _Task:
             _Row(key, verdicts.get(int(predictions.verdicts[predicted])), ious.get(key))
             for key, predicted in scored
         ]
-        return Detector(self.figures(rows, located=bool(ious)), len(seen) - len(rows)), []
+        figures = self.figures(rows, located=bool(ious))
+        return Detector(figures, len(seen) - len(rows), len(joined.only_predicted)), []
 
     def _detector_ious(self, scored: Sequence[tuple[_Key, int]], predictions: Any) -> dict[_Key, float]:
         located = []

@@ -29,7 +29,7 @@ from uncanny.eval.edits.stress.localize import Localization
 from uncanny.eval.metrics.auc import Auc
 from uncanny.eval.metrics.detection import SOURCES, Accuracy
 from uncanny.parameters import check_parameters
-from uncanny.wording import counted
+from uncanny.wording import counted, some_of
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
@@ -43,7 +43,6 @@ PAGE: Final = "stress.html"
 # Images that are in no figure: so many are named in JSON.
 MOST_NAMED: Final = 1_000
 _PHRASES_SHOWN: Final = 8
-_NAMES_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +97,7 @@ class Coverage:
             (self.unanswered, "without a verdict"),
         ):
             if names:
-                some = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
-                yield f"{counted(len(names), 'image')} {what}, in no figure: {some}"
+                yield f"{counted(len(names), 'image')} {what}, in no figure: {some_of(names)}"
         if 0 < self.with_score < self.images:
             without = self.images - self.with_score
             yield f"{without:,} of {self.images:,} verdicts come without a score and are not in AUC"

@@ -120,15 +120,22 @@ class _Line(BaseModel):
 def load_predictions(path: Path, *, model: str) -> tuple[Answer, ...]:
     """The answers of one model, image by image in order of first appearance.
 
-    Of several lines about one image the last stands: runs that were taken up again append. A question that
-    is null or absent has no answer, unless the line keeps the model's words for it under `raw`. Raises
+    Of several lines about one question of an image the last stands: runs that were taken up again append. A
+    question that is null has no answer, unless the line keeps the model's words for it under `raw`. Raises
     ItemsError with every invalid line, UsageError for a file that cannot be read.
     """
     numbered, problems = parse_records(path, _Line)
     if problems:
         raise ItemsError(str(path), problems, remedy="Correct these lines; nothing was read.")
-    lines = {line.row_id: line for _, line in numbered}
-    return tuple(answer for line in lines.values() for answer in _answers(line, model))
+    rows: dict[str, dict[Question, str | None]] = {}
+    for _, line in numbered:
+        rows.setdefault(line.row_id, {}).update(_replies(line))
+    return tuple(
+        Answer(id=row_id, question=question, raw=raw, model=model)
+        for row_id, replies in rows.items()
+        for question in QUESTIONS
+        if (raw := replies.get(question)) is not None
+    )
 
 
 def write_predictions(
@@ -171,12 +178,13 @@ def _dump(row_id: str, row: dict[str, str | None]) -> bytes:
     return orjson.dumps({"row_id": row_id, **ordered}) + b"\n"
 
 
-def _answers(line: _Line, model: str) -> Iterator[Answer]:
+def _replies(line: _Line) -> Iterator[tuple[Question, str | None]]:
+    """What the line says of the questions it speaks of."""
     for question in QUESTIONS:
         choice: str | None = getattr(line, question)
         raw = choice if choice is not None else _unread_text(line.raw, question)
-        if raw is not None:
-            yield Answer(id=line.row_id, question=question, raw=raw, model=model)
+        if raw is not None or question in line.model_fields_set:
+            yield question, raw
 
 
 def _unread_text(raw: Any, question: Question) -> str | None:

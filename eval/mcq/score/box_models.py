@@ -25,7 +25,7 @@ from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.metrics.intervals import RESAMPLES, Ratio, ratio, share_intervals
 from uncanny.eval.metrics.mcq import ARTIFACT, within
 from uncanny.parameters import check_needed, check_parameters
-from uncanny.wording import option, shown
+from uncanny.wording import option, shown, some_of
 
 BOX_NOTE = "a mask cannot answer E: every reference is wrong by construction"
 Mask = NDArray[np.float64]
@@ -156,26 +156,32 @@ class BoxScores(TableResult):
 
     `overall` is of artifact images and real references.
     `missing` counts items without a mask, which are in no share; `ties` the picks that the order of letters
-    decided.
+    decided. `unused` are the ids of picks for what is no item with Q3.
     """
 
     q3: Mapping[str, Share]
     missing: int
     ties: int
+    unused: tuple[str, ...] = ()
 
     def tables(self) -> tuple[Table, ...]:
         """One line: the share of each group in percent."""
         columns = (Column(name, unit="%", better="higher") for name in self.q3)
-        return (Table(("", *columns), (("Q3", *self.q3.values()),), notes=(f"Percent; {BOX_NOTE}.",)),)
+        notes = [f"Percent; {BOX_NOTE}."]
+        if self.unused:
+            named = some_of(self.unused)
+            notes.append(f"Masks of no item with Q3, left out: {len(self.unused):,} ({named}).")
+        return (Table(("", *columns), (("Q3", *self.q3.values()),), notes=tuple(notes)),)
 
     def to_json(self) -> dict[str, Any]:
-        """`q3`, `n` and `ci` by group, `missing`, `ties` and the `note` that goes with such models."""
+        """`q3`, `n` and `ci` by group, `missing`, `ties`, `unused`, and the `note` on such models."""
         return {
             "q3": {name: share.value for name, share in self.q3.items()},
             "n": {name: share.out_of for name, share in self.q3.items()},
             "ci": {name: interval_json(share) for name, share in self.q3.items()},
             "missing": self.missing,
             "ties": self.ties,
+            "unused": list(self.unused),
             "note": BOX_NOTE,
         }
 
@@ -191,6 +197,7 @@ def score_boxes(
     check_parameters(resamples=resamples, seed=seed)
     _check_picks(picks)
     boxed = [item for item in load(items) if item.q3 is not None]
+    ids = {item.id for item in boxed}
     ratios = _ratios(boxed, picks)
     intervals = share_intervals(ratios, resamples=resamples, seed=seed)
     return BoxScores(
@@ -200,6 +207,7 @@ def score_boxes(
         },
         missing=sum(item.id not in picks for item in boxed),
         ties=sum(picks[item.id].tied for item in boxed if item.id in picks),
+        unused=tuple(name for name in picks if name not in ids),
     )
 
 

@@ -73,6 +73,12 @@ def test_a_run_folder_a_list_a_table_and_a_frame(tmp_path: Path) -> None:
     assert [record.score for record in uncanny.artifacts.load(frame).records] == [0.5, None]
 
 
+def test_a_row_with_more_cells_than_the_head_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "verdicts.csv").write_text("image,source,score\na.png,generated,0.9\nb.png,generated,0,2\n")
+    with pytest.raises(UsageError, match="line 3 has 4 cells, and the head of the table 3"):
+        loaded(tmp_path / "verdicts.csv")
+
+
 def test_a_run_under_way_and_an_image_that_was_asked_about_again(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"format": 1, "uncanny": "0.1.0", "task": "artifacts"}')
     lines = [image("a.png"), image("b.png"), image("a.png", box())]

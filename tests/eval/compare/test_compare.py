@@ -188,7 +188,8 @@ TRUTH = [
 
 def test_against_a_truth(tmp_path: Path) -> None:
     a, b = known_runs()
-    truth = written(tmp_path / "truth.jsonl", TRUTH)
+    unused = [record("elsewhere.png"), record("broken.png", status="failed")]
+    truth = written(tmp_path / "truth.jsonl", [*TRUTH, *unused])
     (comparison,) = uncanny.compare({"a": as_records(a), "b": as_records(b)}, truth=truth).comparisons
     content = comparison.to_json()["truth"]
     assert (content["images"], content["with_anomaly"], content["without_anomaly"]) == (4, 3, 1)
@@ -200,6 +201,7 @@ def test_against_a_truth(tmp_path: Path) -> None:
     assert kinds == {"anatomy": (2, 1.0, 0.5), "light": (2, 0.0, 0.5)}
     assert content["source"] is None
     assert any("1 of 5 images have no truth" in notice for notice in comparison.notices)
+    assert any("in no figure: elsewhere.png, broken.png" in notice for notice in comparison.notices)
     # A true anomaly lost, and a false alarm that is new, come before what nobody knows to be true.
     lost = {image["image"]: image.get("truth", {}).get("lost") for image in comparison.to_json()["per_image"]}
     assert lost == {"lost.png": 1, "gained.png": 1, "fewer.png": 0, "more.png": 0, "same.png": None}

@@ -264,10 +264,12 @@ def test_a_detector_is_scored_on_the_same_images(pairs: Path, tmp_path: Path) ->
         {"image": "images/0-original.png", "score": 0.8},
         {"image": "images/1-edited.png", "score": 0.1},
         {"image": "images/2-edited.png", "score": 0.9},  # which nobody has judged
+        {"image": "images/elsewhere.png", "score": 0.9},  # which is in no pair
     ]
     scores = score_people(pairs, write(tmp_path / "run", BY_HAND), predictions={"mine": seen})
     mine = scores.detectors["mine"]
-    assert (mine.figures.judged, mine.without) == (3, 1)
+    assert (mine.figures.judged, mine.without, mine.unused) == (3, 1, 1)
+    assert "mine: 1 prediction of images in no pair, left out" in str(scores)
     assert mine.figures.accuracy.value == pytest.approx(1 / 3)
     assert (mine.figures.precision.value, mine.figures.recall.value) == (0.5, 0.5)
     assert (mine.figures.iou.value, mine.figures.with_iou, mine.figures.without_iou) == (1.0, 1, 1)
@@ -326,6 +328,14 @@ def test_the_command_writes_json_table_csv_and_page(pairs: Path, tmp_path: Path)
     json_file.write_text("[]")
     again = CliRunner().invoke(cli, ["edits", "people-score", str(pairs), str(run), *options])
     assert isinstance(again.exception, UsageError)
+
+
+def test_people_with_few_judgements_are_named_beside_the_questionnaire(pairs: Path, tmp_path: Path) -> None:
+    run = write(tmp_path / "run", BY_HAND, [{"person": "ann", "answers": {"age": "young"}}])
+    scores = score_people(pairs, run, least_answers=4)
+    assert scores.to_json()["left_out"]["few_answers"] == {"n": 1, "people": ["ben"]}
+    assert "People with 4 judgements or more, without ben;" in " ".join(str(scores).split())
+    assert score_people(pairs, run, least_answers=1).few_answers == ()
 
 
 def test_the_questionnaire_that_comes_along_has_the_six_columns_of_the_study(tmp_path: Path) -> None:

@@ -106,6 +106,22 @@ def test_the_last_line_about_an_image_stands_and_words_are_kept(tmp_path: Path) 
     assert [(a.question, a.raw) for a in read] == [("q1", "no"), ("q2", "B or C")]
 
 
+def test_lines_about_other_questions_of_an_image_add_to_each_other(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "p.jsonl",
+        {"row_id": "a", "q1": "yes", "q2": "B"},
+        {"row_id": "ref", "q2": "E"},
+        {"row_id": "a", "q2": "C", "raw": {"q4": {"text": "A or B"}}},
+    )
+    read = load_predictions(path, model="ann")
+    assert [(a.id, a.question, a.raw) for a in read] == [
+        ("a", "q1", "yes"),
+        ("a", "q2", "C"),
+        ("a", "q4", "A or B"),
+        ("ref", "q2", "E"),
+    ]
+
+
 def test_bad_prediction_lines_are_all_named(tmp_path: Path) -> None:
     path = lines(tmp_path / "p.jsonl", {"row_id": "a", "q1": 1}, {"q2": "A"}, [], {"row_id": ""})
     with pytest.raises(ItemsError) as caught:

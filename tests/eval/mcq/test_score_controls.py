@@ -116,3 +116,8 @@ def test_references_are_wrong_by_construction() -> None:
     assert scores["ci"]["ref_real"] == [0.0, pytest.approx(0.7935, abs=1e-4)]
     assert scores["ci"]["ref_pg"] is None
     assert [answer.raw for answer in box_answers(ITEMS, picks, "masks")] == ["B", "B", "B"]
+    assert scores["unused"] == []
+    mistyped = {f"{item}x": pick for item, pick in picks.items()}
+    more = score_boxes(ITEMS, picks | mistyped, resamples=100)
+    assert more.to_json() == scores | {"unused": list(mistyped)}
+    assert f"Masks of no item with Q3, left out: 3 ({', '.join(mistyped)})." in str(more)

@@ -20,6 +20,7 @@ from uncanny.eval.realism.humans import (
     published_humans,
     score_humans,
 )
+from uncanny.eval.realism.score import score
 from uncanny.eval.realism.verdicts import Verdict, verdict_sets
 
 WHOLE = (0, 0, 10, 10)
@@ -64,6 +65,67 @@ def test_worked_by_hand(verdicts: tuple[Verdict, ...]) -> None:
     assert scores.iou["all"].value == pytest.approx(0.8 / 4)
     low, high = scores.accuracy["all"].interval or (1, 0)
     assert 0 <= low <= 4 / 6 <= high <= 1
+
+
+def test_the_truth_of_an_edit_stands_in_any_line_about_it(verdicts: tuple[Verdict, ...]) -> None:
+    scores = score_humans(
+        verdicts,
+        [
+            answer("p0", "real", rater="u"),  # called real: 0, by the truth that another line has
+            answer("p0", "edited", rater="v", boxes=[[0, 0, 5, 10]], truth=[WHOLE]),  # 0.5
+            answer("p0", "edited", rater="w", boxes=[[0, 0, 10, 10]]),  # 1, by the same truth
+            answer("p0", "edited", rater="x"),  # nobody knows what was marked
+            answer("p1", "edited", rater="u", iou=0.3),
+            answer("p1", "real", rater="v"),  # 0: the edit was compared with what is true of it
+            answer("p1", "edited", rater="w", boxes=[[0, 0, 5, 10]]),  # 0.3 was made of a truth we have not
+            answer("p2", "real", rater="u"),  # no line says what was edited
+            answer("p2", "edited", rater="v", boxes=[[0, 0, 5, 10]]),
+            answer("p9", "real", rater="v"),  # undetermined: in no figure at all
+        ],
+        resamples=100,
+    )
+    assert scores.iou["non_deceiving"].value == pytest.approx((0 + 0.5 + 1 + 0.3 + 0) / 5)
+    assert scores.iou["non_deceiving"].out_of == 5
+    assert scores.iou["deceiving"].value is None
+    left = scores.left_out
+    assert (left.without_truth, left.without_boxes) == (("p1", "p2", "p2"), ("p0",))
+    assert left.undetermined == ("p9",)
+    assert scores.to_json()["left_out"]["without_truth"] == {"n": 3, "pairs": ["p1", "p2"]}
+
+
+def test_what_is_in_no_figure_is_named_in_the_table(tmp_path: Path) -> None:
+    path = written(tmp_path / "verdicts.jsonl", hand_worked())
+    people = [
+        answer("p0", "edited", boxes=[], truth=[WHOLE]),
+        answer("p0", "edited"),
+        answer("p2", "real"),
+        answer("p9", "real"),
+        answer("elsewhere", "real"),
+    ]
+    words = " ".join(str(score(path, humans=people, resamples=0)).split())
+    for note in (
+        "in no figure because the pair has no verdict: 1 (elsewhere)",
+        "in no figure because the pair has no label: 1 (p9)",
+        "in no IoU because no answer gives the truth of the pair: 1 (p2)",
+        "in no IoU because they say edited without boxes: 1 (p0)",
+    ):
+        assert note in words
+
+
+def test_two_truths_of_one_edit_are_a_problem(tmp_path: Path) -> None:
+    lines = [
+        {"id": "p0", "said": "edited", "truth": [[0, 0, 1, 1], [2, 2, 3, 3]]},
+        {"id": "p0", "said": "real", "truth": [[2, 2, 3, 3], [0, 0, 1, 1]]},  # the same, in another order
+    ]
+    path = written(tmp_path / "h.jsonl", map(orjson.dumps, lines))
+    assert len(human_answers(path)) == 2
+    lines.append({"id": "p0", "said": "real", "truth": [[0, 0, 1, 2]]})
+    other = written(tmp_path / "other.jsonl", map(orjson.dumps, lines[2:]))
+    with pytest.raises(ItemsError) as caught:
+        human_answers([path, other])
+    assert "p0" in str(caught.value)
+    assert f"{path}:1" in str(caught.value)
+    assert f"{other}:1" in str(caught.value)
 
 
 @pytest.mark.parametrize(
