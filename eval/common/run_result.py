@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.extras import optional
 from uncanny.parameters import check_needed
 from uncanny.records.annotation_table import LINES, restore_lines
 from uncanny.records.jsonl import open_to_read, parse_line
@@ -271,14 +272,9 @@ class RunResult(TableResult, Generic[R]):
 
     def to_dataset(self) -> datasets.Dataset:
         """The rows as a Hugging Face data set. Raises UsageError where `datasets` is not installed."""
-        try:
-            import datasets
-        except ImportError as error:
-            raise UsageError(
-                "A data set needs the package datasets, which is not installed",
-                remedy="pip install 'uncanny[datasets]'",
-            ) from error
-        return datasets.Dataset.from_list(list(self.rows()))
+        package = optional("datasets", "datasets", "A data set")
+        dataset: datasets.Dataset = package.Dataset.from_list(list(self.rows()))
+        return dataset
 
     def tables(self) -> tuple[Table, ...]:
         summary = self.summary

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
-from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, p_cell
+from uncanny.extras import optional
 from uncanny.wording import harmless
 
 if TYPE_CHECKING:
@@ -337,15 +337,11 @@ def data_frame(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> 
 
     Raises UsageError where pandas is not installed.
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise UsageError(
-            "A data frame needs pandas, which is not installed", remedy="pip install 'uncanny[frames]'"
-        ) from error
-    return pandas.DataFrame(
+    pandas = optional("pandas", "frames", "A data frame")
+    frame: DataFrame = pandas.DataFrame(
         [{column: row.get(column) for column in columns} for row in rows], columns=columns
     )
+    return frame
 
 
 def _wrapped(note: str, width: int) -> list[str]:

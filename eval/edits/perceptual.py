@@ -27,6 +27,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.similarity.weights import content_hash
 from uncanny.eval.edits.score import Perceptual
 from uncanny.eval.metrics.edits import Pixels
+from uncanny.extras import install_hint
 from uncanny.parameters import check_parameters
 from uncanny.wording import option, shown
 
@@ -50,7 +51,6 @@ _DREAMSIM_FILES: Final = (
     "facebookresearch_dino_main",
     "checkpoints/dino_vitbase16_pretrain.pth",
 )
-_EXTRA: Final = "pip install 'uncanny[perceptual]'"
 # CLIP's own, for folders that do not say.
 _CLIP_MEAN: Final = (0.48145466, 0.4578275, 0.40821073)
 _CLIP_STD: Final = (0.26862954, 0.26130258, 0.27577711)
@@ -105,7 +105,7 @@ def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UsageError(f"{name} is not installed: {error}", remedy=f"Run `{_EXTRA}`.") from error
+        raise UsageError(f"{name} is not installed: {error}", remedy=install_hint("perceptual")) from error
     except Exception as error:
         raise UsageError(
             f"{name} cannot be imported ({type(error).__name__}: {error})"[:300],

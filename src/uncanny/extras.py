@@ -1,19 +1,56 @@
-"""Packages that come with an extra: imported where they are used, and asked for in one sentence."""
+"""Optional packages: each comes with an extra of uncanny, and every hint to install one is worded here.
+
+The package index has another package of this name, so no hint names `uncanny` to pip: it installs from the
+clone.
+"""
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, Literal
 
 from uncanny.errors import UsageError
+
+# Those of pyproject.toml.
+Extra = Literal[
+    "datasets",
+    "docs",
+    "formats",
+    "frames",
+    "parquet",
+    "perceptual",
+    "review",
+    "semantic",
+    "service",
+    "studio",
+    "vllm",
+]
+
+
+def install_hint(extra: Extra, *, instead: str | None = None) -> str:
+    """What to do where a package of `extra` is missing; `instead` is what to do otherwise.
+
+    >>> install_hint("parquet", instead="use CSV")
+    "Run `pip install -e '.[parquet]'` in your clone of uncanny, or use CSV."
+    """
+    otherwise = "" if instead is None else f", or {instead}"
+    return f"Run `pip install -e '.[{extra}]'` in your clone of uncanny{otherwise}."
+
+
+def optional(module: str, extra: Extra, what: str, *, instead: str | None = None) -> Any:
+    """A module of a package that comes with `extra`. Raises UsageError where it is not installed.
+
+    `what` cannot be done without it, for the message; `instead` as for `install_hint`.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise UsageError(
+            f"{what} needs {package}, which is not installed", remedy=install_hint(extra, instead=instead)
+        ) from error
 
 
 def pyarrow(module: str) -> Any:
     """A module of pyarrow. Raises UsageError where it is not installed."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise UsageError(
-            "Parquet needs pyarrow, which is not installed",
-            remedy="Run `pip install 'uncanny[parquet]'`, or use JSON Lines or CSV.",
-        ) from error
+    return optional(module, "parquet", "Parquet", instead="use JSON Lines or CSV")

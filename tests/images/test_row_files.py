@@ -217,7 +217,7 @@ def test_without_pyarrow_it_is_asked_for_and_folders_of_images_need_none(
     (tmp_path / "a").mkdir()
     (tmp_path / "a/t.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert "pip install 'uncanny[parquet]'" in refusal(tmp_path / "a")
+    assert "pip install -e '.[parquet]'" in refusal(tmp_path / "a")
     shutil.copy(FILES[0], tmp_path / "a")
     assert [path.name for path in found(tmp_path / "a")] == [FILES[0].name]
 

@@ -69,13 +69,13 @@ def test_an_image_whose_plugin_is_missing_gets_a_record_that_names_it(images: Pa
     assert done.code == 1
     told = {Path(record.image).suffix: record.errors for record in run.records() if record.errors}
     assert {error.kind for errors in told.values() for error in errors} == {"unsupported"}
-    assert "pip install pillow-heif" in told[".heic"][0].message
-    assert "pip install pillow-jxl-plugin" in told[".jxl"][0].message
+    assert "pip install -e '.[formats]'" in told[".heic"][0].message
+    assert "pip install -e '.[formats]'" in told[".jxl"][0].message
     assert "SVG is not read" in told[".svg"][0].message
     assert "raw file" in told[".dng"][0].message
     assert "Targa is not read" in told[".tga"][0].message
     assert run.statuses() == {"ok": 1, "unreadable": 8}
-    assert "pip install pillow-heif" in done.out
+    assert "pip install -e '.[formats]'" in done.out
 
 
 def test_an_image_is_read_with_its_plugin(images: Path, run: Run) -> None:

@@ -140,4 +140,4 @@ def test_it_says_what_to_install(tmp_path: Path) -> None:
             check=False,
             timeout=60,
         )
-        assert (done.returncode, "pip install 'uncanny[service]'" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, "pip install -e '.[service]'" in done.stderr) == (2, True), done.stderr

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.similarity.weights import first_line
+from uncanny.extras import install_hint
 from uncanny.wording import option
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _tokenizer(folder: Path, name: str) -> Any:
         # Without sentencepiece transformers takes such a tokenizer for one of tiktoken's, and asks for that.
         raise UsageError(
             f"Backbone {name!r}: its tokenizer cannot be read: {first_line(error)}",
-            remedy=None if find_spec("sentencepiece") else "pip install sentencepiece protobuf",
+            remedy=None if find_spec("sentencepiece") else install_hint("semantic"),
         ) from error
 
 

@@ -23,6 +23,7 @@ from uncanny.eval.common.similarity import weights
 from uncanny.eval.common.similarity.backbone import Backbone, Ids, embed, load
 from uncanny.eval.common.similarity.base import Matrix, MeasureOptions, TextPairs
 from uncanny.eval.common.similarity.embeddings import EmbeddingStore, Packed
+from uncanny.extras import install_hint
 from uncanny.settings import settings
 from uncanny.wording import option
 
@@ -239,8 +240,9 @@ def open_measure(options: MeasureOptions) -> BertScore:
     if absent:
         raise UsageError(
             f"BERTScore needs {', '.join(absent)}, which is not installed",
-            remedy="pip install 'uncanny[semantic]', or use "
-            f"{option('similarity', 'chrf')}, which needs no model.",
+            remedy=install_hint(
+                "semantic", instead=f"use {option('similarity', 'chrf')}, which needs no model"
+            ),
         )
     chosen = options.backbone or weights.DEFAULT_BACKBONE
     path = weights.local_folder(chosen)

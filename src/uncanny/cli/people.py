@@ -24,7 +24,7 @@ from uncanny.cli.common.options import (
     seed_option,
     table_options,
 )
-from uncanny.cli.common.pages import check_name, needs_extra, page_server_options, serve_page
+from uncanny.cli.common.pages import check_name, page_server_options, serve_page
 from uncanny.cli.common.places import Place, names_and_paths
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _RUN = click.option(
 )
 
 
-@click.command("people", cls=Command)
+@click.command("people", cls=Command, extra="review")
 @click.argument("items", type=Place("scenes"))
 @_RUN
 @_PERSON
@@ -70,23 +70,22 @@ def mcq_people_command(
     Answers go to RUN/answers.jsonl as those of the model human/NAME, with the seconds they took; `uncanny mcq
     score ITEMS RUN` scores them, beside those of models where their runs are named, too. Several people may
     answer one set, also at the same time; each goes on where they stopped. The first line printed is
-    `listening on http://127.0.0.1:PORT`; Ctrl-C ends it. Needs the extra: pip install 'uncanny[review]'.
+    `listening on http://127.0.0.1:PORT`; Ctrl-C ends it.
 
     \b
     Keys: y yes, n no, a to e an option, z undo, f full size, i instructions, ? all keys.
     """
     check_name(person, "--person")
-    with needs_extra("review"):
-        from uncanny.service.people.answers import PeopleAnswers
-        from uncanny.service.people.mcq_pages import mcq_people_app
     from uncanny.eval.mcq.data.load import load
+    from uncanny.service.people.answers import PeopleAnswers
+    from uncanny.service.people.mcq_pages import mcq_people_app
 
     answers = PeopleAnswers(load(items, root=root, folder=run), run, questions=questions, shuffle=shuffle)
     app = mcq_people_app(answers, person=None if person is None else person.strip())
     serve_page(app, port, opens=opens)
 
 
-@click.command("author", cls=Command)
+@click.command("author", cls=Command, extra="review")
 @click.argument("items", type=PATH)
 @click.option(
     "--images", type=FOLDER, metavar="DIR", help="Images that new items may be about.  [default: none]"
@@ -99,19 +98,18 @@ def mcq_author_command(items: Path, images: Path | None, root: Path | None, port
     ITEMS may not be there yet where --images names some. Saving replaces the file in one step; keys that the
     page does not know and lines that nobody touched stay as they are. Of two who change one item the second
     is told, and nothing is overwritten. The first line printed is `listening on http://127.0.0.1:PORT`;
-    Ctrl-C ends it. Needs the extra: pip install 'uncanny[review]'.
+    Ctrl-C ends it.
 
     \b
     Keys: Ctrl-S save, Alt-up and Alt-down another item, Alt-A to Alt-D draw a box, F1 all keys.
     """
-    with needs_extra("review"):
-        from uncanny.service.people.author_pages import mcq_author_app
-        from uncanny.service.people.authoring import ItemsFile
+    from uncanny.service.people.author_pages import mcq_author_app
+    from uncanny.service.people.authoring import ItemsFile
 
     serve_page(mcq_author_app(ItemsFile(items, images=images, root=root)), port, opens=opens)
 
 
-@click.command("people", cls=Command)
+@click.command("people", cls=Command, extra="review")
 @click.argument("pairs", type=Place("scenes"))
 @_RUN
 @_PERSON
@@ -144,19 +142,17 @@ def edits_people_command(
     Everybody sees every image of PAIRS once, in an order of their own, an edit never next to its original.
     Judgements go to RUN/judgements.jsonl, answers to the questionnaire to RUN/profiles.jsonl; `uncanny edits
     people-score PAIRS RUN` scores them. Several people may judge, also at the same time; each goes on where
-    they stopped. The first line printed is `listening on http://127.0.0.1:PORT`; Ctrl-C ends it. Needs the
-    extra: pip install 'uncanny[review]'.
+    they stopped. The first line printed is `listening on http://127.0.0.1:PORT`; Ctrl-C ends it.
 
     \b
     Keys: r real, e edited, then boxes by mouse or arrow keys, Enter done, n cannot say where,
     z undo, f full size, ? all keys.
     """
     check_name(person, "--person")
-    with needs_extra("review"):
-        from uncanny.service.people.edits_pages import edits_people_app
-        from uncanny.service.people.judging import PeopleJudging
     from uncanny.eval.edits.data import load
     from uncanny.eval.edits.people.data import read_form
+    from uncanny.service.people.edits_pages import edits_people_app
+    from uncanny.service.people.judging import PeopleJudging
 
     form = None if questionnaire is None else read_form(questionnaire)
     judging = PeopleJudging(load(pairs, root=root), run, form=form, break_every=break_every)

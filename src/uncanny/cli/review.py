@@ -9,13 +9,13 @@ import click
 
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.options import PATH, Whole
-from uncanny.cli.common.pages import check_name, needs_extra, page_server_options, serve_page
+from uncanny.cli.common.pages import check_name, page_server_options, serve_page
 
 if TYPE_CHECKING:
     from uncanny.service.review.queue import Order
 
 
-@click.command("review", cls=Command)
+@click.command("review", cls=Command, extra="review")
 @click.argument("run", type=PATH)
 @click.option(
     "--reviewer", metavar="NAME", help="Whose verdicts they are.  [default: the page asks, and remembers]"
@@ -41,16 +41,15 @@ def command(
 
     Verdicts, edited texts, boxes and added findings go to RUN/reviews.jsonl, an append-only log; nothing else
     of the run changes. Several people may review one run, also at the same time. The first line printed is
-    `listening on http://127.0.0.1:PORT`; Ctrl-C ends it. Needs the extra: pip install 'uncanny[review]'.
+    `listening on http://127.0.0.1:PORT`; Ctrl-C ends it.
 
     \b
     Keys: a accept, r reject, u unsure, z undo, j/k next and previous finding, n/p image,
     e edit, b box, m add what was missed, ? all keys.
     """
     check_name(reviewer, "--reviewer")
-    with needs_extra("review"):
-        from uncanny.service.review.pages import review_app
-        from uncanny.service.review.run import ReviewRun
+    from uncanny.service.review.pages import review_app
+    from uncanny.service.review.run import ReviewRun
 
     app = review_app(
         ReviewRun.open(run, per_finding=per_finding),

@@ -36,7 +36,7 @@ def data_options(command: click.decorators.FC) -> click.decorators.FC:
     return command
 
 
-@click.command("serve", cls=Command)
+@click.command("serve", cls=Command, extra="service")
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -89,23 +89,18 @@ def command(
 
     Each job is one of uncanny's commands, in a process of its own. Keys of providers are those in the
     environment of this command, and never leave it. The first line printed is `listening on http://…`, Ctrl-C
-    ends it, and jobs go on when it is started again. Needs the extra: pip install 'uncanny[service]'.
+    ends it, and jobs go on when it is started again.
 
     \b
     uncanny token add ann --role operator    # make a token, and say who may do what
     uncanny serve --root /data/photos        # for people on this machine
     uncanny serve --name lab.example.org --proxy 127.0.0.1    # for others, behind a proxy
     """
-    try:
-        from uncanny.service.api.app import guarded, service_app
-        from uncanny.service.jobs.worker import Worker
-        from uncanny.service.listen import is_loopback, serve
-        from uncanny.service.service import Service
-        from uncanny.service.web.pages import add_pages
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"`uncanny serve` needs {error.name}", remedy="Install it: pip install 'uncanny[service]'."
-        ) from error
+    from uncanny.service.api.app import guarded, service_app
+    from uncanny.service.jobs.worker import Worker
+    from uncanny.service.listen import is_loopback, serve
+    from uncanny.service.service import Service
+    from uncanny.service.web.pages import add_pages
 
     with Service.open(data, database=database, roots=roots) as service:
         beyond = not is_loopback(host) or bool(names) or bool(proxies)

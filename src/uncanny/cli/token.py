@@ -13,7 +13,6 @@ from uncanny.cli.common.command import Group
 from uncanny.cli.common.options import json_option
 from uncanny.cli.common.terminal import complain, harmless, say, say_json
 from uncanny.cli.serve import data_options
-from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
     from uncanny.service.store.tokens import Role, TokenKeeper
@@ -30,7 +29,7 @@ def command() -> None:
     """
 
 
-@command.command("add", config=False)
+@command.command("add", config=False, extra="service")
 @click.argument("name")
 @click.option("--role", type=click.Choice(ROLES), required=True, help="What its holder may do.")
 @data_options
@@ -45,7 +44,7 @@ def add(name: str, role: Role, data: Path, database: str | None) -> None:
     complain("Keep it, it is not shown again. Programs take it as UNCANNY_SERVER_TOKEN, the page at /login.")
 
 
-@command.command("list", config=False)
+@command.command("list", config=False, extra="service")
 @json_option
 @data_options
 def list_command(as_json: bool, data: Path, database: str | None) -> None:
@@ -76,7 +75,7 @@ def list_command(as_json: bool, data: Path, database: str | None) -> None:
         say(f"{harmless(token.name):<{width}}  {token.role:<8}  made {token.created_at:%Y-%m-%d}  {used}")
 
 
-@command.command("revoke", config=False)
+@command.command("revoke", config=False, extra="service")
 @click.argument("name")
 @data_options
 def revoke(name: str, data: Path, database: str | None) -> None:
@@ -88,12 +87,7 @@ def revoke(name: str, data: Path, database: str | None) -> None:
 @contextmanager
 def _keeper(data: Path, database: str | None) -> Iterator[TokenKeeper]:
     """The tokens in the database, or, where a service holds its file, by way of that service."""
-    try:
-        from uncanny.service.store.tokens import open_tokens
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"`uncanny token` needs {error.name}", remedy="Install it: pip install 'uncanny[service]'."
-        ) from error
+    from uncanny.service.store.tokens import open_tokens
 
     with open_tokens(data, database) as keeper:
         yield keeper

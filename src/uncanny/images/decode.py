@@ -29,6 +29,7 @@ from PIL import (
 )
 
 from uncanny.errors import ImageError
+from uncanny.extras import install_hint
 from uncanny.images.signature import (
     UNREAD_SUFFIXES,
     Format,
@@ -58,11 +59,8 @@ _RAISE_PIXELS = "Raise the limit on pixels if the picture is really that large."
 _PILLOWS_LIMIT = "If it is really that large, convert it to PNG or JPEG, and raise the limit on pixels."
 _READABLE = "JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF"
 _PILLOW_NAMES: dict[Format, str] = {"HEIC": "HEIF"}
-# Formats that Pillow reads with another package: its module, its name for pip.
-_EXTRA: dict[Format, tuple[str, str]] = {
-    "HEIC": ("pillow_heif", "pillow-heif"),
-    "JXL": ("pillow_jxl", "pillow-jxl-plugin"),
-}
+# Formats that Pillow reads with a module of another package, which the extra `formats` brings.
+_EXTRA: dict[Format, str] = {"HEIC": "pillow_heif", "JXL": "pillow_jxl"}
 _LOADING = threading.Lock()
 _MOST_OF_A_MARK = 512
 # Where a PNG may say which way is up. Pillow looks for them behind the pixels, too, and decodes them for it.
@@ -377,17 +375,16 @@ def _reason(error: Exception) -> str:
 
 def _load_extra(name: Format) -> None:
     """Raises `ImageError` where the package is not installed."""
-    module, package = _EXTRA[name]
     try:
         with _LOADING:  # each registers itself with Pillow, which is not safe from several threads
-            loaded = importlib.import_module(module)
+            loaded = importlib.import_module(_EXTRA[name])
             if name == "HEIC":
                 loaded.register_heif_opener()
     except ImportError as error:
         raise ImageError(
             f"{name} needs a plugin that is not installed",
             kind="unsupported",
-            remedy=f"Run `pip install {package}` and run the same again, or convert it to {_READABLE}.",
+            remedy=install_hint("formats", instead=f"convert the image to {_READABLE}"),
         ) from error
 
 

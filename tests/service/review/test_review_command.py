@@ -51,18 +51,3 @@ def test_wrong_use_is_refused_in_a_line(tmp_path: Path) -> None:
         assert "cannot listen on port" in refused(str(run), "--port", address.rsplit(":", 1)[1])
     (run / "reviews.jsonl").write_text('{"image": "images/000.png", "anomaly": "first"}\n')
     assert "reviews.jsonl:1, field 'anomaly'" in refused(str(run))
-
-
-def test_it_says_what_to_install(tmp_path: Path) -> None:
-    """A package that cannot be imported is as if it were not there."""
-    run = make_run(tmp_path / "run", [[anomaly()]])
-    code = "import sys; sys.modules['fastapi'] = None; from uncanny.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "review", str(run)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 2
-    assert "pip install 'uncanny[review]'" in done.stderr

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import click
 
 from uncanny.cli.common.terminal import Origin, note_origins
 from uncanny.errors import UsageError
+from uncanny.extras import Extra, install_hint
 from uncanny.wording import shown
 
 if TYPE_CHECKING:
@@ -32,11 +34,17 @@ _USUAL_FILES = ("run.toml", "uncanny.toml")
 class Command(click.Command):
     """Refuses an option that is given twice and takes one value: nobody would know which one holds.
 
-    And a path that is empty: it would be the current folder. `config` says whether it has `--config`.
+    And a path that is empty: it would be the current folder. `config` says whether it has `--config`. `extra`
+    is the extra whose packages the command imports: its help names it, and so does the error without them.
     """
 
-    def __init__(self, name: str | None, *, config: bool = True, **attributes: Any) -> None:
+    def __init__(
+        self, name: str | None, *, config: bool = True, extra: Extra | None = None, **attributes: Any
+    ) -> None:
         super().__init__(name, **attributes)
+        self.extra = extra
+        if extra is not None:
+            self.help = f"{cleandoc(self.help or '')}\n\nNeeds the extra `{extra}`. {install_hint(extra)}"
         if config:
             option = click.Option(
                 ["--config"],
@@ -78,6 +86,20 @@ class Command(click.Command):
                 raise
             hint = f"{there} is here; it is read with --config {there}."
             raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if self.extra is None:
+            return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package == "uncanny":
+                raise
+            raise UsageError(
+                f"`{ctx.command_path}` needs {package}, which is not installed",
+                remedy=install_hint(self.extra),
+            ) from error
 
     def _take_settings(
         self, ctx: click.Context, file: Path, values: Mapping[str, Any], args: Sequence[str]

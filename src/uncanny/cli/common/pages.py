@@ -1,9 +1,8 @@
-"""What commands share that serve a page on this machine: options, the extra it needs, listening."""
+"""What commands share that serve a page on this machine: options, listening."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -27,18 +26,6 @@ def check_name(name: str | None, option: str) -> None:
     """Raises UsageError for a name that is none, is too long, or cannot be written down."""
     if name is not None and (not 1 <= len(name.strip()) <= 200 or writable(name) != name):
         raise UsageError(f"{option} has to be a name of 1 to 200 characters")
-
-
-@contextmanager
-def needs_extra(extra: str) -> Iterator[None]:
-    """Around imports: raises UsageError that names what is not installed, and the `extra` to install."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        command = click.get_current_context().command_path
-        raise UsageError(
-            f"`{command}` needs {error.name}", remedy=f"Install it: pip install 'uncanny[{extra}]'."
-        ) from error
 
 
 def serve_page(app: ASGIApp, port: int, *, opens: bool) -> None:

@@ -29,6 +29,7 @@ import httpx2
 import orjson
 
 from uncanny.errors import ModelUnusableError, UsageError
+from uncanny.extras import install_hint
 from uncanny.models.addresses import Address, parse_address
 from uncanny.models.error_body import one_line
 from uncanny.models.http import http_client
@@ -64,8 +65,10 @@ def vllm_command() -> tuple[str, ...]:
         return (path,)
     raise UsageError(
         "vLLM is not installed here",
-        remedy="pip install 'uncanny[vllm]', or start a server yourself and pass its address as "
-        f"{server_address('VLLM_BASE_URL')}",
+        remedy=install_hint(
+            "vllm",
+            instead=f"start a server yourself and pass its address as {server_address('VLLM_BASE_URL')}",
+        ),
     )
 
 
