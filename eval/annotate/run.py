@@ -238,7 +238,7 @@ async def annotate_async(
         format=check_format(format),
     )
     end = await run_with(task, options, on_image)
-    return AnnotateRun(out, end, task.names)
+    return AnnotateRun(out, end)
 
 
 annotate = blocking(annotate_async)

@@ -196,7 +196,7 @@ async def run_async(
     }
     task = await asyncio.to_thread(artifacts_task, images, model, out, root, all_options, ArtifactsOptions)
     end = await run_with(task, options, on_image)
-    return ArtifactsRun(out, end, task.names)
+    return ArtifactsRun(out, end)
 
 
 run = blocking(run_async)

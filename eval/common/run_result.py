@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
@@ -41,11 +41,8 @@ class Records(Sequence[R]):
     it is read. Memory grows by a few numbers a record. The file stays open, so that these stay the records,
     whatever a later session of the run puts in its place."""
 
-    def __init__(
-        self, path: Path, record_type: type[R], key: tuple[str, ...], among: Set[str] | None = None
-    ) -> None:
-        """`among` are values of the first of `key`: records of others are left out."""
-        self._path, self._type, self._key, self._among = path, record_type, key, among
+    def __init__(self, path: Path, record_type: type[R], key: tuple[str, ...]) -> None:
+        self._path, self._type, self._key = path, record_type, key
         places: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         self._state: tuple[int, int, int] | None = None
         reader = open_to_read(path)
@@ -59,8 +56,7 @@ class Records(Sequence[R]):
                     if line.endswith(b"\n") and line.strip():
                         places[_key(line, key, number)] = (offset, len(line), number)
                     offset += len(line)
-        kept = places if among is None else [names for names in places if names[0] in among]
-        self._places = [places[names] for names in kept]
+        self._places = list(places.values())
 
     def __len__(self) -> int:
         return len(self._places)
@@ -83,12 +79,7 @@ class Records(Sequence[R]):
         return path == self._path and file_state(path) == self._state
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (
-            self._path,
-            self._type,
-            self._key,
-            self._among,
-        )  # another process opens the file anew
+        return type(self), (self._path, self._type, self._key)  # another process opens the file anew
 
     def __repr__(self) -> str:
         return f"<{len(self):,} records of {harmless(str(self._path))}>"
@@ -138,8 +129,7 @@ class RunResult(TableResult, Generic[R]):
 
     It stands for its folder wherever a path is taken, so that a run is scored or audited as it is.
 
-    `task` is what `run.json` calls runs of this kind, None where only the record file tells. `inputs` are the
-    names of the run's inputs, where they are known: records of others, of an earlier session, are left out.
+    `task` is what `run.json` calls runs of this kind, None where only the record file tells.
     """
 
     task: ClassVar[str | None] = None
@@ -149,11 +139,10 @@ class RunResult(TableResult, Generic[R]):
     statuses: tuple[str, ...]
     columns: ClassVar[tuple[str, ...]]
 
-    def __init__(self, path: str | Path, end: RunEnd | None = None, inputs: Set[str] | None = None) -> None:
+    def __init__(self, path: str | Path, end: RunEnd | None = None) -> None:
         check_needed(run=path)
         self.path = Path(path)
         self.end = end
-        self._inputs = inputs
         self._read: Records[R] | None = None
         if end is None:
             self._check_kind()
@@ -209,7 +198,7 @@ class RunResult(TableResult, Generic[R]):
         self.check_not_lost()
         lines = self._lines()
         if self._read is None or not self._read.are_of(lines):
-            self._read = Records(lines, self.record_type, self.record_key, self._inputs)
+            self._read = Records(lines, self.record_type, self.record_key)
         return self._read
 
     def check_not_lost(self) -> None:

@@ -57,15 +57,9 @@ class DetectRun(AnnotateRun):
     record_type = Detection
     columns = ("image", "status", "model", "source", "anomalies")
 
-    def __init__(
-        self,
-        path: str | Path,
-        end: RunEnd | None = None,
-        files: Sequence[ImageFile] | None = None,
-        truth: SourceTruth | None = None,
-    ) -> None:
-        super().__init__(path, end, None if files is None else frozenset(file.image for file in files))
-        self._files, self._truth = files, truth
+    def __init__(self, path: str | Path, end: RunEnd | None = None, truth: SourceTruth | None = None) -> None:
+        super().__init__(path, end)
+        self._truth = truth
 
     @property
     def truth(self) -> SourceTruth | None:
@@ -73,7 +67,7 @@ class DetectRun(AnnotateRun):
 
         Of a run that was only opened by the folders alone; None where they do not say it.
         """
-        if self._truth is not None or self._files is not None:
+        if self._truth is not None or self.end is not None:
             return self._truth
         files = self._recorded_files()
         folders = {str(file.path.parent) for file in files}
@@ -116,18 +110,20 @@ class DetectRun(AnnotateRun):
 
     def with_truth(self, truth: Truth) -> DetectRun:
         """The same run with another `truth`, see `score`. Raises UsageError as that does."""
-        return DetectRun(self.path, self.end, self._files, self._truth_of(truth))
+        return DetectRun(self.path, self.end, self._truth_of(truth))
 
-    def _truth_of(self, truth: Truth) -> SourceTruth | None:
+    def _truth_of(
+        self, truth: Truth | None, files: Sequence[ImageFile] = (), paths: Sequence[Path] = ()
+    ) -> SourceTruth | None:
+        """The truth about the recorded images, and about `files`, which may have no record yet."""
         digests = {record.image: record.sha256 for record in self.detections}
-        return find_truth(truth, self._files or self._recorded_files(), (), digests)
+        every = {file.image: file for file in (*self._recorded_files(), *files)}
+        return find_truth(truth, tuple(every.values()), paths, digests)
 
     def _score_against(self, sources: SourceTruth) -> DetectScore:
         from uncanny.eval.detect.score import score
 
         records = self.detections
-        if self._files is not None:
-            return score(records, sources, images=len(self._files))
         pending = self.summary.pending
         return score(records, sources, images=None if pending is None else len(records) + pending)
 
@@ -261,9 +257,11 @@ async def detect_async(
     task = DetectTask(**settings, config=read_config(DetectConfig, all_options), format=check_format(format))
     sources = await asyncio.to_thread(check_truth, task, named.truth if truth is None else truth)
     end = await run_with(task, options, on_image)
-    if sources is None:
-        sources = find_truth(None, task.files, task.paths)
-    return DetectRun(out, end, task.files, sources)
+    run = DetectRun(out, end, sources)
+    if not end.lost:
+        told = named.truth if truth is None else truth
+        run._truth = await asyncio.to_thread(run._truth_of, told, task.files, task.paths)
+    return run
 
 
 detect = blocking(detect_async)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -27,7 +27,7 @@ from uncanny.eval.mcq.data.texts import (
     texts_id,
     whose_texts,
 )
-from uncanny.images import RecordedFile, changed_files, prepare
+from uncanny.images import RecordedFile, prepare
 from uncanny.models.base import Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
@@ -81,6 +81,10 @@ class PendingItem:
     questions: tuple[AskedQuestion, ...]
 
 
+# An item and one of its questions.
+Asked = tuple[Item, AskedQuestion]
+
+
 @dataclass(slots=True)
 class Pictures:
     """What questions of an item are asked with, and the files it came from.
@@ -109,7 +113,6 @@ class McqTask(Task[PendingItem, Answer]):
     items: ItemSet
     config: McqConfig = field(default_factory=McqConfig)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("mcq"))
-    _answered: set[str] = field(init=False, repr=False, default_factory=set)
     _progress: Progress = field(init=False, repr=False, default_factory=Progress)
 
     def __post_init__(self) -> None:
@@ -164,29 +167,24 @@ class McqTask(Task[PendingItem, Answer]):
         check_no_links(self.folder.path / OVERLAYS)
         self._progress = progress
         items = self.items[: self.options.limit]
-        questions = {
-            f"{item.id}/{question}": (item, question) for item in items for question in self.questions(item)
+        every = {
+            f"{item.id}/{question}": (item, question)
+            for item in self.items
+            for question in self.questions(item)
         }
-        standing: dict[str, str] = {}
-        files: dict[str, RecordedFile] = {}
-        for answer in records.load():
-            key = answer_key(answer)
-            self._answered.add(answer.id)
-            standing.pop(key, None)
-            files.pop(key, None)
-            if key in questions and self._stands(answer, questions[key][0]):
-                standing[key] = _STATUS[answer.outcome]
-                if answer.sha256 is not None:
-                    files[key] = RecordedFile(self._file(*questions[key]), answer.sha256, answer.file_stamp)
-        changed = changed_files(set(files.values()))
-        for key, file in files.items():
-            if file in changed:
-                del standing[key]
-        progress.total = len(questions)
-        progress.statuses.update(standing.values())
-        progress.resumed = progress.done
+        asked = {item.id for item in items}
+        stock = self.take_stock(
+            {key: each for key, each in every.items() if each[0].id in asked},
+            records,
+            progress,
+            stands=self._stands,
+            files=self._files,
+            held=every if self.items.whole else None,
+            summarize=lambda answer: _STATUS[answer.outcome],
+            count=_count,
+        )
         pending = (
-            PendingItem(item, tuple(q for q in self.questions(item) if f"{item.id}/{q}" not in standing))
+            PendingItem(item, tuple(q for q in self.questions(item) if f"{item.id}/{q}" in stock.pending))
             for item in items
         )
         return [each for each in pending if each.questions]
@@ -196,17 +194,21 @@ class McqTask(Task[PendingItem, Answer]):
         control: tuple[AskedQuestion, ...] = ("q4_no_image",)
         return (*item.questions(), *(control if self.config.control and item.q4 is not None else ()))
 
-    def _stands(self, answer: Answer, item: Item) -> bool:
+    def _stands(self, asked: Asked, answer: Answer) -> bool:
+        item, _ = asked
         same = answer.digest("asked") == question_digest(item, answer.question, self.prompts)
         return same and not (answer.outcome == "error" and self.options.retry_failed)
 
-    def _file(self, item: Item, question: AskedQuestion) -> Path:
+    def _files(self, asked: Asked, answer: Answer) -> Iterator[RecordedFile]:
         """The file a question is asked about: for Q3 the stored overlay where there is one."""
-        overlay = self.items.overlay_path(item) if question == "q3" else None
-        return overlay or self.items.image_path(item)
+        item, question = asked
+        if answer.sha256 is not None:
+            overlay = self.items.overlay_path(item) if question == "q3" else None
+            yield RecordedFile(overlay or self.items.image_path(item), answer.sha256, answer.file_stamp)
 
-    def recorded(self, records: RecordFile[Answer]) -> Callable[[str], bool]:  # noqa: ARG002
-        return self._answered.__contains__
+    def recorded(self, records: RecordFile[Answer]) -> Callable[[str], bool]:
+        # Calls name the item, and keys the question besides.
+        return {key.rpartition("/")[0] for key in records}.__contains__
 
     async def process(self, item: PendingItem, engine: Engine, calls: list[CallRecord]) -> Sequence[Answer]:
         pictures = Pictures()
@@ -305,6 +307,10 @@ class McqTask(Task[PendingItem, Answer]):
             content=content_digest(item, question),
             **other_models([call for call in calls if call.object == question], model),
         )
+
+
+def _count(progress: Progress, status: str) -> None:
+    progress.statuses[status] += 1
 
 
 def answer_key(answer: Answer) -> str:

@@ -280,7 +280,8 @@ class RealismTask(Task[PairFiles, Verdict]):
         if self.pairs.skipped is not None:
             note_skipped(progress, self.pairs.skipped)
         pairs = {pair.id: pair for pair in self.pairs.pairs[: self.options.limit]}
-        return self.standing(pairs, records, progress, stands=self._stands, files=_files)
+        held = None if self.pairs.source == "program" else {pair.id for pair in self.pairs}
+        return self.standing(pairs, records, progress, stands=self._stands, files=_files, held=held)
 
     def _stands(self, pair: PairFiles, verdict: Verdict) -> bool:
         if verdict.asked != self._digest(pair):

@@ -56,6 +56,7 @@ _KINDS: Mapping[str, Kind] = {
     "cache": _YES_OR_NO,
     "cache_dir": _PATH,
     "retry_failed": _YES_OR_NO,
+    "keep_missing": _YES_OR_NO,
     "progress": _YES_OR_NO,
     "temperature": _NUMBER,
     "top_p": _NUMBER,

@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 from tests.runs.scripted_run import image_files, record, records_of
+from uncanny.eval.annotate.run import AnnotateTask
+from uncanny.images import SkippedInputs
+from uncanny.models.registry import parse_model
 from uncanny.records.record_file import RecordFile
-from uncanny.runs.config import RunOptions
-from uncanny.runs.image_task import Standing, load_standing
-from uncanny.runs.inputs import ImageFile
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.inputs import ImageFile, Inputs
 from uncanny.runs.progress import Progress
+from uncanny.runs.task import Stock
 from uncanny.schema import Annotation
 
 ANOMALY = {"name": "odd", "phenomenon": "x", "reasoning": "x", "severity": 1}
@@ -27,18 +31,28 @@ def files(tmp_path: Path) -> list[ImageFile]:
 
 def taken_up(
     files: list[ImageFile], path: Path, *records: Annotation, **options: Any
-) -> tuple[Standing, Progress]:
+) -> tuple[Stock[ImageFile, Any], Progress]:
     records_of(path / "annotations.jsonl", *records).close()
     progress = Progress(total=len(files))
     file = RecordFile(path / "annotations.jsonl", Annotation, lambda one: one.image)
+    task = AnnotateTask(
+        folder=RunFolder(path),
+        paths=(path / "in",),
+        models=ModelOptions(parse_model("noop")),
+        options=RunOptions(**options),
+    )
     try:
-        return load_standing(files, file, RunOptions(**options), progress), progress
+        return task.stock_of_images(Inputs(tuple(files), SkippedInputs()), file, progress), progress
     finally:
         file.close()
 
 
-def pending(standing: Standing) -> list[str]:
-    return [file.image for file in standing.pending]
+def pending(standing: Stock[ImageFile, Any]) -> list[str]:
+    return list(standing.pending)
+
+
+def by_digest(standing: Stock[ImageFile, Any]) -> dict[str, str]:
+    return {each.sha256: image for image, each in standing.records.items() if each.sha256}
 
 
 def digest(file: ImageFile) -> str:
@@ -53,7 +67,7 @@ def about(file: ImageFile, **changes: Any) -> Annotation:
 def test_without_records_all_is_to_be_done(files: list[ImageFile], tmp_path: Path) -> None:
     standing, progress = taken_up(files, tmp_path)
     assert pending(standing) == ["p00.png", "p01.png", "p02.png"]
-    assert (progress.done, progress.resumed, standing.by_digest) == (0, 0, {})
+    assert (progress.done, progress.resumed, by_digest(standing)) == (0, 0, {})
 
 
 def test_finished_images_stand_and_are_counted(files: list[ImageFile], tmp_path: Path) -> None:
@@ -63,7 +77,7 @@ def test_finished_images_stand_and_are_counted(files: list[ImageFile], tmp_path:
     assert pending(standing) == ["p02.png"]
     assert (progress.done, progress.resumed, progress.items_found, progress.duplicates) == (2, 2, 2, 1)
     assert progress.pixel_changes == {"downscale": 1, "icc": 1}
-    assert standing.by_digest == {digest(files[0]): "p00.png", digest(files[1]): "p01.png"}
+    assert by_digest(standing) == {digest(files[0]): "p00.png", digest(files[1]): "p01.png"}
 
 
 def _pixels() -> dict[str, Any]:
@@ -76,7 +90,7 @@ def test_what_failed_is_tried_again_unless_unwanted(
 ) -> None:
     standing, progress = taken_up(files, tmp_path, about(files[1], status=status))
     assert "p01.png" in pending(standing)
-    assert (progress.done, standing.by_digest) == (0, {})
+    assert (progress.done, by_digest(standing)) == (0, {})
     kept, progress = taken_up(files, tmp_path, about(files[1], status=status), retry_failed=False)
     assert pending(kept) == ["p00.png", "p02.png"]
     assert progress.statuses == {status: 1}
@@ -92,13 +106,13 @@ def test_of_several_records_the_last_counts(
     assert (progress.done, progress.items_found) == (int(stands), int(stands))
 
 
-def test_records_of_files_that_are_not_in_this_run_are_left_alone(
+def test_records_of_images_that_another_session_was_given_belong_to_the_run(
     files: list[ImageFile], tmp_path: Path
 ) -> None:
-    standing, progress = taken_up(files, tmp_path, record("gone.png"))
+    standing, progress = taken_up(files, tmp_path, record("elsewhere.png"))
     assert len(standing.pending) == 3
-    assert progress.done == 0
-    assert records_of(tmp_path / "annotations.jsonl").get("gone.png").status == "ok"
+    assert (progress.done, progress.total) == (1, 4)
+    assert records_of(tmp_path / "annotations.jsonl").get("elsewhere.png").status == "ok"
 
 
 @pytest.mark.parametrize("moment", [1.0, 2_000_000_000.0, 4_000_000_000.0])
@@ -112,7 +126,7 @@ def test_a_file_that_changed_is_done_again_however_old_it_looks(
     os.utime(files[1].path, (moment, moment))
     standing, progress = taken_up(files, tmp_path, before)
     assert ("p01.png" not in pending(standing)) == same_bytes
-    assert (progress.done, len(standing.by_digest)) == (int(same_bytes), int(same_bytes))
+    assert (progress.done, len(by_digest(standing))) == (int(same_bytes), int(same_bytes))
 
 
 @pytest.mark.parametrize("status", ["failed", "ok"])

@@ -238,8 +238,10 @@ class TextTask(Task[I, W]):
     def load_pending(self, records: RecordFile[W], progress: Progress) -> Sequence[I]:
         # The limit is one on pictures: all that is asked about one belongs together.
         first = {image.id for image in self.texts.images[: self.options.limit]}
-        items = {item.key: item for item in self.asked() if item.image.id in first}
-        return self.standing(items, records, progress, stands=self._stands, files=self._files)
+        every = {item.key: item for item in self.asked()}
+        items = {key: item for key, item in every.items() if item.image.id in first}
+        held = None if self.texts.source == "program" else every
+        return self.standing(items, records, progress, stands=self._stands, files=self._files, held=held)
 
     def failed(self, item: I, error: StepError, calls: Sequence[CallRecord]) -> Sequence[W]:  # noqa: ARG002
         return (self.record(item, "failed", errors=(error,)),)

@@ -119,13 +119,15 @@ class Answer(_Record):
 class ItemSet(Sequence[Item]):
     """Items with the file they are from, which is where their image paths start, unless a `root` is named.
 
-    A sequence of `Item`; a slice is a set again. `bundled` marks the scenes that come with the package.
+    A sequence of `Item`; a slice is a set again. `bundled` marks the scenes that come with the package,
+    `whole` a set that has all items of its file.
     """
 
     items: tuple[Item, ...]
     file: Path
     root: Path | None = None
     bundled: bool = False
+    whole: bool = False
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> ItemSet:
@@ -150,7 +152,7 @@ class ItemSet(Sequence[Item]):
 
     def __getitem__(self, index: int | slice) -> Item | ItemSet:
         if isinstance(index, slice):
-            return replace(self, items=self.items[index])
+            return replace(self, items=self.items[index], whole=False)
         return self.items[index]
 
     def image_path(self, item: Item) -> Path:

@@ -68,7 +68,7 @@ def load(
         score = _score_call(file)
         raise UsageError(f"{file} is a run, and no item file", remedy=f"Items come first: {score}")
     base = None if root is None else Path(root)
-    items = ItemSet(_read(file, base), file, base, bundled)
+    items = ItemSet(_read(file, base), file, base, bundled, whole=True)
     return _inside(items, folder) if bundled and folder is not None else items
 
 

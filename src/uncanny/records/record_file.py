@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -101,9 +101,24 @@ class RecordFile(Generic[T]):
     def __len__(self) -> int:
         return len(self._places)
 
+    def __iter__(self) -> Iterator[str]:
+        """The keys, in order of their last records."""
+        return iter(self._places)
+
     def get(self, key: str) -> T:
         """Raises KeyError."""
         return self._model.model_validate_json(self._line(self._places[key]))
+
+    def set_aside(self, keys: Iterable[str], path: Path) -> None:
+        """Move the records of `keys` to the end of the file at `path`; `finish` takes them out of this one.
+
+        Raises UsageError where that file cannot be opened, StorageError where it cannot be written.
+        """
+        with open_to_append(path) as file:
+            append_whole(file, b"".join(self._line(self._places[key]) for key in keys))
+        for key in keys:
+            del self._places[key]
+        self._in_order = False
 
     def finish(self, *, write: bool = True) -> None:
         """One line a key, in order of keys; also puts the file back where it was deleted meanwhile.

@@ -52,6 +52,7 @@ class RunFolder:
         self.table = path / TABLE
         self.calls = path / "calls.jsonl"
         self.spending = path / "spending.jsonl"
+        self.removed = path / "removed.jsonl"
         self.manifest = path / "run.json"
         self.report = path / "report.html"
         self.answers = path / "answers"

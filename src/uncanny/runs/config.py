@@ -37,7 +37,8 @@ class AskOptions(TypedDict, total=False):
     `max_tokens_total` stop the run before it uses more, `limit` takes the first inputs only. `prices` is a
     price file. `prompts` is a folder of texts to ask with, as `uncanny prompts` writes them; what it has not
     is taken from uncanny's. `cache` False keeps no answers, `cache_dir` shares them between runs.
-    `retry_failed` False keeps failed records on resuming.
+    `retry_failed` False keeps failed records on resuming. On resuming, records whose image, pair or question
+    is no longer in the input move to `removed.jsonl`; `keep_missing` True keeps them in the run.
 
     `stop` ends the run from outside. `on_start` gets the live counters before the first call, `on_record`
     each record when it is on disk, `on_call` each call as an `uncanny.CallRecord`. `progress` shows a bar on
@@ -57,6 +58,7 @@ class AskOptions(TypedDict, total=False):
     cache: bool
     cache_dir: str | Path | None
     retry_failed: bool
+    keep_missing: bool
     stop: Stop | None
     on_start: Callable[[Progress], None] | None
     on_record: Callable[[Any], None] | None
@@ -132,6 +134,7 @@ class RunOptions:
     max_tokens_total: int | None = None
     limit: int | None = None
     retry_failed: bool = True
+    keep_missing: bool = False
     cache: bool = True
     answers: Path | None = None
 
@@ -186,6 +189,7 @@ def read_limits(options: AskOptions) -> RunOptions:
         options.get("max_tokens_total"),
         options.get("limit"),
         options.get("retry_failed", True),
+        options.get("keep_missing", False),
         options.get("cache", True),
         Path(cache_dir) if cache_dir else settings().cache_dir,
     )

@@ -343,7 +343,7 @@ class PendingImages:
 def pending_images(task: ImageTask[A]) -> PendingImages:
     """What of the images of `task` is left to do. Raises UsageError."""
     inputs = task.inputs()
-    pending = still_pending(task, inputs.files)
+    pending = still_pending(task, inputs)
     sizes, unreadable = sample_sizes(pending)
     fields = forecast_inputs(
         task.models,

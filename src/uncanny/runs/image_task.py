@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
@@ -15,15 +15,14 @@ from pydantic import BaseModel
 from uncanny.client.calls import usage
 from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
-from uncanny.images import PreparedImage, RecordedFile, changed_files, prepare
+from uncanny.images import PreparedImage, RecordedFile, prepare
 from uncanny.models.base import SentImage, encode_image
 from uncanny.records.annotation_table import RecordFormat, is_own_table, write_table
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_manifest import RunSettings
-from uncanny.runs.config import RunOptions
 from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
 from uncanny.runs.progress import Progress
-from uncanny.runs.task import Task
+from uncanny.runs.task import Stock, Task
 from uncanny.schema import (
     STATUSES,
     Annotation,
@@ -98,11 +97,6 @@ class ImageTask(Task[ImageFile, A]):
             image_column=self.image_column,
         )
 
-    @property
-    def names(self) -> frozenset[str]:
-        """What records call the `files`."""
-        return frozenset(file.image for file in self.files)
-
     def settings(self) -> RunSettings:
         settings = super().settings()
         system = {"system": self.system_text()}
@@ -140,11 +134,27 @@ class ImageTask(Task[ImageFile, A]):
         inputs = self.inputs()
         self.files = inputs.files
         progress.items = self.found
-        progress.total = len(inputs.files)
         note_skipped(progress, inputs.skipped)
-        standing = load_standing(inputs.files, records, self.options, progress, self.found)
-        self._records, self._by_digest = records, standing.by_digest
-        return standing.pending
+        stock = self.stock_of_images(inputs, records, progress)
+        self._records = records
+        self._by_digest = {each.sha256: image for image, each in stock.records.items() if each.sha256}
+        return list(stock.pending.values())
+
+    def stock_of_images(
+        self, inputs: Inputs, records: RecordFile[A], progress: Progress
+    ) -> Stock[ImageFile, _Counted]:
+        """A record stands where it is `ok`, or failed ones are kept, and its file still holds those bytes,
+        however old the file looks. Raises UsageError."""
+        return self.take_stock(
+            {file.image: file for file in inputs.files},
+            records,
+            progress,
+            stands=lambda _file, record: about(record).status == "ok" or not self.options.retry_failed,
+            files=_recorded_file,
+            held=inputs,
+            summarize=lambda record: _counted(record, self.found),
+            count=_count,
+        )
 
     async def process(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
         try:
@@ -203,6 +213,12 @@ def about(record: BaseModel) -> ImageRecord:
     return cast("ImageRecord", record)
 
 
+def _recorded_file(file: ImageFile, record: BaseModel) -> Iterator[RecordedFile]:
+    of_image = about(record)
+    if of_image.sha256 is not None:
+        yield RecordedFile(file.path, of_image.sha256, of_image.file_stamp)
+
+
 def other_models(calls: Sequence[CallRecord], model: str) -> dict[str, Any]:
     """Calls by model, for a record, where not all of them went to `model`; else nothing."""
     models = Counter(call.model for call in calls)
@@ -234,55 +250,10 @@ def pixels(image: PreparedImage) -> Pixels:
     return Pixels(format=image.source_format, bytes=image.source_bytes, changes=image.changes, sent=sent)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """`pending` files are to be worked on; `by_digest` names an image that has a record for those bytes."""
-
-    pending: list[ImageFile]
-    by_digest: dict[str, str]
-
-
-def load_standing(
-    files: Sequence[ImageFile],
-    records: RecordFile[A],
-    options: RunOptions,
-    progress: Progress,
-    found: str = "anomalies",
-) -> Standing:
-    """Pending are files without a record, whose record is not `ok` (with `retry_failed`), or that changed.
-
-    Loads `records` and counts into `progress` what stands, with the entries of the field `found`. A file
-    counts as changed when it holds other bytes than those the record is about, however old it looks.
-    """
-    wanted = {file.image: file for file in files}
-    standing: dict[str, _Counted] = {}
-    read: dict[str, RecordedFile] = {}
-    for line in records.load():
-        record = about(line)
-        file = wanted.get(record.image)
-        if file is None:
-            continue
-        standing.pop(record.image, None)
-        read.pop(record.image, None)
-        if record.status == "ok" or not options.retry_failed:
-            standing[record.image] = _counted(line, found)
-            if record.sha256 is not None:
-                read[record.image] = RecordedFile(file.path, record.sha256, record.file_stamp)
-    changed = changed_files(read.values())
-    for image, recorded in read.items():
-        if recorded in changed:
-            del standing[image]
-    for counted in standing.values():
-        _count(progress, counted)
-    progress.resumed = progress.done
-    by_digest = {counted.sha256: image for image, counted in standing.items() if counted.sha256}
-    return Standing([file for file in files if file.image not in standing], by_digest)
-
-
-def still_pending(task: ImageTask[A], files: Sequence[ImageFile]) -> list[ImageFile]:
-    """What of `files` is left to do, for a forecast: nothing is changed. Raises UsageError."""
+def still_pending(task: ImageTask[A], inputs: Inputs) -> list[ImageFile]:
+    """What of `inputs` is left to do, for a forecast: nothing is changed. Raises UsageError."""
     task.folder.read_manifest()  # a run that this version cannot go on with is refused
-    return load_standing(files, task.records(), task.options, Progress(), task.found).pending
+    return list(task.stock_of_images(inputs, task.records(), Progress()).pending.values())
 
 
 class _Counted(NamedTuple):

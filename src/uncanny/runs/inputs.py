@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from uncanny.errors import UsageError
@@ -32,12 +33,43 @@ class ImageFile:
     image: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Inputs:
-    """All images of a run in order of their names, rows in that of their table, and what was passed over."""
+    """The images of a session in order of their names, rows in that of their table, and what was skipped.
+
+    `beyond` are images that the session leaves out for its limit. `places` are what records call the inputs
+    as they were given: files, tables and folders.
+    """
 
     files: tuple[ImageFile, ...]
     skipped: SkippedInputs
+    beyond: tuple[ImageFile, ...] = ()
+    places: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    def __contains__(self, image: object) -> bool:
+        """Whether what a record calls `image` is still there, as far as these inputs can tell.
+
+        Images outside the `places` are: another session may have been given them. So are those in a folder
+        or table that cannot be read now.
+        """
+        if not isinstance(image, str):
+            return False
+        if image in self._names or not any(_is_below(image, place) for place in self.places):
+            return True
+        match = _IN_TABLE.search(image)
+        table = None if match is None else image[: match.end() - 1]
+        return table in self._names or any(_is_below(image, folder) for folder in self.unreadable)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(file.image for file in (*self.files, *self.beyond))
+
+
+def _is_below(image: str, place: str) -> bool:
+    if place == ".":
+        return not image.startswith(("../", "/"))
+    return image.startswith(f"{place}/")
 
 
 def find_inputs(
@@ -64,7 +96,15 @@ def find_inputs(
     names = Names(root if root is not None else run)
     images = (ImageFile(path, names.of(path)) for path in discovered.files)
     files = sorted(images, key=lambda file: _table_or_image(file.image))
-    return Inputs(tuple(files[:limit]), discovered.skipped)
+    skipped = discovered.skipped
+    unreadable = (each.path for each in skipped.listed if each.reason == "unreadable_folder")
+    return Inputs(
+        tuple(files[:limit]),
+        skipped,
+        beyond=() if limit is None else tuple(files[limit:]),
+        places=tuple(names.of(path) for path in paths),
+        unreadable=tuple(names.of(path) for path in unreadable),
+    )
 
 
 def _table_or_image(image: str) -> str:

@@ -205,7 +205,8 @@ class Progress:
     finished ones by status; `without_objects` of the images that are `ok` name neither an object nor an
     anomaly. `objects` were examined in images that are `ok` or `partial`; in those `without_findings` no
     agent found anything wrong. `seconds_before` were spent in earlier sessions. `calls_expected` are about
-    what this session takes, as far as can be told before. `skipped` is what lay in the folders given and is
+    what this session takes, as far as can be told before. `gone` are the keys of records whose inputs are no
+    longer there; they do not belong to the run. `skipped` is what lay in the folders given and is
     no input; None where a task looks into no folders.
     """
 
@@ -223,6 +224,7 @@ class Progress:
     statuses: Counter[str] = field(default_factory=Counter)
     spending: Spending = field(default_factory=Spending)
     pixel_changes: Counter[str] = field(default_factory=Counter)
+    gone: tuple[str, ...] = ()
     skipped: SkippedInputs | None = None
     warnings: list[str] = field(default_factory=list)
     calls_now: int = 0

@@ -16,10 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import orjson
 from pydantic import BaseModel
 
 from uncanny.client.calls import CallRecord, dump_calls
 from uncanny.errors import ENDS_RUN, RunError, StorageError, UsageError, text_of
+from uncanny.records.jsonl import open_to_read
 from uncanny.records.record_file import CallFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import AskOptions
@@ -31,7 +33,7 @@ from uncanny.runs.stop import Ending, Reason, Stop
 from uncanny.runs.sync import in_thread
 from uncanny.runs.task import Task
 from uncanny.schema import StepError
-from uncanny.wording import option
+from uncanny.wording import counted, harmless, option
 
 if TYPE_CHECKING:
     from uncanny.client.budget import Budget
@@ -47,6 +49,7 @@ MANIFEST_EVERY_S = 5.0
 GRACE_S = 60.0
 # How often, a second apart, work that does not end is cancelled again.
 CANCELLATIONS = 5
+MOST_GONE_NAMED = 3
 _STATES: dict[Reason | None, State] = {
     None: "finished",
     "interrupt": "interrupted",
@@ -266,7 +269,8 @@ class Run(Generic[Item, R]):
         if (engine := self.engine) is None:
             return
         task, folder = self.task, self.task.folder
-        calls = CallFile(folder.calls, task.recorded(self.loaded.records))
+        recorded, removed = task.recorded(self.loaded.records), _names_in(folder.removed)
+        calls = CallFile(folder.calls, lambda name: recorded(name) or name in removed)
         queue = iter(self.loaded.pending)
         with self.stop.while_working():
             workers = [
@@ -368,6 +372,8 @@ class Run(Generic[Item, R]):
             self.ending.reason = None  # it came when nothing was left to end
         warnings.extend(self.task.warnings(self.progress))
         in_place = _in_place(self.task.folder, self.progress)
+        if in_place and progress.gone:
+            warnings.append(self._set_aside(progress.gone))
         try:
             self.loaded.records.finish(write=in_place)
         except OSError as error:
@@ -390,6 +396,21 @@ class Run(Generic[Item, R]):
             self.loaded.manifest.content,
             tuple(unwritten),
             lost=not in_place,
+        )
+
+    def _set_aside(self, gone: Sequence[str]) -> str:
+        """Move the records of inputs that are gone out of the run; in words, what became of them."""
+        names = ", ".join(map(harmless, gone[:MOST_GONE_NAMED]))
+        if len(gone) > MOST_GONE_NAMED:
+            names += f" and {len(gone) - MOST_GONE_NAMED:,} more"
+        target = self.task.folder.removed
+        what = f"{counted(len(gone), 'record')} of {self.task.unit} that are no longer in the input ({names})"
+        try:
+            self.loaded.records.set_aside(gone, target)
+        except (UsageError, StorageError) as error:
+            return f"{what} could not be moved out of the run: {error.message}"
+        return (
+            f"{what} moved to {target}. Pass {option('keep_missing', True)} to keep such records in the run."
         )
 
     def _begin(self) -> None:
@@ -447,6 +468,20 @@ def _in_place(folder: RunFolder, progress: Progress) -> bool:
         progress.warnings.append(f"{folder.path} was deleted; what was done by then was put back there")
         return True
     return False
+
+
+def _names_in(removed: Path) -> set[str]:
+    """The inputs, as calls name them, whose records were moved out of the run; their calls stay in it."""
+    reader = open_to_read(removed)
+    if reader is None:
+        return set()
+    names: set[str] = set()
+    with reader:
+        for line in reader:
+            with contextlib.suppress(orjson.JSONDecodeError, AttributeError):
+                record = orjson.loads(line)
+                names.update(map(str, filter(None, (record.get("image"), record.get("id")))))
+    return names
 
 
 def _unwritten_manifest(manifest: Manifest, error: OSError | StorageError) -> str:

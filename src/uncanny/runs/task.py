@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,9 +29,19 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 R = TypeVar("R", bound=BaseModel)
+I = TypeVar("I")  # noqa: E741
+S = TypeVar("S")
 MOST_INPUTS_AT_ONCE = 64
 # So many more than calls at once, so that slots do not stand empty while pictures are read.
 INPUTS_AHEAD = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Stock(Generic[I, S]):
+    """`pending` are the items to be worked on, `records` what was kept of each record that stands, by key."""
+
+    pending: Mapping[str, I]
+    records: Mapping[str, S]
 
 
 @dataclass(kw_only=True)
@@ -96,7 +106,7 @@ class Task(ABC, Generic[Item, R]):
     def load_pending(self, records: RecordFile[R], progress: Progress) -> Sequence[Item]:
         """Load `records`, count what stands into `progress`, and return the inputs still to be done.
 
-        Raises UsageError. Most tasks do it with `standing`.
+        Raises UsageError. Tasks do it with `standing`.
         """
 
     @abstractmethod
@@ -146,26 +156,67 @@ class Task(ABC, Generic[Item, R]):
         *,
         stands: Callable[[Item, R], bool],
         files: Callable[[Item, R], Iterable[RecordedFile]] = lambda _item, _record: (),
+        held: Container[str] | None = None,
     ) -> Sequence[Item]:
-        """What `load_pending` does where one record answers for one item; `items` are by `key`.
+        """What `load_pending` does where one record answers for one item; see `take_stock`."""
+        stock = self.take_stock(
+            items,
+            records,
+            progress,
+            stands=stands,
+            files=files,
+            held=held,
+            summarize=lambda record: record,
+            count=self.note,
+        )
+        return list(stock.pending.values())
 
-        A record stands where `stands` says so and all the `files` it is about hold the bytes they had then;
-        other records are made anew. Records of other items are left as they are.
+    def take_stock(
+        self,
+        items: Mapping[str, I],
+        records: RecordFile[R],
+        progress: Progress,
+        *,
+        stands: Callable[[I, R], bool],
+        files: Callable[[I, R], Iterable[RecordedFile]],
+        held: Container[str] | None,
+        summarize: Callable[[R], S],
+        count: Callable[[Progress, S], None],
+    ) -> Stock[I, S]:
+        """Which records belong to the run, and which of `items`, by key, are still to be done.
+
+        A record of one of `items` stands where `stands` says so and all the `files` it is about hold the
+        bytes they had then; otherwise the item is done again. A record of another item, one beyond the limit
+        for example, belongs to the run if `held`, all keys that the inputs have now, contains its key; None
+        is for inputs of which that cannot be told. Records of inputs that are gone do not belong to the run,
+        unless `keep_missing` is set: `progress.gone` lists them. `summarize` says what to keep of a record
+        until `count` counts it.
         """
-        standing: dict[str, R] = {}
+        standing: dict[str, S] = {}
+        about: dict[str, tuple[RecordedFile, ...]] = {}
+        gone: dict[str, None] = {}
         for record in records.load():
             key = self.key(record)
             standing.pop(key, None)
-            if key in items and stands(items[key], record):
-                standing[key] = record
-        about = {key: set(files(items[key], record)) for key, record in standing.items()}
+            about.pop(key, None)
+            if key not in items:
+                if held is None or key in held or self.options.keep_missing:
+                    standing[key] = summarize(record)
+                else:
+                    gone[key] = None
+            elif stands(items[key], record):
+                standing[key] = summarize(record)
+                about[key] = tuple(files(items[key], record))
         changed = changed_files(set[RecordedFile]().union(*about.values()))
-        standing = {key: record for key, record in standing.items() if changed.isdisjoint(about[key])}
-        progress.total = len(items)
-        for record in standing.values():
-            self.note(progress, record)
+        for key, recorded in about.items():
+            if not changed.isdisjoint(recorded):
+                del standing[key]
+        for summary in standing.values():
+            count(progress, summary)
+        progress.gone = tuple(gone)
         progress.resumed = progress.done
-        return [item for key, item in items.items() if key not in standing]
+        progress.total = len(items) + sum(key not in items for key in standing)
+        return Stock({key: item for key, item in items.items() if key not in standing}, standing)
 
     def recorded(self, records: RecordFile[R]) -> Callable[[str], bool]:
         """Whether an input, as call records name it, has a record."""

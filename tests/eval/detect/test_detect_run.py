@@ -66,8 +66,8 @@ def test_images_that_are_gone_are_not_of_the_run(tmp_path: Path) -> None:
     run = uncanny.detect(folder, model="demo", out=tmp_path / "run")
     assert run.summary.statuses["ok"] == len(run.detections) == sum(run.verdicts().values()) == 3
     assert run.score().missing == 0
-    first = uncanny.detect(folder, model="demo", out=tmp_path / "run", limit=1)
-    assert (len(first.records), first.score().missing) == (1, 0)
+    limited = uncanny.detect(folder, model="demo", out=tmp_path / "run", limit=1)
+    assert (len(limited.records), limited.score().missing) == (3, 0)
     assert uncanny.DetectRun(tmp_path / "run").score().missing == 0
 
 

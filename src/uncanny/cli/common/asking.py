@@ -150,6 +150,12 @@ _ASKING = together(
         default=True,
         help="On resuming, ask again for what failed. [default: retry-failed]",
     ),
+    click.option(
+        "--keep-missing",
+        is_flag=True,
+        help="On resuming, keep records whose image, pair or item is no longer in the input. "
+        "[default: move them to removed.jsonl]",
+    ),
     click.option("--dry-run", is_flag=True, help="Count calls, estimate tokens and cost; ask nothing."),
 )
 
@@ -301,6 +307,7 @@ class AskKeywords(TypedDict):
     cache: bool
     cache_dir: Path | None
     retry_failed: bool
+    keep_missing: bool
     dry_run: bool
     quiet: bool
 
@@ -357,6 +364,7 @@ def read_ask_options(options: AskKeywords, models: Sequence[str]) -> AskOptions:
         "cache": options["cache"],
         "cache_dir": options["cache_dir"],
         "retry_failed": options["retry_failed"],
+        "keep_missing": options["keep_missing"],
         "progress": not options["quiet"],
     }
 

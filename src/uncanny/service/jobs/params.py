@@ -109,6 +109,7 @@ class AskParams(Params):
     prompts: Reference | None = None
     cache: bool | None = None
     retry_failed: bool | None = None
+    keep_missing: bool | None = None
 
 
 class SamplingParams(Params):
