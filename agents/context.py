@@ -22,6 +22,7 @@ from uncanny.client.client import ModelClient, Question
 from uncanny.errors import (
     AnswerError,
     RefusedError,
+    ProviderDefectError,
     RequestRejectedError,
     StepFailedError,
     TransientError,
@@ -34,16 +35,17 @@ from uncanny.schema import StepError
 
 R = TypeVar("R")
 
-FailureKind = Literal["unparseable", "refused", "truncated", "infrastructure", "rejected"]
+FailureKind = Literal["unparseable", "refused", "truncated", "infrastructure", "rejected", "defect"]
 _KINDS: Final[dict[type[UncannyError], FailureKind]] = {
     AnswerError: "unparseable",
     RefusedError: "refused",
     TruncatedError: "truncated",
     TransientError: "infrastructure",
     RequestRejectedError: "rejected",
+    ProviderDefectError: "defect",
 }
 # What costs one step its answer. Any other error of a call ends the run.
-STEP_ERRORS: Final = (AnswerError, RefusedError, TruncatedError, TransientError, RequestRejectedError)
+STEP_ERRORS: Final = tuple(_KINDS)
 
 
 def failure_kind(error: UncannyError) -> FailureKind:

@@ -141,7 +141,7 @@ def test_every_provider_error_either_fails_a_step_with_a_kind_or_ends_the_model(
 
 def test_each_kind_belongs_to_one_problem() -> None:
     kinds = [
-        failure_kind(error("x", kind="server") if error is TransientError else error("x"))  # type: ignore[call-arg]
+        failure_kind(error("x", kind="server") if error is TransientError else error("x"))
         for error in STEP_ERRORS
     ]
     assert sorted(kinds) == sorted(typing.get_args(FailureKind))

@@ -19,6 +19,7 @@
     ├── ProviderError              one call failed
     │   ├── TransientError         the same call may succeed later: 429, 5xx, timeouts, cut connections
     │   ├── RequestRejectedError   this request can never succeed (400, 413, 422); other requests may
+    │   ├── ProviderDefectError    the code of a provider has a mistake; nothing is known of the server
     │   ├── RefusedError           the model declined to answer
     │   ├── TruncatedError         the answer was cut off at the output limit
     │   └── ModelUnusableError     no request to this model can succeed: wrong key, unknown model
@@ -326,6 +327,10 @@ class TransientError(ProviderError):
 
 class RequestRejectedError(ProviderError):
     """The server says that this very request is wrong; it is never sent again."""
+
+
+class ProviderDefectError(ProviderError):
+    """The code of a provider, one that a user brought, failed: `KeyError`, `TypeError` and their like."""
 
 
 class RefusedError(ProviderError):

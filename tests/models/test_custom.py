@@ -13,14 +13,18 @@ from typing import Any
 import orjson
 import pytest
 
+import uncanny as uncanny_library
 from tests.client.scripted import generate, guarded, make_request
 from tests.runs.e2e import pictures, uncanny
 from tests.virtual_time import virtual_time
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
+from uncanny.demo.model import DemoProvider
+from uncanny.demo.scenes import scenes
 from uncanny.errors import (
     ModelDownError,
     ModelUnusableError,
+    ProviderDefectError,
     ProviderError,
     RequestRejectedError,
     TransientError,
@@ -201,6 +205,10 @@ def test_what_is_no_provider_is_refused_with_what_is_missing(kind: Any, message:
     assert message in str(caught.value)
 
 
+class LibraryError(Exception):
+    """As of an SDK."""
+
+
 class Failing(Three):
     """Answers with what it is made to."""
 
@@ -224,7 +232,12 @@ class Failing(Three):
     [
         (ConnectionError("with a-secret-key"), TransientError, r"mine/any: ConnectionError: with \[key\]"),
         (TimeoutError(), TransientError, "mine/any: TimeoutError"),
-        (KeyError("answer"), RequestRejectedError, "mine/any: KeyError: 'answer'"),
+        (KeyError("answer"), ProviderDefectError, "the code of Own failed: KeyError: 'answer'"),
+        (TypeError("of a-secret-key"), ProviderDefectError, r"of Own failed: TypeError: of \[key\]"),
+        (RuntimeError("shapes differ"), ProviderDefectError, "of Own failed: RuntimeError: shapes differ"),
+        # What a library, or a provider itself, words as an error of its own is no mistake in its code.
+        (orjson.JSONDecodeError("no", "{", 0), RequestRejectedError, "mine/any: JSONDecodeError: no"),
+        (LibraryError("status 400"), RequestRejectedError, "mine/any: LibraryError: status 400"),
         (TransientError("busy", kind="http_429"), TransientError, "busy"),
         (ModelDownError("it is gone"), ModelDownError, "it is gone"),
         ("text", ModelUnusableError, "its `generate` returned str. Return a `ModelResponse`"),
@@ -254,14 +267,65 @@ async def test_a_generate_that_is_not_async_is_named() -> None:
 
 @virtual_time
 async def test_a_class_that_fails_always_ends_the_model_and_is_no_wrong_answer() -> None:
-    register_provider("mine", type("Own", (Failing,), {"outcome": KeyError("answer")}))
-    client, scope = ModelClient({"": [guarded(open_mine())]}), CallScope("a.png")
-    for number in range(9):
-        with pytest.raises(RequestRejectedError):
-            await generate(client, make_request(str(number)), scope)
-    with pytest.raises(ModelDownError, match="rejected each of the first 10 requests: mine/any: KeyError"):
-        await generate(client, make_request("last"), scope)
-    assert {call.outcome for call in scope.calls} == {"error"}
+    for outcome, kind, what in (
+        (LibraryError("status 400"), RequestRejectedError, "mine/any rejected each of the first 10 requests"),
+        (KeyError("answer"), ProviderDefectError, "mine/any failed on each of the first 10 requests"),
+    ):
+        register_provider("mine", type("Own", (Failing,), {"outcome": outcome}), replace=True)
+        client, scope = ModelClient({"": [guarded(open_mine())]}), CallScope("a.png")
+        for number in range(9):
+            with pytest.raises(kind):
+                await generate(client, make_request(str(number)), scope)
+        with pytest.raises(ModelDownError, match=what):
+            await generate(client, make_request("last"), scope)
+        assert {call.outcome for call in scope.calls} == {"error"}
+
+
+class Mistaken(Three):
+    """Answers the demo model's way, with a mistake in its code for one agent."""
+
+    secrets = ("a-secret-key",)
+
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        if request.agent == "RelationReasoner":
+            raise KeyError(f"no {self.secrets[0]}")
+        return await DemoProvider().generate(request)
+
+
+class MistakenInFull(ModelProvider):
+    """The same, of the class that uncanny's own are of."""
+
+    capabilities = Capabilities()
+
+    def __init__(self, model: str) -> None:
+        self.name = f"mine/{model}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return ("a-secret-key",)
+
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        return await Mistaken.generate(self, request)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [Mistaken, MistakenInFull])
+def test_a_mistake_in_its_code_is_a_defect_with_one_traceback_in_the_log(
+    kind: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    register_provider("mine", kind)
+    images = [scene.image_path for scene in scenes()][:2]
+    run = uncanny_library.annotate(images, model="mine/any", out=tmp_path / "run", schedule="paper")
+    errors = [error for record in run.annotations for error in record.errors]
+    assert {record.status for record in run.annotations} <= {"partial", "failed"}
+    assert {(error.agent, error.kind) for error in errors} == {("RelationReasoner", "defect")}
+    assert all(kind.__name__ in error.message and "[key]" in error.message for error in errors)
+    (logged,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert "Traceback (most recent call last)" in logged.getMessage()
+    assert "test_custom.py" in logged.getMessage()
+    assert "a-secret-key" not in caplog.text
+    calls = run.path.joinpath("calls.jsonl").read_bytes()
+    assert b"KeyError" in calls
+    assert b"a-secret-key" not in calls
 
 
 def install(folder: Path, dist: str, target: str) -> None:
@@ -405,7 +469,7 @@ def saying(outcome: object) -> ModelProvider:
     ],
 )
 async def test_whatever_a_provider_raises_costs_one_call(outcome: BaseException, words: str) -> None:
-    with pytest.raises(RequestRejectedError, match=words):
+    with pytest.raises((RequestRejectedError, ProviderDefectError), match=words):
         await saying(outcome).generate(make_request("?"))
 
 

@@ -40,6 +40,7 @@ _REASONS: Mapping[str, str] = {
     "image": "image not readable",
     "infrastructure": "no answer from the server",
     "rejected": "request rejected",
+    "defect": "defect, see the log",
     "truncated": "answer cut off",
 }
 MOST_NAMED = 5

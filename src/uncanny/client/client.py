@@ -21,7 +21,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from uncanny.client.budget import Budget, Spend, credible
 from uncanny.client.calls import CallRecord, CallScope, Prefix, now, request_fields
@@ -32,6 +32,8 @@ from uncanny.errors import (
     AnswerError,
     BudgetError,
     ModelUnusableError,
+    ProviderDefectError,
+    ProviderError,
     RefusedError,
     RequestRejectedError,
     TransientError,
@@ -42,6 +44,8 @@ from uncanny.models.error_body import KeyMask
 from uncanny.records.answer_cache import AnswerCache
 
 T = TypeVar("T")
+# What `ModelProvider.generate` may raise.
+CALL_ERRORS: Final = (TransientError, RequestRejectedError, ProviderDefectError, ModelUnusableError)
 REPAIRS = 2
 MOST_OUTPUT_TOKENS = 16_000
 # Characters of an answer that are shown again in a repair.
@@ -125,8 +129,8 @@ class ModelClient:
 
         `fallback` is what a fallback of that name is asked instead, None where the same; agent and sample
         are those of `request`. `prompt` names the prompt in records. `repair` words the turn that follows an
-        answer that did not validate. Raises `AnswerError`, `RefusedError`, `TruncatedError`, `TransientError`
-        or `RequestRejectedError` when this generation failed; what `ENDS_RUN` names when no further call can
+        answer that did not validate. Raises `AnswerError`, `RefusedError`, `TruncatedError`, `TransientError`,
+        `RequestRejectedError` or `ProviderDefectError` when this generation failed; what `ENDS_RUN` names when no further call can
         be made, which ends `scope` for all that goes on side by side.
         """
 
@@ -293,7 +297,7 @@ class Generation(Generic[T]):
                 began = time.perf_counter()
                 try:
                     response = await endpoint.provider.generate(request)
-                except (TransientError, RequestRejectedError, ModelUnusableError) as error:
+                except CALL_ERRORS as error:
                     self._log(record, began, detail=str(error))
                     self._count_failure(error)
                     raise
@@ -379,12 +383,12 @@ class Generation(Generic[T]):
                 self.on_estimate(used.tokens - measured.tokens, used.cost_usd - measured.cost_usd)
         budget.settle(worst, used)
 
-    def _count_failure(self, error: TransientError | RequestRejectedError | ModelUnusableError) -> None:
+    def _count_failure(self, error: ProviderError) -> None:
         if isinstance(error, TransientError):
             if error.overloaded or error.retry_after is not None:
                 self.endpoint.limiter.overloaded(error.retry_after)
             self.endpoint.breaker.failed(error, self.scope.image)
-        elif isinstance(error, RequestRejectedError):
+        elif isinstance(error, RequestRejectedError | ProviderDefectError):
             self.endpoint.breaker.failed(error, self.scope.image)
 
     def _record(self, request: ModelRequest) -> CallRecord:

@@ -19,7 +19,13 @@ from typing import Final, NoReturn
 from uncanny.client.budget import MOST_TIMES, Spend
 from uncanny.client.prices import Rates
 from uncanny.client.waiting import Ticket, WaitingQueue
-from uncanny.errors import ModelDownError, ModelUnusableError, RequestRejectedError, TransientError
+from uncanny.errors import (
+    ModelDownError,
+    ModelUnusableError,
+    ProviderDefectError,
+    RequestRejectedError,
+    TransientError,
+)
 from uncanny.models.base import ModelProvider, ModelRequest, Tokens
 from uncanny.wording import server_address
 
@@ -205,7 +211,7 @@ class Breaker:
     A model is given `patience_s` seconds and at least `FAILURES` failures without one good answer between
     them. A server that was never reached is given `UNREACHED_S` seconds: most often it was not started.
     Requests rejected as wrong from the first on, `FAILURES` of them, mean that the whole run would fail the
-    same way. Failures about one image only, by a server that can be reached, are that image's, not the
+    same way; so do as many that failed in the provider's own code. Failures about one image only, by a server that can be reached, are that image's, not the
     model's: its generations end when patience does, and the model goes on.
 
     `answers` counts what came back, rejections too: whoever rejects is there. `clock` is the event loop's.
@@ -225,12 +231,12 @@ class Breaker:
         self._answered = True
         self._is_there()
 
-    def failed(self, error: TransientError | RequestRejectedError, image: str) -> None:
+    def failed(self, error: TransientError | RequestRejectedError | ProviderDefectError, image: str) -> None:
         """Count one failed call about `image`.
 
         Raises `ModelDownError` when it is time to give up.
         """
-        if isinstance(error, RequestRejectedError):
+        if not isinstance(error, TransientError):
             self._rejected(error)
             return
         # Patience with the model begins when a second image fails: until then it may be the image.
@@ -268,14 +274,20 @@ class Breaker:
         self._failures = 0
         self._images.clear()
 
-    def _rejected(self, error: RequestRejectedError) -> None:
+    def _rejected(self, error: RequestRejectedError | ProviderDefectError) -> None:
         self._is_there()
         self._rejections += 1
-        if not self._answered and self._rejections >= FAILURES:
+        if self._answered or self._rejections < FAILURES:
+            return
+        if isinstance(error, ProviderDefectError):
             raise ModelDownError(
-                f"{self._model} rejected each of the first {self._rejections} requests: {error.message}",
-                remedy="Check the parameters and whether the model takes images.",
+                f"{self._model} failed on each of the first {self._rejections} requests: {error.message}",
+                remedy="Correct the provider's code; the log has the traceback.",
             ) from error
+        raise ModelDownError(
+            f"{self._model} rejected each of the first {self._rejections} requests: {error.message}",
+            remedy="Check the parameters and whether the model takes images.",
+        ) from error
 
     def _give_up_unreached(self, error: TransientError) -> NoReturn:
         raise ModelDownError(

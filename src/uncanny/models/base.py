@@ -210,7 +210,8 @@ class ModelProvider(ABC):
     async def generate(self, request: ModelRequest) -> ModelResponse:
         """Make one call.
 
-        Raises `TransientError`, `RequestRejectedError` or `ModelUnusableError` (or a subclass), nothing else.
+        Raises `TransientError`, `RequestRejectedError`, `ProviderDefectError` or `ModelUnusableError` (or a
+        subclass), nothing else.
         A refusal or a cut-off answer is a `ModelResponse` with that `finish`, not an exception.
         """
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 import re
+import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,11 +17,13 @@ import orjson
 
 from uncanny.errors import (
     ModelUnusableError,
+    ProviderDefectError,
     RequestRejectedError,
     TransientError,
     UncannyError,
     UsageError,
     text_of,
+    writable,
 )
 from uncanny.models.base import (
     Capabilities,
@@ -32,7 +35,7 @@ from uncanny.models.base import (
     Sampling,
     Tokens,
 )
-from uncanny.models.error_body import one_line
+from uncanny.models.error_body import KeyMask, one_line
 from uncanny.schema import as_dollars
 
 log = logging.getLogger("uncanny")
@@ -97,7 +100,7 @@ def create(
         provider = factory(
             *arguments, **{option: value for option, value in options.items() if option in taken}
         )
-        if isinstance(provider, ModelProvider):
+        if isinstance(provider, ModelProvider) and type(provider).__module__.startswith("uncanny."):
             return provider
         limit_s = None if "timeout_s" in taken else timeout_s
         return CustomModel(provider, model, base_url, limit_s)
@@ -124,7 +127,8 @@ class CustomModel(ModelProvider):
     `endpoint`, `secrets`, `notices`, `sent` and `close` are taken over where it has them. `base_url` is its
     endpoint where it names none. A call that takes longer than `limit_s` seconds is ended; with None the
     provider sees to that itself. Whatever it raises becomes an error of ours, so that a run goes on: errors
-    of sockets and time limits may pass, all others are that request's. Raises `UsageError` for what is no
+    of sockets and time limits may pass, Python's own are mistakes in its code, all others are that
+    request's. Raises `UsageError` for what is no
     provider, or one that answers under another name than `model`.
     """
 
@@ -152,6 +156,7 @@ class CustomModel(ModelProvider):
         if not callable(provider.generate):
             raise UsageError(f"{model} cannot be used: `generate` of {kind} cannot be called")
         self.name, self.capabilities, self._limit_s = model, provider.capabilities, limit_s
+        self._defects: set[tuple[str, int]] = set()
         self.endpoint = getattr(provider, "endpoint", None) or base_url
         self.secrets  # noqa: B018 - said now where they are none, not in the midst of a run
 
@@ -241,7 +246,29 @@ class CustomModel(ModelProvider):
             message = one_line(f"{self.name}: {text_of(error)}", self.secrets)
             if isinstance(error, OSError):  # with TimeoutError and ConnectionError
                 raise TransientError(message, kind="connection") from error
-            raise RequestRejectedError(message) from error
+            if not _is_mistake(error):
+                raise RequestRejectedError(message) from error
+            self._log_defect(error)
+            kind = type(self._provider).__name__
+            message = one_line(f"{self.name}: the code of {kind} failed: {text_of(error)}", self.secrets)
+            raise ProviderDefectError(message) from error
+
+    def _log_defect(self, error: BaseException) -> None:
+        """The traceback, once for each line of code that fails: thousands of the same hide all else."""
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        if (at := (place.filename, place.lineno or 0)) not in self._defects:
+            self._defects.add(at)
+            lines = writable("".join(traceback.format_exception(error))).rstrip()
+            log.error("%s", KeyMask(self.secrets)(f"{self.name} has a defect:\n{lines}"))
+
+
+# Of these what a library derives is a mistake, too.
+_MISTAKES = (AssertionError, AttributeError, LookupError, NameError, NotImplementedError, TypeError)
+
+
+def _is_mistake(error: BaseException) -> bool:
+    """Whether an error comes from code that is wrong, not from a server: Python raises it, and no library."""
+    return isinstance(error, _MISTAKES) or type(error).__module__ == "builtins"
 
 
 def _checked(response: ModelResponse) -> ModelResponse:
