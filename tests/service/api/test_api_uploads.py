@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+import time
 import zipfile
 import zlib
 from pathlib import Path
@@ -315,8 +316,10 @@ def test_sweeping_removes_what_a_kill_left(data: Path) -> None:
             path.write_bytes(b"x")
         service.uploads.sweep()
         assert all(path.exists() for path in lost)  # they may be somebody's who is at it
-        for path in (*lost, folder / "a.png", folder, *(each.parent for each in lost)):
-            os.utime(path, (0, 0))
+        # Half of it is as old as files get, half of a time when the clock was a year ahead.
+        ahead = time.time() + 365 * 86_400
+        for number, path in enumerate((*lost, folder / "a.png", folder, *(each.parent for each in lost))):
+            os.utime(path, (ahead, ahead) if number % 2 else (0, 0))
         service.uploads.sweep()
         assert not any(path.exists() for path in lost)
         assert (folder / "a.png").exists()

@@ -24,7 +24,7 @@ from uncanny.service.service import Service
 from uncanny.service.store.jobs import ENDED, MOST_STRIKES, STATES, Ended, Job, State
 from uncanny.service.store.tables import jobs
 
-LONG_S, OVER_S = 3600.0, -1.0
+LONG_S, OVER_S = 50.0, -1.0
 
 
 @dataclass

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy import update
 
 from uncanny.errors import ConflictError, NotFoundError
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import MOST_STRIKES, Job, Progress
+from uncanny.service.store.tables import jobs
 
-LONG_S, SHORT_S = 60.0, -1.0
+LONG_S, SHORT_S = 50.0, -1.0
 
 
 def submit(service: Service, name: str | None = None) -> Job:
@@ -144,6 +147,44 @@ def test_a_job_put_back_is_taken_again_when_it_is_due(service: Service) -> None:
     other = submit(service)
     assert service.jobs.requeue(claim(service))
     assert claim(service).id == other.id
+
+
+def set_clock_back(service: Service, seconds: float) -> None:
+    """To a database a clock that is set back is one in which all it has written lies further ahead."""
+    with service.database.write() as connection:
+        connection.execute(
+            update(jobs).values(due_at=jobs.c.due_at + seconds, lease_until=jobs.c.lease_until + seconds)
+        )
+
+
+@pytest.mark.parametrize("back_s", [3600.0, 10 * 365 * 86_400.0])
+def test_a_clock_that_is_set_back_holds_no_job(service: Service, back_s: float) -> None:
+    leased, waiting = submit(service), submit(service)
+    assert claim(service, 5.0, "dead").id == leased.id
+    set_clock_back(service, back_s)
+    later = submit(service)
+    taken = [claim(service) for _ in range(3)]
+    # In their old order, those from before the change first.
+    assert [job.id for job in taken] == [leased.id, waiting.id, later.id]
+    assert taken[0].attempt == 2
+    assert service.jobs.claim("w", LONG_S) is None
+
+
+def test_a_clock_that_is_set_back_holds_no_job_past_a_restart(open_service: Callable[[], Service]) -> None:
+    service = open_service()
+    ids = [submit(service).id for _ in range(2)]
+    claim(service, 5.0, "dead")
+    set_clock_back(service, 3600.0)
+    service.close()
+    again = open_service()
+    assert sorted(claim(again).id for _ in ids) == sorted(ids)
+
+
+def test_a_clock_that_is_set_back_a_little_takes_no_job_from_its_worker(service: Service) -> None:
+    submit(service)
+    claim(service, 5.0)
+    set_clock_back(service, 30.0)
+    assert service.jobs.claim("other", 5.0) is None
 
 
 def test_pages_go_from_new_to_old_and_miss_none(service: Service) -> None:

@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
 from uncanny.service.service import Service
+from uncanny.service.store.tables import sessions
 from uncanny.service.store.tokens import CHANGES, TokenChanges, hash_of, open_tokens
 
 
@@ -44,6 +46,16 @@ def test_a_name_has_one_token_at_a_time(service: Service) -> None:
 def test_odd_names_are_refused(service: Service, name: str) -> None:
     with pytest.raises(UsageError, match="cannot be the name"):
         service.tokens.add(name, "reader")
+
+
+def test_a_session_that_would_outlast_its_time_has_ended(service: Service) -> None:
+    """As when the clock was a year ahead while it was opened."""
+    session = service.tokens.open_session(service.tokens.add("ann", "reader"))
+    assert session is not None
+    assert service.tokens.session(session) is not None
+    with service.database.write() as connection:
+        connection.execute(update(sessions).values(expires_at=sessions.c.expires_at + 365 * 86_400.0))
+    assert service.tokens.session(session) is None
 
 
 def test_a_session_ends_with_its_token(service: Service) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict
-from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, insert, null, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, insert, null, or_, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from uncanny.errors import ConflictError, NotFoundError, writable
@@ -31,6 +31,10 @@ STATES: Final[tuple[State, ...]] = ("queued", "running", *ENDED)
 # its process, and seldom for that of the service: five of the one, twenty of the other.
 MOST_STRIKES: Final = 20
 _CHILD_DIED, _WORKER_DIED = 4, 1
+# A job is put off by so many seconds at most. What is due further ahead, and a lease that ends so much later
+# than any worker asks for, was written before the clock was set back: it would hold the job for as long.
+LONGEST_DELAY_S: Final = 60.0
+_LEASE_SLACK_S: Final = 60.0
 MOST_ERROR: Final = 4_000
 
 
@@ -251,7 +255,8 @@ class JobStore:
     def claim(self, worker: str, lease_s: float) -> Job | None:
         """Take a job whose worker died, or that has waited longest; None where there is none.
 
-        A job whose processes died too often without getting further is ended as failed.
+        All workers on a database ask for about the same `lease_s`, in seconds. A job whose processes died too
+        often without getting further is ended as failed.
         """
         while True:
             row = self._take(worker, lease_s)
@@ -265,9 +270,12 @@ class JobStore:
 
     def _take(self, worker: str, lease_s: float) -> Row[Any] | None:
         now = self._database.now()
-        # One after the other, as either of them alone is found by an index however long the queue is.
-        died = and_(J.c.state == "running", J.c.lease_until < now)
+        # One after the other, as each of them alone is found by an index however long the queue is.
+        expired = or_(J.c.lease_until < now, J.c.lease_until > now + lease_s + _LEASE_SLACK_S)
+        died = and_(J.c.state == "running", expired)
+        overdue = and_(J.c.state == "queued", J.c.due_at > now + LONGEST_DELAY_S)
         waiting = and_(J.c.state == "queued", J.c.due_at <= now)
+        same = J.c.strikes
         values = {
             "state": "running",
             "worker": worker,
@@ -277,7 +285,7 @@ class JobStore:
             "mark_at_claim": J.c.mark,
         }
         with self._database.write() as connection:
-            for wanted, strikes in ((died, _strikes(_WORKER_DIED)), (waiting, J.c.strikes)):
+            for wanted, strikes in ((died, _strikes(_WORKER_DIED)), (overdue, same), (waiting, same)):
                 pick = select(J.c.id).where(wanted).order_by(J.c.due_at, J.c.seq).limit(1)
                 row = connection.execute(
                     update(J)
@@ -328,7 +336,7 @@ class JobStore:
         )
 
     def requeue(self, job: Job, *, delay_s: float = 0.0, died: str | None = None) -> bool:
-        """Put a running job back into the queue, to be taken after `delay_s` seconds.
+        """Put a running job back into the queue, to be taken after `delay_s` seconds, at most a minute.
 
         `died` has its last words, where its process ended in a way that counts against it. False where the
         lease was lost.
@@ -339,7 +347,7 @@ class JobStore:
         return self._let_go(
             job,
             state="queued",
-            due_at=self._database.now() + delay_s,
+            due_at=self._database.now() + min(delay_s, LONGEST_DELAY_S),
             mark_at_claim=J.c.mark,
             **counted,
         )

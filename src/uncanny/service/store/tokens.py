@@ -44,6 +44,7 @@ CHANGES: Final = "tokens.pending"
 _SECRET_BYTES: Final = 32
 # When a token was last used is written down no more often than this.
 _USED_EVERY_S: Final = 60.0
+_CLOCKS_DIFFER_S: Final = 60.0
 # More than a moment loses when it is written down to the microsecond.
 _MOMENT_S: Final = 2e-6
 
@@ -168,13 +169,16 @@ class TokenStore:
     def session(self, session: str) -> Token | None:
         """The token that a session was opened with; None where the session has ended."""
         self._take_up()
+        now = self._database.now()
         with self._database.read() as connection:
             row = connection.execute(
                 select(T)
                 .join(S, S.c.token == T.c.id)
                 .where(
                     S.c.hash == hash_of(session),
-                    S.c.expires_at > self._database.now(),
+                    S.c.expires_at > now,
+                    # Further ahead it was opened before the clock was set back, and would outlast its time.
+                    S.c.expires_at <= now + SESSION_S + _CLOCKS_DIFFER_S,
                     T.c.revoked_at.is_(None),
                 )
             ).one_or_none()
@@ -191,7 +195,7 @@ class TokenStore:
     def _note_use(self, row: Row[Any]) -> None:
         now = datetime.now(UTC).timestamp()
         with self._lock:
-            if now - self._used.get(row.id, row.used_at or 0.0) < _USED_EVERY_S:
+            if abs(now - self._used.get(row.id, row.used_at or 0.0)) < _USED_EVERY_S:
                 return
             self._used[row.id] = now
         # Where nothing can be written any more, as on a full disk, what is there can still be read.

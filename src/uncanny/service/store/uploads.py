@@ -291,21 +291,21 @@ class UploadStore:
     def sweep(self) -> None:
         """Remove what a kill left: half-received files, and folders and images that the database lacks.
 
-        What is younger than an hour stays: another process may just be receiving it.
+        What is younger than an hour stays: another process may just be receiving it. What is more than an
+        hour ahead is not young: the clock was set back since.
         """
-        before = time.time() - _YOUNG_S
         for path in (self._data / INCOMING).glob("*"):
-            if _is_older(path, before):
+            if _is_left(path):
                 path.unlink(missing_ok=True)
         for folder in (self._data / "files").glob("file_*"):
-            if not _is_older(folder, before):
+            if not _is_left(folder):
                 continue
             with contextlib.suppress(NotFoundError):
                 self.file(folder.name)
                 continue
             shutil.rmtree(folder, ignore_errors=True)
         for folder in (self._data / "images").glob("set_*"):
-            if not _is_older(folder, before):
+            if not _is_left(folder):
                 continue
             try:
                 self.image_set(folder.name)
@@ -317,11 +317,7 @@ class UploadStore:
                     connection.execute(select(I.c.name).where(I.c.image_set == folder.name)).scalars()
                 )
             for path in folder.rglob("*"):
-                if (
-                    not path.is_dir()
-                    and _is_older(path, before)
-                    and path.relative_to(folder).as_posix() not in known
-                ):
+                if not path.is_dir() and _is_left(path) and path.relative_to(folder).as_posix() not in known:
                     path.unlink(missing_ok=True)
 
     # Within
@@ -387,9 +383,9 @@ class UploadStore:
         return StoredImage(free, incoming.sha256, incoming.size, width, height), False
 
 
-def _is_older(path: Path, moment: float) -> bool:
+def _is_left(path: Path) -> bool:
     try:
-        return path.lstat().st_mtime < moment
+        return abs(time.time() - path.lstat().st_mtime) > _YOUNG_S
     except FileNotFoundError:
         return False
 

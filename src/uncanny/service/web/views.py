@@ -78,7 +78,9 @@ class JobView:
         self.created = stamp(self.created_iso)
         self.age = age((now - job.created_at).total_seconds())
         end = job.ended_at or (now if self.moving else None)
-        self.took = duration((end - job.started_at).total_seconds()) if end and job.started_at else ""
+        # Less than nothing where the clock was set back meanwhile.
+        took = (end - job.started_at).total_seconds() if end and job.started_at else -1.0
+        self.took = duration(took) if took >= 0 else ""
         self.total, self.done, self.n_failed = progress.total, progress.done, progress.failed
         self.cost = _spent(progress)
         self.cost_to_come = _to_come(progress) if job.state == "running" else ""
