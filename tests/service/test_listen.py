@@ -55,9 +55,9 @@ serve(guard, 0, ending=ending.set, head_seconds=0.4, stall_seconds=0.8, proxies=
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def serving(*arguments: str, stderr: int | None = None) -> Iterator[tuple[subprocess.Popen[str], int]]:
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=stderr, text=True
     ) as process:
         try:
             assert process.stdout is not None
@@ -179,6 +179,20 @@ def test_a_proxy_is_believed_where_it_is_named() -> None:
         assert httpx2.get(f"http://127.0.0.1:{port}/where", headers=headers).text == "127.0.0.1 http"
     with serving("127.0.0.1") as (_, port):
         assert httpx2.get(f"http://127.0.0.1:{port}/where", headers=headers).text == "203.0.113.7 https"
+
+
+@pytest.mark.parametrize(("proxies", "lines"), [((), 1), (("203.0.113.7",), 1), (("127.0.0.1",), 0)])
+def test_a_proxy_that_is_not_named_is_warned_of_once(proxies: tuple[str, ...], lines: int) -> None:
+    with serving(*proxies, stderr=subprocess.PIPE) as (process, port):
+        for _ in range(3):
+            headers = {"X-Forwarded-For": "198.51.100.1"}
+            httpx2.get(f"http://127.0.0.1:{port}/where", headers=headers)
+        httpx2.get(f"http://127.0.0.1:{port}/where")
+        process.terminate()
+        assert process.stderr is not None
+        said = process.stderr.read().splitlines()
+    assert len(said) == lines
+    assert all("proxy='127.0.0.1'" in line and "198.51.100.1" not in line for line in said)
 
 
 def test_what_is_reached_from_this_machine_only() -> None:

@@ -66,6 +66,23 @@ def test_it_ends_while_somebody_listens(tmp_path: Path, number: signal.Signals) 
             assert not [line for line in lines if line.startswith("event: ")]
         assert process.wait(30) == 0
         assert process.stderr is not None
+        # With a token it says nothing; without one, who can use it.
+        assert process.stderr.read().splitlines() == [without_token(tmp_path)]
+
+
+def without_token(data: Path) -> str:
+    return (
+        "There is no token: everybody who has an account on this machine can use this service as an "
+        f"operator. If others do, make one: uncanny token add NAME --role operator --data {data}."
+    )
+
+
+@pytest.mark.slow
+def test_with_a_token_it_has_nothing_to_say_at_its_start(tmp_path: Path) -> None:
+    assert run("token", "add", "ann", "--role", "operator", "--data", str(tmp_path)).returncode == 0
+    with serving(tmp_path, "--jobs", "0") as (process, _):
+        process.terminate()
+        assert process.stderr is not None
         assert process.stderr.read() == ""
 
 

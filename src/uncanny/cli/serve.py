@@ -9,6 +9,7 @@ import click
 
 from uncanny.cli.common.command import Command, option_help
 from uncanny.cli.common.options import PATH, Whole
+from uncanny.cli.common.terminal import complain
 from uncanny.errors import UsageError
 
 DATA = Path("uncanny-data")
@@ -104,14 +105,19 @@ def command(
 
     with Service.open(data, database=database, roots=roots) as service:
         beyond = not is_loopback(host) or bool(names) or bool(proxies)
+        # An address may have a password in it.
+        where_kept = "" if data == DATA else f" --data {quote(str(data))}"
+        make_one = f"uncanny token add NAME --role operator{' --database URL' if database else where_kept}."
         if beyond and not any(token.revoked_at is None for token in service.tokens.all()):
-            # An address may have a password in it.
-            named = "" if data == DATA else f" --data {quote(str(data))}"
-            where_kept = " --database URL" if database else named
             where = "By a proxy" if is_loopback(host) else f"On {host}"
             raise UsageError(
                 f"{where} others can reach the service, and there is no token yet",
-                remedy=f"Make one first: uncanny token add NAME --role operator{where_kept}.",
+                remedy=f"Make one first: {make_one}",
+            )
+        if not service.tokens.any():
+            complain(
+                "There is no token: everybody who has an account on this machine can use this service as an "
+                f"operator. If others do, make one: {make_one}"
             )
         service.uploads.sweep()
         worker = Worker(service, jobs=jobs) if jobs else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import struct
@@ -17,10 +18,12 @@ from typing import Final
 
 import h11
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from uncanny.errors import UsageError
+from uncanny.wording import option
 
 HOST: Final = "127.0.0.1"
 # In so many seconds all lines of a request's head have to be there, from the connection or its first byte on.
@@ -30,6 +33,10 @@ STALL_SECONDS: Final = 60.0
 # More connections at once are answered 503.
 MOST_CONNECTIONS: Final = 1000
 _BACKLOG = 256
+_LOG: Final = logging.getLogger("uncanny.service")
+_FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
+# Anybody can send such a header: the log names so many of them and no more.
+_MOST_WARNED: Final = 20
 # So long an open request may keep the server from ending.
 _GRACE_S = 3
 
@@ -58,15 +65,14 @@ def serve(
         seconds, stall = head_seconds, stall_seconds
 
     config = uvicorn.Config(
-        app,
+        BehindProxies(app, proxies),
         http=Protocol,
         ws="none",
         log_level="error",
         access_log=False,
         server_header=False,
         lifespan="off",
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=list(proxies),
+        proxy_headers=False,
         limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE_S,
     )
@@ -74,6 +80,35 @@ def serve(
         print(f"listening on {address}", flush=True)
         ready(address)
         asyncio.run(_Server(config, ending).serve(sockets=[listening]))
+
+
+class BehindProxies:
+    """ASGI middleware that takes the sender's address from named proxies, and warns of others.
+
+    Everybody behind a proxy that is not named seems to come from its address, so failed logins of one count
+    against all.
+    """
+
+    def __init__(self, app: ASGIApp, proxies: Sequence[str]) -> None:
+        self._app = ProxyHeadersMiddleware(app, list(proxies))  # type: ignore[arg-type]
+        self._warned: set[str] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            self._look_at(scope)
+        await self._app(scope, receive, send)  # type: ignore[arg-type]
+
+    def _look_at(self, scope: Scope) -> None:
+        sender = scope["client"][0] if scope.get("client") else "unknown"
+        if sender in self._warned or sender in self._app.trusted_hosts or len(self._warned) >= _MOST_WARNED:
+            return
+        if any(name in _FORWARDED for name, _ in scope["headers"]):
+            self._warned.add(sender)
+            _LOG.warning(
+                "A request from %s has a proxy's header, which is not believed, as that proxy is not named: "
+                "everybody behind it counts as one address. If it is your proxy, start again with %s.",
+                *(sender, option("proxy", sender)),
+            )
 
 
 class _Protocol(H11Protocol):

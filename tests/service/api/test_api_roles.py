@@ -13,6 +13,7 @@ from uncanny.service.api.auth import COOKIE
 from uncanny.service.api.rates import Rates
 from uncanny.service.service import Service
 from uncanny.service.store.tokens import ROLES, Role
+from uncanny.service.web.pages import add_pages
 
 JOB, SET, FILE = "job_" + "a" * 20, "set_" + "a" * 20, "file_" + "a" * 20
 # The least role of each route; None for what everybody may see.
@@ -137,7 +138,21 @@ def test_who_asks_too_often_is_told_when_to_come_again(site: Site) -> None:
         assert [client.post(address).status_code for _ in range(3)] == [404, 404, 429]
     with limited.client(bob) as client:
         assert client.get(f"{API}/me").status_code == 200
+
+
+def test_failed_attempts_of_an_address_never_lock_its_valid_tokens_out(site: Site) -> None:
+    app = service_app(site.service, rates=Rates(logins=2))
+    add_pages(app, site.service)
+    limited = Site(site.service, app)
+    ann = site.service.tokens.add("ann", "operator")
     with limited.client("unc_guessed") as client:
         assert [client.get(f"{API}/me").status_code for _ in range(4)] == [401, 401, 429, 429]
-    with limited.client(bob) as client:  # the same address: its tokens wait as well
-        assert client.get(f"{API}/me").status_code == 429
+    with limited.client(ann) as client:
+        assert client.get(f"{API}/me").status_code == 200
+    with limited.client() as browser:
+        browser.headers["Origin"] = ADDRESS
+        assert browser.post("/login", json={"token": "unc_guessed"}).status_code == 429
+        assert browser.post("/login", json={"token": ann}).status_code == 204
+        assert browser.get("/").status_code == 200
+    # Refused attempts past the limit write nothing.
+    assert [line.action for line in site.service.audit.page()[0]] == ["log_in"]

@@ -61,11 +61,9 @@ class Gate:
         """None where nothing says it, or what does is no token or session that is in use."""
         secret = bearer(request.headers)
         if secret is not None:
-            # Whoever tries tokens out is stopped before the next one is looked at.
-            self.rates.check("logins", address_of(request))
             token = self._service.tokens.find(secret)
             if token is None:
-                self.rates.hit("logins", address_of(request))
+                self._count_failure(request)
             return _who(token, "token")
         session = request.cookies.get(COOKIE)
         if session is not None and 0 < len(session) <= _MOST_SECRET:
@@ -77,18 +75,25 @@ class Gate:
         return Who(LOCAL, "operator", "local")
 
     def log_in(self, request: Request, secret: str) -> str | None:
-        """A session for the cookie; None where `secret` is no token. Raises ApiError 429."""
+        """A session for the cookie; None where `secret` is not a token. Raises ApiError 429."""
         address = address_of(request)
-        self.rates.check("logins", address)
         session = self._service.tokens.open_session(secret) if 0 < len(secret) <= _MOST_SECRET else None
         if session is None:
-            self.rates.hit("logins", address)
+            self._count_failure(request)
             self._service.audit.write("nobody", "none", "log_in_failed", address=address)
             return None
         token = self._service.tokens.session(session)
         if token is not None:
             self._service.audit.write(token.name, token.role, "log_in", address=address)
         return session
+
+    def _count_failure(self, request: Request) -> None:
+        """Raises ApiError 429 past the limit.
+
+        Only called once a token was looked up and not found: many people can share an address, and failures
+        of one must not lock the others out. Nobody guesses 256 bits, so the limit only spares the log.
+        """
+        self.rates.hit("logins", address_of(request))
 
     def log_out(self, request: Request) -> None:
         session = request.cookies.get(COOKIE)

@@ -1,4 +1,4 @@
-"""How often somebody may ask: reads and changes by token, attempts to log in by address.
+"""How often somebody may ask: reads and changes by token, failed attempts to log in by address.
 
 Counted in the memory of this process, so of several processes each counts for itself.
 """
@@ -41,15 +41,8 @@ class RateLimiter:
 
     def hit(self, group: Group, key: str) -> None:
         """Count one. Raises ApiError 429, which says when to come again."""
-        if not self._limiter.hit(self._limits[group], group, key):
-            self._refuse(group, key)
-
-    def check(self, group: Group, key: str) -> None:
-        """The same without counting it."""
-        if not self._limiter.test(self._limits[group], group, key):
-            self._refuse(group, key)
-
-    def _refuse(self, group: Group, key: str) -> None:
+        if self._limiter.hit(self._limits[group], group, key):
+            return
         reset = self._limiter.get_window_stats(self._limits[group], group, key).reset_time
         wait = max(1, math.ceil(reset - time.time()))
         raise ApiError(429, headers={"Retry-After": str(min(wait, 60))})
