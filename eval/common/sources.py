@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from uncanny.demo.scenes import SCENES
 from uncanny.errors import Problem, UsageError
-from uncanny.eval.common.inputs.problems import of_validation
+from uncanny.eval.common.inputs.problems import of_validation, repeated
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.eval.common.runs import ReadRun, image_of, last_lines, open_run
 from uncanny.images.discover import IMAGE_SUFFIXES
@@ -165,14 +165,13 @@ class OpenSource:
         Raises UsageError where the file cannot be read.
         """
         first: dict[str, int | None] = {}
-        for line, record in self._valid(problems):
-            if record.image in first:
-                place = "" if line is None else f", at line {first[record.image]}"
-                message = f"the image was there before{place}; keep one of the two"
-                problems.append(Problem(record.image, "image", message, line=line))
+        for line, image, record in self._parsed(problems):
+            if image in first:
+                problems += repeated([(first[image], image), (line, image)], "image", "keep one of the two")
                 continue
-            first[record.image] = line
-            yield line, record
+            first[image] = line
+            if record is not None:
+                yield line, record
 
     def records_at(self, places: Set[int]) -> dict[int, Annotation]:
         """Single records by their line, or their number from 0 in memory; those no longer there are left out.
@@ -188,9 +187,10 @@ class OpenSource:
                     records[number] = Annotation.model_validate_json(line)
         return records
 
-    def _valid(self, problems: list[Problem]) -> Iterator[tuple[int | None, Annotation]]:
+    def _parsed(self, problems: list[Problem]) -> Iterator[tuple[int | None, str, Annotation | None]]:
+        """Lines with their images, and their records, None where that does not validate."""
         if self.file is None:
-            yield from ((None, record) for record in self.source.annotations)
+            yield from ((None, record.image, record) for record in self.source.annotations)
             return
         last = last_lines(_lines(self.file)) if self.growing else {}
         for number, line in _lines(self.file):
@@ -198,10 +198,13 @@ class OpenSource:
                 record = Annotation.model_validate_json(line)
             except ValidationError as error:
                 if not (self.growing and not line.endswith(b"\n")):
-                    problems += of_validation(error, item=image_of(line), line=number)
+                    image = image_of(line)
+                    problems += of_validation(error, item=image, line=number)
+                    if image is not None and last.get(image, number) == number:
+                        yield number, image, None
                 continue
             if last.get(record.image, number) == number:
-                yield number, record
+                yield number, record.image, record
 
 
 def open_source(source: Source, root: Path | None) -> OpenSource:

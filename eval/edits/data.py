@@ -247,7 +247,7 @@ def _checked(
 ) -> EditSet:
     """Raises ItemsError, UsageError."""
     what = "the pairs" if path is None else str(path)
-    problems += repeated_ids(lines, "give every pair its own")
+    problems += repeated_ids(lines, "give every pair its own", problems)
     if problems:
         ordered = sorted(problems, key=by_line)
         raise ItemsError(what, ordered, remedy="Correct these records; nothing was started.")

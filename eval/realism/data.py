@@ -134,7 +134,7 @@ def load_pairs(path: Path, root: Path | None = None) -> PairSet:
     if root is not None and not root.is_dir():
         raise UsageError(f"{root} is no folder", remedy="Give the folder that the pairs' paths start from.")
     lines, problems = parse_records(path, Pair, root=root)
-    problems += repeated_ids(lines, "give every pair its own")
+    problems += repeated_ids(lines, "give every pair its own", problems)
     if problems:
         ordered = sorted(problems, key=by_line)
         raise ItemsError(str(path), ordered, remedy="Correct these lines; nothing was started.")

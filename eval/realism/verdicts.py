@@ -146,7 +146,7 @@ def _read_sets(sources: Sequence[tuple[str, VerdictSource]]) -> tuple[VerdictSet
     problems: list[Problem] = []
     for (name, source), file in zip(sources, files, strict=True):
         lines, invalid = _read_lines(source, file)
-        wrong = [*invalid, *repeated_ids(lines, "keep one verdict a pair"), *_contradictions(lines)]
+        wrong = [*invalid, *repeated_ids(lines, "keep one verdict a pair", invalid), *_contradictions(lines)]
         what = str(file or name or "The sequence")
         if len(sources) > 1:
             wrong = [replace(problem, message=f"{what}: {problem.message}") for problem in wrong]

@@ -131,7 +131,9 @@ class _Reader:
         return self._set(images, "the records", folder)
 
     def _set(self, images: Sequence[ArtifactImage], origin: str, pictures: Path) -> ArtifactSet:
-        self.problems += repeated_images([Entry(each.image, None, each.line) for each in images])
+        self.problems += repeated_images(
+            [Entry(each.image, None, each.line) for each in images], self.problems
+        )
         if self.problems:
             raise ItemsError(origin, sorted(self.problems, key=by_line), remedy=_REMEDY)
         if not images:
@@ -201,7 +203,7 @@ class _Reader:
     def _lines(self, path: Path, data: bytes, model: type[T]) -> list[tuple[int, T]]:
         """The records of JSON Lines; of a run that goes on without the line being written, and of an image
         that was asked about again the last one."""
-        records, problems = parse_records(path, model, root=self.root)
+        records, problems = parse_records(path, model, root=self.root, named_by="image")
         if (path.parent / "run.json").is_file():
             if not data.endswith(b"\n"):
                 unfinished = data.count(b"\n") + 1

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from uncanny.errors import Problem, UsageError
+from uncanny.eval.common.inputs.problems import repeated
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.wording import shown
 
@@ -88,17 +89,9 @@ def from_records(records: Iterable[Any]) -> tuple[list[Entry], list[Problem]]:
     return entries, problems
 
 
-def repeated_images(entries: Sequence[Entry]) -> list[Problem]:
-    """A problem for each entry whose image an earlier one has already."""
-    first: dict[str, Entry] = {}
-    problems = []
-    for entry in entries:
-        before = first.setdefault(entry.image, entry)
-        if before is not entry:
-            where = "" if before.line is None else f", at line {before.line}"
-            message = f"the image was there before{where}; keep one of them"
-            problems.append(Problem(entry.image, "image", message, line=entry.line))
-    return problems
+def repeated_images(entries: Sequence[Entry], invalid: Iterable[Problem] = ()) -> list[Problem]:
+    """A problem for each entry whose image an earlier one has already; `invalid` is as in `repeated`."""
+    return repeated(((each.line, each.image) for each in entries), "image", "keep one of them", invalid)
 
 
 def _is_json(line: bytes) -> bool:

@@ -6,9 +6,9 @@ A file with one bad line is not read in part: whoever wrote it learns of everyth
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
@@ -20,7 +20,7 @@ from uncanny.wording import shown
 T = TypeVar("T", bound=BaseModel)
 NonEmpty = Annotated[str, StringConstraints(min_length=1)]
 
-_UTF8_MARK = b"\xef\xbb\xbf"
+UTF8_MARK = b"\xef\xbb\xbf"
 _SHOWN = 80
 
 
@@ -53,12 +53,12 @@ def _message(details: ErrorDetails) -> str:
 
 
 def parse_records(
-    path: Path, model: type[T], *, root: Path | None = None
+    path: Path, model: type[T], *, root: Path | None = None, named_by: Literal["id", "image"] = "id"
 ) -> tuple[list[tuple[int, T]], list[Problem]]:
     """The valid lines of a JSON Lines file with their numbers, and everything wrong with the others.
 
-    Rows of a table are lines, too, see `table_records`; their pictures are paths from `root`. Raises
-    UsageError for a file that cannot be read.
+    Problems name a line by what it has under `named_by`. Rows of a table are lines, too, see
+    `table_records`; their pictures are paths from `root`. Raises UsageError for a file that cannot be read.
     """
     records: list[tuple[int, T]] = []
     problems: list[Problem] = []
@@ -66,13 +66,13 @@ def parse_records(
     try:
         with open_lines(path, root, needed=needed) as file:
             for number, raw in enumerate(file, start=1):
-                line = raw.removeprefix(_UTF8_MARK) if number == 1 else raw
+                line = raw.removeprefix(UTF8_MARK) if number == 1 else raw
                 if not line.strip():
                     continue
                 try:
                     records.append((number, model.model_validate_json(line)))
                 except ValidationError as error:
-                    problems += of_validation(error, item=_id_of(line), line=number)
+                    problems += of_validation(error, item=_name_of(line, named_by), line=number)
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror or error}", remedy="Give a JSON Lines or Parquet file."
@@ -80,14 +80,52 @@ def parse_records(
     return records, problems
 
 
-def _id_of(line: bytes) -> str | None:
-    """The id on a line that does not validate, as far as there is one."""
+def _name_of(line: bytes, key: str) -> str | None:
+    """The name on a line that does not validate, as far as there is one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    name = record.get("id") if isinstance(record, dict) else None
+    name = record.get(key) if isinstance(record, dict) else None
     return name if isinstance(name, str) else None
+
+
+Named = Iterable[tuple[int | None, str]]
+
+
+def repeated(
+    records: Named, field: Literal["id", "image"], advice: str, invalid: Iterable[Problem] = ()
+) -> list[Problem]:
+    """A problem for every record whose name another one had before.
+
+    `records` are lines, None where no file has them, and names. `invalid` are the problems of lines that did
+    not become records: their names count too, so that whatever else is wrong with a line hides no other.
+    """
+    named = [*records]
+    known = {line for line, _ in named}
+    others = ((each.line, each.item) for each in invalid if each.line is not None and each.line not in known)
+    named += dict.fromkeys((line, name) for line, name in others if name is not None)
+    if all(line is not None for line, _ in named):
+        named.sort(key=lambda each: each[0] or 0)
+    seen: dict[str, int | None] = {}
+    problems = []
+    for line, name in named:
+        if name in seen:
+            problems.append(Problem(name, field, _before(field, seen[name], advice), line=line))
+        seen.setdefault(name, line)
+    return problems
+
+
+def _before(field: Literal["id", "image"], line: int | None, advice: str) -> str:
+    what = "the id was used before" if field == "id" else "the image was there before"
+    return f"{what}{'' if line is None else f', at line {line}'}; {advice}"
+
+
+def repeated_ids(
+    records: Iterable[tuple[int | None, HasId]], advice: str, invalid: Iterable[Problem] = ()
+) -> list[Problem]:
+    """`repeated` of records that are called by their ids."""
+    return repeated(((line, record.id) for line, record in records), "id", advice, invalid)
 
 
 class HasId(Protocol):
@@ -95,22 +133,6 @@ class HasId(Protocol):
 
     @property
     def id(self) -> str: ...
-
-
-WithId = TypeVar("WithId", bound=HasId)
-
-
-def repeated_ids(lines: Sequence[tuple[int | None, WithId]], advice: str) -> list[Problem]:
-    """A problem for every record whose id another one had before; lines are None where no file has them."""
-    seen: dict[str, int | None] = {}
-    problems = []
-    for line, record in lines:
-        if record.id in seen:
-            before = seen[record.id]
-            where = "" if before is None else f", at line {before}"
-            problems.append(Problem(record.id, "id", f"the id was used before{where}; {advice}", line=line))
-        seen.setdefault(record.id, line)
-    return problems
 
 
 def by_line(problem: Problem) -> int:

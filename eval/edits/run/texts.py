@@ -100,7 +100,7 @@ def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None
     else:
         path = Path(source)
         lines, problems = parse_records(path, DescribedImage)
-        problems += repeated_ids(lines, "give every text its own")
+        problems += repeated_ids(lines, "give every text its own", problems)
         records = tuple(record for _, record in lines)
         name, folder = str(path), base or path.parent
     if problems:

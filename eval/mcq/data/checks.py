@@ -6,33 +6,41 @@ together: an artifact image and its reference.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
 
 from uncanny.errors import ImageError, Problem, StorageError
+from uncanny.eval.common.inputs.problems import by_line, repeated_ids
 from uncanny.eval.mcq.data.items import (
     ARTIFACT_SPLITS,
+    OPTIONS,
     Box,
     Item,
     ItemSet,
-    Option,
     Question,
     Split,
     TextChoice,
 )
-from uncanny.eval.mcq.data.load import ItemSource, is_bundled, load, parse_items
+from uncanny.eval.mcq.data.load import (
+    OWN_ID,
+    ItemSource,
+    broken_pairs,
+    is_bundled,
+    load,
+    parse_items,
+)
+from uncanny.eval.mcq.data.set_checks import Picture, check_letters, check_pictures, tiny_copy
 from uncanny.images import PixelPolicy
 from uncanny.images.decode import PIXELS, decode, explain, read_header, without_warnings
 from uncanny.images.file_bytes import read_image_file
 from uncanny.parameters import check_parameters
 from uncanny.wording import shown
 
-OPTIONS: tuple[Option, ...] = get_args(Option)
 _LATER: tuple[Question, ...] = ("q2", "q3", "q4")
 _TEXT_QUESTIONS: tuple[Question, ...] = ("q2", "q4")
 
@@ -55,38 +63,42 @@ def check(
     """
     check_parameters(root=root)
     if not isinstance(source, str | os.PathLike) or is_bundled(source):
-        return tuple(problem for problem, _ in _check(load(source), images))
+        items = load(source)
+        repeated = repeated_ids([(None, item) for item in items], OWN_ID)
+        return (*repeated, *(problem for problem, _ in _check(items, images)))
     file = Path(source)
     numbered, problems = parse_items(file)
     lines = {id(item): number for number, item in numbered}
     valid = ItemSet(tuple(item for _, item in numbered), file, None if root is None else Path(root))
-    broken = {problem.item for problem in problems}
+    # A partner that does not validate is no missing partner: the line itself is named already.
+    pairs = broken_pairs(file, {problem.line for problem in problems} - {*lines.values()})
     for problem, item in _check(valid, images):
-        # A partner that does not validate is no missing partner: the line itself is named already.
-        if not (broken and problem.field == "pair_id"):
+        if item is None or not (problem.field == "pair_id" and item.pair_id in pairs):
             problems.append(replace(problem, line=lines[id(item)]) if item is not None else problem)
     if not valid and not problems:
         problems.append(Problem(None, None, "the file holds no items; give one item a line"))
-    return tuple(sorted(problems, key=lambda problem: problem.line or 0))
+    return tuple(sorted(problems, key=by_line))
 
 
 def _check(items: ItemSet, open_images: bool) -> Iterator[tuple[Problem, Item | None]]:
     pairs = check_pairs(items)
-    seen: set[str] = set()
+    pictures: list[tuple[Item, Picture]] = []
     for item in items:
-        if item.id in seen:
-            yield Problem(item.id, "id", "the id was used before; give every item its own"), item
-        seen.add(item.id)
         size = None
         if open_images:
-            size, unreadable = check_images(item, items)
+            image, unreadable = _look(item, items)
             yield from ((problem, item) for problem in unreadable)
+            if image is not None:
+                size = image.size
+                pictures.append((item, image.picture))
         for problem in (*_check_item(item), *check_boxes(item, size), *pairs.get(id(item), ())):
             yield problem, item
     own = Counter(item.prompts is not None for item in items)
     if len(own) > 1:
         message = f"{own[True]} items carry their own prompts, {own[False]} do not; scores mix two wordings"
         yield Problem(None, "prompts", message, "warning"), None
+    yield from ((problem, None) for problem in check_letters(items))
+    yield from check_pictures(pictures)
 
 
 def check_item(item: Item, items: ItemSet, *, images: bool = True) -> tuple[Problem, ...]:
@@ -96,7 +108,7 @@ def check_item(item: Item, items: ItemSet, *, images: bool = True) -> tuple[Prob
     """
     problems: list[Problem] = []
     if sum(other.id == item.id for other in items) > 1:
-        problems.append(Problem(item.id, "id", "the id is used twice; give every item its own"))
+        problems.append(Problem(item.id, "id", f"the id is used twice; {OWN_ID}"))
     size = None
     if images:
         size, unreadable = check_images(item, items)
@@ -191,19 +203,33 @@ _TURNED = range(5, 9)  # EXIF orientations with width and height exchanged
 
 def check_images(item: Item, items: ItemSet) -> tuple[Size | None, tuple[Problem, ...]]:
     """The image's width and height as seen, None where it does not open; and what is wrong with the files."""
-    size, problem = _size(item, "image", items.image_path(item))
+    image, problems = _look(item, items)
+    return None if image is None else image.size, problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """A file that opens: width and height as seen, and what it is found again by."""
+
+    size: Size
+    picture: Picture
+
+
+def _look(item: Item, items: ItemSet) -> tuple[_Image | None, tuple[Problem, ...]]:
+    image, problem = _opened(item, "image", items.image_path(item))
     problems = [problem] if problem else []
     stored = items.overlay_path(item)
     if stored is not None:
-        overlay, problem = _size(item, "overlay", stored)
+        overlay, problem = _opened(item, "overlay", stored)
         problems += [problem] if problem else []
-        if size and overlay and size != overlay:
+        if image and overlay and image.size != overlay.size:
+            drawn, size = overlay.size, image.size
             message = (
-                f"the overlay is {overlay[0]} × {overlay[1]} pixels, the image {size[0]} × {size[1]}; "
+                f"the overlay is {drawn[0]} × {drawn[1]} pixels, the image {size[0]} × {size[1]}; "
                 "draw the boxes on the image itself"
             )
             problems.append(Problem(item.id, "overlay", message))
-    return size, tuple(problems)
+    return image, tuple(problems)
 
 
 def check_boxes(item: Item, size: Size | None = None) -> Iterator[Problem]:
@@ -214,13 +240,18 @@ def check_boxes(item: Item, size: Size | None = None) -> Iterator[Problem]:
     if item.q3 is None:
         return
     boxes = item.q3.boxes
-    missing = [letter for letter in get_args(Option) if letter not in boxes]
+    missing = [letter for letter in OPTIONS if letter not in boxes]
     if missing and (boxes or item.overlay is None):
         yield Problem(item.id, "q3.boxes", f"no box {', '.join(missing)}; give four boxes, A–D")
+    first: dict[Box, str] = {}
     for letter, box in boxes.items():
         fault = box_fault(box, size)
         if fault:
             yield Problem(item.id, f"q3.boxes.{letter}", fault)
+        elif box in first:
+            message = f"the same box as {first[box]}; nobody can tell the two apart"
+            yield Problem(item.id, f"q3.boxes.{letter}", message, "warning")
+        first.setdefault(box, letter)
 
 
 def box_fault(box: Box, size: Size | None = None) -> str | None:
@@ -241,7 +272,7 @@ def box_fault(box: Box, size: Size | None = None) -> str | None:
 
 
 @without_warnings()
-def _size(item: Item, field: str, path: Path) -> tuple[Size | None, Problem | None]:
+def _opened(item: Item, field: str, path: Path) -> tuple[_Image | None, Problem | None]:
     policy = PixelPolicy()
     data = b""
     try:
@@ -250,6 +281,7 @@ def _size(item: Item, field: str, path: Path) -> tuple[Size | None, Problem | No
         with PIXELS.hold(header.pixels):
             decoded = decode(data, header)
             (width, height), orientation = decoded.image.size, decoded.orientation
+            picture = Picture(hashlib.sha256(data).hexdigest(), tiny_copy(decoded.image))
             del decoded
     except StorageError:
         raise
@@ -257,7 +289,7 @@ def _size(item: Item, field: str, path: Path) -> tuple[Size | None, Problem | No
         reason: ImageError = explain(error, data)
         advice = f". {reason.remedy}" if reason.remedy else ""
         return None, Problem(item.id, field, f"{path}: {reason.message}{advice}")
-    return ((height, width) if orientation in _TURNED else (width, height)), None
+    return _Image((height, width) if orientation in _TURNED else (width, height), picture), None
 
 
 _PARTNER: dict[Split, Split] = {

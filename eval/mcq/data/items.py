@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, overload
+from typing import Annotated, Literal, get_args, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,6 +27,7 @@ AnswerForm = Literal["letter", "json"]
 Box = tuple[float, float, float, float]
 
 QUESTIONS: tuple[Question, ...] = ("q1", "q2", "q3", "q4")
+OPTIONS: tuple[Option, ...] = get_args(Option)
 ARTIFACT_SPLITS: frozenset[Split] = frozenset({"art_dg", "art_pg"})
 
 

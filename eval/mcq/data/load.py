@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ import orjson
 
 from uncanny.demo.scenes import DATA, SCENES, Scene, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.inputs.problems import parse_records
-from uncanny.eval.common.inputs.table_records import record_tables
+from uncanny.eval.common.inputs.problems import UTF8_MARK, by_line, parse_records, repeated_ids
+from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
@@ -22,6 +23,7 @@ from uncanny.records.run_manifest import RunManifest
 from uncanny.wording import either, option
 
 ITEMS_FILE = "items.jsonl"
+OWN_ID = "give every item its own"
 _COPY = "items"
 _ITEMS = "Items are a file, the word `scenes` or uncanny.mcq.Item records"
 
@@ -149,8 +151,27 @@ def scene_item(scene: Scene) -> Item:
 
 
 def parse_items(file: Path, root: Path | None = None) -> tuple[list[tuple[int, Item]], list[Problem]]:
-    """The valid lines with their numbers, and what is wrong with the others. Raises UsageError."""
-    return parse_records(file, Item, root=root)
+    """The valid lines with their numbers, and what is wrong with the others, ids that come again included.
+
+    Raises UsageError.
+    """
+    numbered, problems = parse_records(file, Item, root=root)
+    return numbered, [*problems, *repeated_ids(numbered, OWN_ID, problems)]
+
+
+def broken_pairs(file: Path, lines: Set[int | None]) -> set[str]:
+    """The pair ids on lines that do not validate, as far as they can be read."""
+    pairs: set[str] = set()
+    if not lines:
+        return pairs
+    with open_lines(file) as rows:
+        for number, line in enumerate(rows, start=1):
+            if number in lines:
+                with suppress(orjson.JSONDecodeError):
+                    record = orjson.loads(line.removeprefix(UTF8_MARK))
+                    pair = record.get("pair_id") if isinstance(record, dict) else None
+                    pairs |= {pair} if isinstance(pair, str) else set()
+    return pairs
 
 
 def write_items(items: Iterable[Item], target: Path) -> None:
@@ -167,23 +188,13 @@ def item_lines(items: Iterable[Item]) -> Iterator[bytes]:
 def _read(file: Path, root: Path | None) -> tuple[Item, ...]:
     if root is not None and not root.is_dir():
         raise UsageError(f"{root} is no folder", remedy="Give the folder that the items' paths start from.")
-    numbered, invalid = parse_items(file, root)
-    problems = [*invalid, *_repeated_ids(numbered)]
+    numbered, problems = parse_items(file, root)
     if problems:
-        problems.sort(key=lambda problem: problem.line or 0)
+        problems.sort(key=by_line)
         raise ItemsError(str(file), problems, remedy="Correct these lines; nothing was started.")
     if not numbered:
         raise UsageError(f"{file} holds no items", remedy="Give a JSON Lines file with one item a line.")
     return tuple(item for _, item in numbered)
-
-
-def _repeated_ids(numbered: Sequence[tuple[int, Item]]) -> Iterator[Problem]:
-    first: dict[str, int] = {}
-    for number, item in numbered:
-        if item.id in first:
-            message = f"the id was used before, at line {first[item.id]}; give every item its own"
-            yield Problem(item.id, "id", message, line=number)
-        first.setdefault(item.id, number)
 
 
 def _inside(items: ItemSet, folder: Path) -> ItemSet:

@@ -16,9 +16,9 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.inputs.problems import of_validation
+from uncanny.eval.common.inputs.problems import by_line, of_validation, repeated_ids
 from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, ItemSet, Letter, Option, Split
-from uncanny.eval.mcq.data.load import ITEMS_FILE, write_items
+from uncanny.eval.mcq.data.load import ITEMS_FILE, OWN_ID, write_items
 from uncanny.eval.mcq.data.released_rows import CellError, read_type
 from uncanny.wording import option
 
@@ -126,19 +126,22 @@ def import_payloads(path: Path, folder: Path) -> ItemSet:
     target = folder / ITEMS_FILE
     if target.exists():
         raise UsageError(f"{target} is there already", remedy=f"Name another folder with {option('out')}.")
-    items: list[Item] = []
+    items: list[tuple[int, Item]] = []
     problems: list[Problem] = []
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         if line.strip():
             item = _item(line, number, path.parent, folder)
             if isinstance(item, Item):
-                items.append(item)
+                items.append((number, item))
             else:
                 problems += item
+    problems += repeated_ids(items, OWN_ID, problems)
     if problems:
+        problems.sort(key=by_line)
         raise ItemsError(str(path), problems, remedy="Correct these lines; nothing was written.")
-    write_items(items, target)
-    return ItemSet(tuple(items), target)
+    made = tuple(item for _, item in items)
+    write_items(made, target)
+    return ItemSet(made, target)
 
 
 def _item(line: bytes, number: int, base: Path, folder: Path) -> Item | list[Problem]:

@@ -385,8 +385,8 @@ def build_command(run: Path, out: Path, seed: int, force: bool) -> None:
     Each is marked `"draft": true` until a person has checked it. A file that differs from these drafts is not
     replaced: people may have worked on it.
     """
-    from uncanny.eval.mcq.data.checks import OPTIONS
     from uncanny.eval.mcq.data.drafts import build
+    from uncanny.eval.mcq.data.items import OPTIONS
     from uncanny.records.annotation_table import restore_lines
 
     # Whether these are the same drafts is for `build` to find out.

@@ -322,20 +322,30 @@ def test_records_that_are_wrong_are_listed_with_their_lines(tmp_path: Path) -> N
         more.write("{broken\n")
     found = problems(file)
     for part in (
-        "line 1, field regions.0.category: Input should be 'textures'",
-        "line 1, field regions.1.box: a box is [x0, y0, x1, y1]",
-        "line 1, field regions.2: a region is one of polygon, box, point and mask, and has none",
-        "line 2, field regions.0: a region is one of polygon, box, point and mask, and has box and point",
-        "line 2, field regions.1.polygon",
-        "line 3, field score: Input should be less than or equal to 1, not 1.5",
-        "line 3, field source",
-        "line 3, field width",
+        "line 1, item 'a.png', field regions.0.category: Input should be 'textures'",
+        "line 1, item 'a.png', field regions.1.box: a box is [x0, y0, x1, y1]",
+        "line 1, item 'a.png', field regions.2: a region is one of polygon, box, point and mask, and has no",
+        "line 2, item 'b.png', field regions.0: a region is one of polygon, box, point and mask, and has b",
+        "line 2, item 'b.png', field regions.1.polygon",
+        "line 3, item 'c.png', field score: Input should be less than or equal to 1, not 1.5",
+        "line 3, item 'c.png', field source",
+        "line 3, item 'c.png', field width",
         "line 4, field image: is missing",
-        "line 6, field regions.0.confidence",
-        "line 6, field regions.1.point",
+        "line 6, item 'd.png', field regions.0.confidence",
+        "line 6, item 'd.png', field regions.1.point",
         "line 7: not valid JSON",
     ):
         assert any(each.startswith(part) for each in found), part
+
+
+def test_an_image_twice_is_named_whatever_else_is_wrong_with_it(tmp_path: Path) -> None:
+    wrong = image("a.png") | {"score": 2}
+    file = write_lines(tmp_path / "a.jsonl", [wrong, image("b.png"), image("b.png") | {"width": 0}, wrong])
+    found = [each for each in problems(file) if "was there before" in each]
+    assert [each.split(", at")[0] for each in found] == [
+        "line 3, item 'b.png', field image: the image was there before",
+        "line 4, item 'a.png', field image: the image was there before",
+    ]
 
 
 def test_an_image_twice_and_files_that_hold_nothing(tmp_path: Path) -> None:

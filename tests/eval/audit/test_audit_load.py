@@ -108,6 +108,22 @@ def test_a_finished_run_has_each_image_once(tmp_path: Path) -> None:
         loaded({"a": run})
 
 
+def test_an_image_twice_is_named_whatever_else_is_wrong_with_it(tmp_path: Path) -> None:
+    wrong = record("a.png") | {"width": "wide"}
+    file = tmp_path / "x.jsonl"
+    lines = [wrong, record("b.png"), record("b.png") | {"status": "?"}, record("a.png")]
+    file.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    with pytest.raises(ItemsError) as caught:
+        loaded({"a": file})
+    again = [
+        (each.line, each.message.split(";")[0]) for each in caught.value.problems if each.field == "image"
+    ]
+    assert again == [
+        (3, "the image was there before, at line 2"),
+        (4, "the image was there before, at line 1"),
+    ]
+
+
 def test_a_runs_file_is_the_run(tmp_path: Path) -> None:
     run = run_folder(tmp_path / "run", [record("a.png")], root=str(tmp_path / "pictures"))
     (folder,), (file,) = loaded({"a": run}), loaded({"a": run / "annotations.jsonl"})

@@ -130,6 +130,19 @@ def test_a_column_that_is_missing_is_said_once_and_listed_whole(tmp_path: Path) 
     assert caught.value.lines()[1:2] == (f"  field original: is missing (500 times: {first})",)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_repeated_id_is_named_whatever_else_is_wrong_with_it(tmp_path: Path, suffix: str) -> None:
+    rows = [{"id": "a", "original": "o.png"}, {"id": "a", "original": "o.png", "edited": "e.png"}]
+    file = tmp_path / f"pairs{suffix}"
+    if suffix == ".csv":
+        file.write_text("id,original,edited\na,o.png,\na,o.png,e.png\n")
+    else:
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(ItemsError) as caught:
+        load(file)
+    assert [(each.field, each.item) for each in caught.value.problems] == [("edited", "a"), ("id", "a")]
+
+
 def test_records_of_a_program_start_at_the_root(tmp_path: Path) -> None:
     known_cases(tmp_path)
     pair = EditPair(id="a", original="black.png", edited="one.png")

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
+from tests.eval.mcq.made_sets import made_item
 from uncanny.demo.scenes import scenes
+from uncanny.errors import ItemsError, Problem
 from uncanny.eval.mcq.data.checks import box_fault, check
 from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.eval.mcq.data.load import copy_scenes, load
+from uncanny.eval.mcq.data.set_checks import check_letters
 
 Line = dict[str, Any]
 Change = Callable[[Line], object]
@@ -217,7 +223,7 @@ def test_boxes_are_pixels_of_the_image_as_seen(tmp_path: Path) -> None:
         "split": "ref_real",
         "q1": {"answer": "no"},
         "q2": {"options": {"A": "a", "B": "b", "C": "c", "D": "d"}, "answer": "E"},
-        "q3": {"boxes": {letter: [0, 0, 20, 40] for letter in "ABCD"}, "answer": "E"},
+        "q3": {"boxes": {letter: [n, 0, 20, 40] for n, letter in enumerate("ABCD")}, "answer": "E"},
         "q4": {"options": {"A": "a", "B": "b", "C": "c", "D": "d"}, "answer": "E"},
     }
     item = Item.model_validate(fields)
@@ -255,3 +261,125 @@ def test_an_empty_file_is_no_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize("box", [(0, 0, 10, 10), (0.5, 0.25, 9.5, 10)])
 def test_boxes_may_touch_the_edge(box: tuple[float, float, float, float]) -> None:
     assert box_fault(box, (10, 10)) is None
+
+
+def test_a_repeated_id_hides_behind_no_other_error(good: Path, tmp_path: Path) -> None:
+    """Nor does it hide one: a line is named for its id and for whatever else is wrong with it."""
+    path = changed(good, tmp_path, {DG: set_to("split", to="art"), REAL: set_to("id", to=DG)})
+    with path.open("ab") as file:
+        file.write(json.dumps({"id": PG}).encode() + b"\n")
+    lines = [json.loads(line)["id"] for line in path.read_text().splitlines()]
+    first, second = (number for number, name in enumerate(lines, 1) if name == DG)
+    repeated = (second, f"the id was used before, at line {first}; give every item its own")
+    again = (len(lines), f"the id was used before, at line {lines.index(PG) + 1}; give every item its own")
+    for problems in (check(path, root=good.parent), refused(path)):
+        assert [(p.line, p.message) for p in problems if p.field == "id"] == [repeated, again]
+        assert {(p.line, p.field) for p in problems} >= {(second, "split"), (len(lines), "image")}
+
+
+def refused(path: Path) -> Sequence[Problem]:
+    with pytest.raises(ItemsError) as caught:
+        load(path)
+    return caught.value.problems
+
+
+def test_a_missing_partner_hides_behind_no_other_error(good: Path, tmp_path: Path) -> None:
+    """One that does not validate is not missing; of any other pair it is said."""
+    path = changed(good, tmp_path, {REF: set_to("split", to="wrong"), DG: set_to("pair_id", to="nobody's")})
+    found = [(problem.item, problem.field) for problem in check(path, root=good.parent)]
+    assert (DG, "pair_id") in found
+    assert (PG, "pair_id") not in found
+
+
+def lettered(letters: str) -> ItemSet:
+    keys = [(letter, letter, letter) for letter in letters]
+    items = [made_item(f"{n:03d}", "art_dg", key, "count") for n, key in enumerate(keys)]
+    return ItemSet((*items, made_item("real", "ref_real")), Path("items.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("letters", "words"),
+    [
+        ("AAA", None),  # one in 16 such sets by chance
+        ("CCCC", "the right letter is C on all 4 images with an artifact"),
+        ("ABCD" * 10, None),
+        ("A" * 8 + "BCD" * 6, None),
+        ("A" * 25 + "BCD" * 5, "far from even on 40 images with an artifact (A 25, B 5, C 5, D 5; p = "),
+        ("ABC" * 20, "(A 20, B 20, C 20, D 0; p = "),  # never D
+    ],
+)
+def test_right_letters_that_are_no_chance_are_a_warning(letters: str, words: str | None) -> None:
+    found = [problem for problem in check(lettered(letters), images=False) if problem.field == "answer"]
+    if words is None:
+        assert found == []
+        return
+    (problem,) = found
+    assert (problem.item, problem.severity) == (None, "warning")
+    assert problem.message.startswith("Q2, Q3, Q4: ")
+    assert words in problem.message
+
+
+def test_the_warning_of_letters_is_rare_where_letters_are_drawn() -> None:
+    draws = random.Random(1)
+    warned = 0
+    for _ in range(300):
+        counts = Counter(draws.choices("ABCD", k=30))
+        warned += any(check_letters(lettered("".join(counts.elements()))))
+    assert warned <= 0.05 * 300
+
+
+def test_boxes_that_are_the_same_are_a_warning(good: Path, tmp_path: Path) -> None:
+    path = changed(
+        good, tmp_path, {REAL: set_to("q3", "boxes", to={letter: [0, 0, 9, 9] for letter in "ABCD"})}
+    )
+    problems = check(path, root=good.parent)
+    assert [(problem.field, problem.severity) for problem in problems] == [
+        (f"q3.boxes.{letter}", "warning") for letter in "BCD"
+    ]
+    assert "the same box as A" in problems[0].message
+
+
+def test_one_picture_asked_about_twice_is_a_warning(good: Path, tmp_path: Path) -> None:
+    items = {item.id: item for item in load(good)}
+    both = changed(good, tmp_path, {REAL: set_to("image", to=items[DG].image)})
+    found = {problem.item: problem for problem in check(both, root=good.parent)}
+    later = max(DG, REAL)  # the file is in order of ids
+    assert found[later].field == "image"
+    assert "it cannot both show an artifact and none" in found[later].message
+    twice = changed(good, tmp_path, {DG: set_to("image", to=items[PG].image)})
+    (problem,) = [each for each in check(twice, root=good.parent) if each.message.startswith("the same")]
+    assert problem.severity == "warning"
+    assert "intervals take items as independent" in problem.message
+
+
+def test_copies_of_a_picture_are_a_warning_and_pairs_are_not(good: Path, tmp_path: Path) -> None:
+    source = next(item for item in load(good) if item.id == DG)
+    with Image.open(good.parent / source.image) as image:
+        size = (image.width // 2, image.height // 2)
+        image.convert("RGB").resize(size).save(tmp_path / "copy.jpg", quality=50)
+    copy = os.path.relpath(tmp_path / "copy.jpg", good.parent)
+    boxes = {letter: [n, n, n + 9, n + 9] for n, letter in enumerate("ABCD")}
+
+    def resaved(record: Line) -> None:
+        record |= {"image": copy, "q3": {"boxes": boxes, "answer": record["q3"]["answer"]}}
+
+    path = changed(good, tmp_path, {PG: resaved})
+    (problem,) = [each for each in check(path, root=good.parent) if each.field == "image"]
+    assert problem.message.startswith("nearly the same picture as item ")
+    # Its own pair's other picture differs by less: that is what pairs are.
+    assert check(good) == ()
+
+
+def test_edits_of_one_image_are_no_copies(tmp_path: Path) -> None:
+    """Two edits of one generated image look alike, and the image before is there once for each."""
+    Image.new("RGB", (64, 64), (90, 120, 40)).save(tmp_path / "before.png")
+    for name, spot in (("one", 10), ("two", 30)):
+        edited = Image.new("RGB", (64, 64), (90, 120, 40))
+        edited.paste((200, 0, 0), (spot, spot, spot + 6, spot + 6))
+        edited.save(tmp_path / f"{name}.png")
+    items = []
+    for pair in ("one", "two"):
+        for split, name in (("art_pg", pair), ("ref_pg", "before")):
+            item = made_item(f"{pair}-{split}", split, kind="count")  # type: ignore[arg-type]
+            items.append(item.model_copy(update={"image": f"{name}.png", "pair_id": pair}))
+    assert [p for p in check(ItemSet(tuple(items), tmp_path / "items.jsonl")) if p.field == "image"] == []

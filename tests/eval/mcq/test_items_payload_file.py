@@ -45,7 +45,7 @@ def test_everything_wrong_is_named_at_once_and_nothing_written(tmp_path: Path) -
     )
     with pytest.raises(ItemsError) as caught:
         import_table(file, tmp_path / "out")
-    assert [problem.line for problem in caught.value.problems] == [2, 3, 4, 5]
+    assert [problem.line for problem in caught.value.problems] == [2, 3, 3, 4, 4, 5]
     assert not (tmp_path / "out").exists()
 
 

@@ -53,17 +53,21 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
         b'{"id":"b","original":"o"}',
         b'{"id":"a","original":"o","edited":"e"}',
         b'{"id":"c","original":"","edited":"e","group":7}',
+        b'{"id":"b","original":"o","edited":"e"}',
+        b'{"id":"a","original":"o"}',
     ]
     with pytest.raises(ItemsError) as caught:
         load_pairs(written(tmp_path / "pairs.jsonl", lines))
     message = str(caught.value)
     for words in (
-        "5 problems",
+        "8 problems",
         "line 2: not valid JSON",
         "line 3, item 'b', field edited: is missing",
         "line 4, item 'a', field id: the id was used before, at line 1",
         "line 5, item 'c', field original",
         "line 5, item 'c', field group",
+        "line 6, item 'b', field id: the id was used before, at line 3",
+        "line 7, item 'a', field id: the id was used before, at line 1",
     ):
         assert words in message
 

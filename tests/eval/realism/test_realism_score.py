@@ -130,10 +130,11 @@ def test_contradictions_name_file_line_and_record(tmp_path: Path) -> None:
     with pytest.raises(ItemsError) as caught:
         verdict_sets([written(tmp_path / "v.jsonl", lines)])
     message = str(caught.value)
-    assert "v.jsonl: 3 problems" in message
+    assert "v.jsonl: 4 problems" in message
     assert "line 3, item 'p2', field case: 2 is stored, the answers give 1" in message
     assert "line 8, item 'p7', field label: 'non_deceiving' is stored" in message
     assert "line 9, item 'p7', field edited_first" in message
+    assert "line 9, item 'p7', field id: the id was used before, at line 8" in message
 
 
 @pytest.mark.parametrize(

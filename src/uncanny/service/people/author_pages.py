@@ -12,8 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import Field, StringConstraints
 
 from uncanny.errors import Problem
-from uncanny.eval.mcq.data.checks import OPTIONS
-from uncanny.eval.mcq.data.items import ArtifactType, Letter, Split
+from uncanny.eval.mcq.data.items import OPTIONS, ArtifactType, Letter, Split
 from uncanny.schema import Box
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.people.authoring import Entry, ItemsFile

@@ -23,8 +23,8 @@ from pydantic import ValidationError
 
 from uncanny.errors import ImageError, Problem, ReviewConflictError, RunLockedError, StorageError, UsageError
 from uncanny.eval.common.inputs.problems import of_validation
-from uncanny.eval.mcq.data.checks import OPTIONS, check_item
-from uncanny.eval.mcq.data.items import Item, ItemSet, Option, Split
+from uncanny.eval.mcq.data.checks import check_item
+from uncanny.eval.mcq.data.items import OPTIONS, Item, ItemSet, Option, Split
 from uncanny.images import discover, read_rgb
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.shared_log import LOCK_WAIT_S, file_state
