@@ -197,6 +197,26 @@ def test_limits_hold_while_it_comes_in(small: Site) -> None:
     assert list((small.service.data / "files").iterdir()) == []
 
 
+def test_an_upload_to_a_nearly_full_set_is_resumed(small: Site) -> None:
+    """What the set has already counts once, however often it is sent again, also when the set is full."""
+    images = [(f"{n}.png", png(size=(9, n + 1))) for n in range(5)]
+
+    def add(client: TestClient, set_id: str, *wanted: tuple[str, bytes]) -> Any:
+        return client.post(f"{API}/images/{set_id}", files=[("files", each) for each in wanted])
+
+    with small.client() as client:
+        set_id = send(client, *images[:3]).json()["id"]
+        for _ in range(2):
+            again = add(client, set_id, *images[1:4])
+            assert again.status_code == 201
+            assert (again.json()["count"], len(again.json()["images"])) == (4, 3)
+        assert add(client, set_id, *images[:3]).status_code == 201
+        assert add(client, set_id, images[0], images[4]).status_code == 413
+        listed = client.get(f"{API}/images/{set_id}").json()
+    assert (listed["count"], len(listed["images"])) == (4, 4)
+    assert listed["size"] == sum(len(content) for _, content in images[:4])
+
+
 def test_an_endless_body_ends_at_the_limit(small: Site) -> None:
     """What says no length is counted: no more is read than the limit and a piece."""
     read = 0

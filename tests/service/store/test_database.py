@@ -9,18 +9,34 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import insert
 
 from tests.service.postgres import Postgres
 from uncanny.errors import UsageError
 from uncanny.service.service import Service
 from uncanny.service.store.database import Database
-from uncanny.service.store.tables import metadata
+from uncanny.service.store.tables import images, metadata
 
 
 def test_migrations_make_the_tables_as_they_are_declared(service: Service) -> None:
     with service.database.read() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
+
+
+def test_images_of_earlier_versions_are_counted(tmp_path: Path, address: str | None) -> None:
+    with Service.open(tmp_path, database=address) as service:
+        full, empty = (service.uploads.new_set(name=None, by="ann").id for _ in range(2))
+        with service.database.write() as connection:
+            for number in range(3):
+                row = {"name": f"{number}.png", "sha256": f"{number:064}", "size": 10 + number}
+                connection.execute(insert(images).values(image_set=full, width=1, height=1, **row))
+            for column in ("image_count", "image_bytes"):
+                connection.exec_driver_sql(f"ALTER TABLE image_sets DROP COLUMN {column}")
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+    with Service.open(tmp_path, database=address) as service:
+        counted = {each.id: (each.count, each.size) for each in service.uploads.sets()[0]}
+    assert counted == {full: (3, 33), empty: (0, 0)}
 
 
 def test_what_was_written_is_there_after_a_restart(open_service: Callable[[], Service]) -> None:

@@ -270,14 +270,15 @@ async def _receive_images(request: Request, store: UploadStore, image_set: Image
     refused: list[RefusedImage] = []
 
     def finish(incoming: Incoming, name: str) -> None:
-        if image_set.count + len(kept) >= limits.set_images:
-            raise ApiError(413, f"A set takes at most {limits.set_images:,} images; begin another one.")
         try:
-            image, was_there = store.keep_image(image_set.id, incoming, name)
+            stored = store.keep_image(image_set.id, incoming, name)
         except ImageError as error:
             refused.append(RefusedImage(name=_shown(name), code=error.kind, message=str(error)))
-        else:
-            kept.append(SentImage(**asdict(image), sent_as=_shown(name), duplicate=was_there))
+            return
+        if stored is None:
+            raise ApiError(413, f"A set takes at most {limits.set_images:,} images; begin another one.")
+        image, was_there = stored
+        kept.append(SentImage(**asdict(image), sent_as=_shown(name), duplicate=was_there))
 
     await _receive(
         request, store, "files", limits.image_bytes, limits.request_bytes, limits.request_images, finish

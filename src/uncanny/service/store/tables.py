@@ -105,6 +105,9 @@ image_sets = Table(
     Column("name", NAME),
     Column("created_at", Double, nullable=False),
     Column("created_by", NAME, nullable=False),
+    # Of its rows in `images`, kept up in the transactions that add them.
+    Column("image_count", BigInteger, nullable=False, server_default="0"),
+    Column("image_bytes", BigInteger, nullable=False, server_default="0"),
 )
 
 images = Table(

@@ -11,15 +11,15 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Self, cast
+from typing import Any, BinaryIO, Final, Self
 
-from sqlalchemy import Connection, Row, delete, exists, func, insert, select
+from sqlalchemy import Connection, Row, delete, exists, insert, select, update
 
 from uncanny.errors import ConflictError, ImageError, NotFoundError, StorageError, UsageError
 from uncanny.images.decode import explain, header_size, without_warnings
@@ -181,7 +181,7 @@ class UploadStore:
     def image_set(self, set_id: str) -> ImageSet:
         """Raises NotFoundError."""
         with self._database.read() as connection:
-            row = connection.execute(_sets().where(SETS.c.id == set_id)).one_or_none()
+            row = connection.execute(select(SETS).where(SETS.c.id == set_id)).one_or_none()
         if row is None:
             raise _no_set(set_id)
         return _image_set(row)
@@ -191,7 +191,7 @@ class UploadStore:
 
         Raises NotFoundError where `before` is no set.
         """
-        query = _sets().order_by(SETS.c.created_at.desc(), SETS.c.id.desc()).limit(limit + 1)
+        query = select(SETS).order_by(SETS.c.created_at.desc(), SETS.c.id.desc()).limit(limit + 1)
         with self._database.read() as connection:
             if before is not None:
                 at = connection.execute(
@@ -217,11 +217,11 @@ class UploadStore:
         page = [_image(row) for row in rows[:limit]]
         return page, page[-1].name if len(rows) > limit else None
 
-    def keep_image(self, set_id: str, incoming: Incoming, name: str) -> tuple[StoredImage, bool]:
-        """Put what came in into the set; the image, and whether the set had it already under that name.
+    def keep_image(self, set_id: str, incoming: Incoming, name: str) -> tuple[StoredImage, bool] | None:
+        """Put what came in into the set; the image, and whether the set had it already.
 
-        Only the header is read. Raises ImageError for what is no image that is taken, NotFoundError,
-        StorageError. How many a set may have is for the caller to count.
+        None where the set has as many images as it may: one that it has already is told also then. Only the
+        header is read. Raises ImageError for what is not an image that is taken, NotFoundError, StorageError.
         """
         incoming.close()
         format, (width, height) = self._checked(incoming, name)
@@ -352,15 +352,19 @@ class UploadStore:
 
     def _keep_image(
         self, connection: Connection, set_id: str, incoming: Incoming, name: str, width: int, height: int
-    ) -> tuple[StoredImage, bool]:
+    ) -> tuple[StoredImage, bool] | None:
         # The row is locked, so that of two who add to one set each sees what the other has added.
-        row = connection.execute(select(SETS.c.id).where(SETS.c.id == set_id).with_for_update()).one_or_none()
-        if row is None:
+        count = connection.execute(
+            select(SETS.c.image_count).where(SETS.c.id == set_id).with_for_update()
+        ).scalar_one_or_none()
+        if count is None:
             raise _no_set(set_id)
         mine = I.c.image_set == set_id
         there = connection.execute(select(I).where(mine, I.c.sha256 == incoming.sha256)).one_or_none()
         if there is not None:
             return _image(there), True
+        if count >= self.limits.set_images:
+            return None
         folder = self.images_folder(set_id)
         for free in numbered(name):
             if connection.execute(select(exists().where(mine, I.c.name == free))).scalar_one():
@@ -380,6 +384,11 @@ class UploadStore:
         values = {"name": free, "sha256": incoming.sha256, "size": incoming.size}
         values |= {"width": width, "height": height}
         connection.execute(insert(I).values(image_set=set_id, **values))
+        connection.execute(
+            update(SETS)
+            .where(SETS.c.id == set_id)
+            .values(image_count=SETS.c.image_count + 1, image_bytes=SETS.c.image_bytes + incoming.size)
+        )
         return StoredImage(free, incoming.sha256, incoming.size, width, height), False
 
 
@@ -388,18 +397,6 @@ def _is_left(path: Path) -> bool:
         return abs(time.time() - path.lstat().st_mtime) > _YOUNG_S
     except FileNotFoundError:
         return False
-
-
-def _sets() -> Any:
-    return (
-        select(
-            SETS,
-            func.count(I.c.name).label("count"),
-            func.coalesce(func.sum(I.c.size), 0).label("size"),
-        )
-        .select_from(SETS.outerjoin(I, I.c.image_set == SETS.c.id))
-        .group_by(SETS.c.id, SETS.c.name, SETS.c.created_at, SETS.c.created_by)
-    )
 
 
 def _check_unused(connection: Connection, upload_id: str) -> None:
@@ -412,11 +409,8 @@ def _check_unused(connection: Connection, upload_id: str) -> None:
 
 
 def _image_set(row: Row[Any]) -> ImageSet:
-    values = cast(Mapping[str, Any], row._mapping)
-    created = datetime.fromtimestamp(values["created_at"], UTC)
-    return ImageSet(
-        values["id"], values["name"], created, values["created_by"], int(values["count"]), int(values["size"])
-    )
+    created = datetime.fromtimestamp(row.created_at, UTC)
+    return ImageSet(row.id, row.name, created, row.created_by, row.image_count, row.image_bytes)
 
 
 def _image(row: Row[Any]) -> StoredImage:
