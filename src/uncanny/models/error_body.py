@@ -6,11 +6,14 @@ searched, and every search takes time in proportion to its length.
 
 from __future__ import annotations
 
+import base64
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
@@ -108,11 +111,11 @@ def _read(body: bytes, secrets: tuple[str, ...], *, within: bool) -> ErrorBody:
 
 def one_line(text: str, secrets: Iterable[str]) -> str:
     """The beginning of `text` on one line of at most 300 characters, keys taken out."""
-    secrets = [secret for secret in secrets if len(secret) >= _SHORTEST]
-    longest = max(map(len, secrets), default=0)
+    mask = _mask_of(tuple(secrets))
+    longest = mask.longest
     looked_at = text[:_LOOKED_AT]
     flat = " ".join(_CONTROL.sub(" ", looked_at).split())
-    line = _without_keys(flat[: _WINDOW + longest], secrets)
+    line = _without_keys(flat[: _WINDOW + longest], mask)
     if len(looked_at) < len(text) or len(flat) > _WINDOW + longest:
         # Of a key that was cut in half nothing is recognised: the end goes.
         line = line[: max(0, len(line) - max(longest, len(HIDDEN)))] + "…"
@@ -122,19 +125,94 @@ def one_line(text: str, secrets: Iterable[str]) -> str:
 class KeyMask:
     """Takes the keys in use out of what models say: a server may hand on the request's own headers.
 
-    Only keys themselves are hidden, also where JSON writes their characters as escapes; what merely looks
-    like a key may be what the picture shows. Those of less than `_SHORTEST_IN_ANSWERS` characters stay: local
-    servers take any word for a key, and no such word is a secret.
+    Only keys themselves are hidden, however they are written: as they are, in base64 wherever in a longer text
+    they stand in it, in hex, as in a URL, and all these also where JSON writes their characters as escapes.
+    What merely looks like a key may be what the picture shows. Those of less than `shortest` characters stay:
+    local servers take any word for a key, and no such word is a secret. `hidden` stands in their place.
     """
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = sorted({each for each in secrets if len(each) >= _SHORTEST_IN_ANSWERS}, key=len)[::-1]
-        self._escaped = re.compile("|".join("".join(map(_spellings, each)) for each in self._secrets))
+    def __init__(
+        self, secrets: Iterable[str], *, shortest: int = _SHORTEST_IN_ANSWERS, hidden: str = HIDDEN
+    ) -> None:
+        kept = sorted({each for each in secrets if len(each) >= shortest}, key=len)[::-1]
+        self._forms = [form for secret in kept for form in _forms(secret)]
+        self._hidden = hidden
+        self.longest = max((len(form.text) for form in self._forms), default=0) + 2 * _CUT
+
+    # Compiling them takes longer than all else here, and most servers echo nothing.
+    @cached_property
+    def _written(self) -> re.Pattern[str]:
+        return re.compile("|".join(form.pattern(re.escape) for form in self._forms))
+
+    @cached_property
+    def _escaped(self) -> re.Pattern[str]:
+        return re.compile("|".join(form.pattern(_spellings) for form in self._forms))
 
     def __call__(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
-        return self._escaped.sub(HIDDEN, text) if self._secrets and "\\" in text else text
+        if self._has(text):
+            text = self._written.sub(self._mark, text)
+        # Looking for every way to escape every character takes long.
+        if "\\" in text and self._has(_ESCAPE.sub(_unescaped, text)):
+            text = self._escaped.sub(self._mark, text)
+        return text
+
+    def ends(self) -> Iterator[str]:
+        """By these a key is recognised that was cut off."""
+        for form in self._forms:
+            if len(form.text) >= _DISTINCTIVE:
+                yield from (form.text[: form.telling], form.text[-form.telling :])
+
+    def _has(self, text: str) -> bool:
+        return any(form.text in text for form in self._forms)
+
+    def _mark(self, _: re.Match[str]) -> str:
+        return self._hidden
+
+
+# Bytes before the key that do not fill three, which is what base64 writes together, and characters of base64
+# that are theirs in part or in full.
+_ALIGNMENTS = ((0, 0), (1, 2), (2, 3))
+_BASE64 = "[A-Za-z0-9+/_-]"
+_CUT = 3
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.?))", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One way to write a key. `telling` of its characters, first or last, are nobody else's.
+
+    `before` and `after` are characters of base64 beside it that belong to the key in part.
+    """
+
+    text: str
+    telling: int = 6
+    before: int = 0
+    after: int = 0
+    padded: bool = False
+
+    def pattern(self, write: Callable[[str], str]) -> str:
+        first = f"{_BASE64}{{{self.before}}}" if self.before else ""
+        last = f"{_BASE64}{{0,{self.after}}}" if self.after else ""
+        return f"{first}{''.join(map(write, self.text))}{last}{'={0,2}' if self.padded else ''}"
+
+
+def _forms(secret: str) -> Iterator[_Form]:
+    yield _Form(secret)
+    data = secret.encode("utf-8", "surrogatepass")
+    if (quoted := quote(data, safe="")) != secret:
+        yield _Form(quoted)
+    if len(data) < _SHORTEST_IN_ANSWERS:
+        return
+    yield from (_Form(data.hex(), 12), _Form(data.hex().upper(), 12))
+    for before, cut in _ALIGNMENTS:
+        bits = 8 * (before + len(data))
+        whole = base64.b64encode(bytes(before) + data).decode().rstrip("=")[cut : bits // 6]
+        for text in dict.fromkeys((whole, whole.replace("+", "-").replace("/", "_"))):
+            yield _Form(text, 8, int(cut > 0), int(bits % 6 > 0), padded=True)
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else escape[2]
 
 
 def _spellings(character: str) -> str:
@@ -142,13 +220,14 @@ def _spellings(character: str) -> str:
     return rf"(?:\\?{re.escape(character)}|\\u{escapes})"
 
 
-def _without_keys(line: str, secrets: Iterable[str]) -> str:
-    ends: list[str] = []
-    for secret in secrets:
-        line = line.replace(secret, HIDDEN)
-        if len(secret) >= _DISTINCTIVE:
-            ends += (secret[:6], secret[-6:])
-    if ends:
+@lru_cache(maxsize=64)
+def _mask_of(secrets: tuple[str, ...]) -> KeyMask:
+    return KeyMask(secrets, shortest=_SHORTEST)
+
+
+def _without_keys(line: str, mask: KeyMask) -> str:
+    line = mask(line)
+    if ends := tuple(mask.ends()):
         line = " ".join(HIDDEN if any(end in word for end in ends) else word for word in line.split(" "))
     return _RUN.sub(_without_key, _BEARER.sub(HIDDEN, line))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -351,7 +352,9 @@ def test_keys_are_in_no_log_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyP
     key, password = "sk-0123456789abcdef", "hunter2-hunter2"
     monkeypatch.setenv("ANTHROPIC_API_KEY", f"{key}\n")
     monkeypatch.setenv("HTTPS_PROXY", f"http://me:{password}@localhost:1")
-    for secret, name in ((key, "ANTHROPIC_API_KEY"), (password, "HTTPS_PROXY")):
+    packed = base64.b64encode(f"Bearer {key}".encode()).decode()
+    told = ((key, "ANTHROPIC_API_KEY"), (packed, "ANTHROPIC_API_KEY"), (password, "HTTPS_PROXY"))
+    for secret, name in told:
         child = ChildRun([secret], tmp_path, {})
         assert child.wait() == 2
         assert f"[{name}]" in (child.last_lines() or "")
@@ -359,6 +362,7 @@ def test_keys_are_in_no_log_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyP
     log = (tmp_path / "stderr.log").read_text()
     assert "[HTTPS_PROXY]" in log
     assert key not in log
+    assert packed not in log
     assert password not in log
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 import orjson
 from pydantic import ValidationError
 
+from uncanny.models.error_body import KeyMask
 from uncanny.service.jobs.folder import LOG, RESULT
 from uncanny.service.store.jobs import Progress
 
@@ -142,11 +144,17 @@ class ChildRun:
 
 def without_keys(text: bytes) -> bytes:
     """The words of a command, without any key of this process. Commands keep them out; a library may not."""
+    words = os.fsdecode(text)
     for name, value in os.environ.items():
         secret = value.strip() if name.upper().endswith(_SECRETS) else _password(value)
         if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(os.fsencode(secret), f"[{name}]".encode())
-    return text
+            words = _mask(name, secret)(words)
+    return os.fsencode(words)
+
+
+@lru_cache(maxsize=256)
+def _mask(name: str, secret: str) -> KeyMask:
+    return KeyMask([secret], shortest=_SHORTEST_SECRET, hidden=f"[{name}]")
 
 
 def _password(address: str) -> str:
