@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 
 from uncanny.eval.common.pixels.crops import Crop, Mask, crop, union
-from uncanny.eval.common.pixels.masks import box_crop, polygon_crop
+from uncanny.eval.common.pixels.shapes import box_crop, polygon_crop
 from uncanny.eval.metrics.regions import instance_counts, overlap, pixel_counts, region_counts
 
 MASKS = 2_600

@@ -211,10 +211,10 @@ def _box(drawn: DrawnRegion) -> tuple[float, float, float, float]:
 
 
 def _outline(drawn: DrawnRegion) -> Outline:
-    """Of a polygon its corners, of a mask its edges; a box and a point are drawn as boxes."""
+    """Of a polygon its corners, of other shapes their edges; a box and a point are drawn as boxes."""
     if drawn.region.polygon is not None:
         return (tuple((round(x, 1), round(y, 1)) for x, y in drawn.region.polygon),)
-    return _traced(drawn.pixels) if drawn.region.mask is not None else ()
+    return () if drawn.region.kind in ("box", "point") else _traced(drawn.pixels)
 
 
 def _traced(pixels: Crop) -> Outline:

@@ -1,10 +1,14 @@
 """Other people's formats as records: labelme, COCO instances, folders of masks, annotations with boxes.
 
 What a format cannot say stays unsaid: a mask by its file name alone has no category and its image no source.
+A region has the pixels that its own tool gives it: labelme's those of `labelme.utils.shape_to_mask`, COCO's
+those of pycocotools.
 """
 
 from __future__ import annotations
 
+import math
+from base64 import b64decode
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +16,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from uncanny.errors import Problem, UncannyError
+from uncanny.errors import Problem, UncannyError, UsageError
 from uncanny.eval.artifacts.data.records import (
     CATEGORY_OF_KIND,
     ArtifactImage,
@@ -21,14 +25,16 @@ from uncanny.eval.artifacts.data.records import (
     read_category,
 )
 from uncanny.eval.common.inputs.problems import of_validation
-from uncanny.eval.common.pixels.crops import union
-from uncanny.eval.common.pixels.masks import encode_rle, polygon_crop
+from uncanny.eval.common.pixels.crops import Crop, union
+from uncanny.eval.common.pixels.masks import check_size, decode_mask, encode_rle
+from uncanny.eval.common.pixels.shapes import POINT_RADIUS, coco_polygon_crop
 from uncanny.schema import ARTIFACT_CATEGORIES, Box, Kind, Record, Source, Status
 from uncanny.wording import shown
 
 NO_BOX: Final = "anomaly without a box: no place to score"
 NO_KIND: Final = "anomaly without a kind: in category-agnostic figures only"
 _CATEGORIES = ", ".join(ARTIFACT_CATEGORIES)
+_DRAWN: Final = ("polygon", "rectangle", "oriented_rectangle", "circle", "point", "line", "linestrip", "mask")
 _FLAGS: Final[Mapping[str, Source]] = {"real": "real", "generated": "generated", "fake": "generated"}
 # What labelme and COCO keep of an image that is a key of ours, or no statement about the image.
 _NOT_KEPT: Final = frozenset(
@@ -102,7 +108,7 @@ def of_labelme(
     regions = [
         region
         for number, shape in enumerate(document["shapes"])
-        if (region := _shape(shape, number, name, problems)) is not None
+        if (region := _shape(shape, number, document, name, problems)) is not None
     ]
     path = document.get("imagePath")
     image = path.replace("\\", "/").rpartition("/")[2] if isinstance(path, str) and path else file.stem
@@ -121,7 +127,9 @@ def of_labelme(
     return _record(values, name, problems)
 
 
-def _shape(shape: object, number: int, name: str, problems: list[Problem]) -> Region | None:
+def _shape(
+    shape: object, number: int, document: Mapping[str, Any], name: str, problems: list[Problem]
+) -> Region | None:
     field = f"shapes.{number}"
     if not isinstance(shape, dict):
         problems.append(Problem(name, field, f"must be an object, not {shown(shape)}"))
@@ -140,13 +148,21 @@ def _shape(shape: object, number: int, name: str, problems: list[Problem]) -> Re
     }
     points, kind = shape.get("points"), shape.get("shape_type") or "polygon"
     try:
-        values |= _geometry(kind, points)
+        if kind == "mask":
+            size = document.get("imageWidth"), document.get("imageHeight")
+            values["mask"] = _pasted(shape.get("mask"), points, size)
+        else:
+            values |= _geometry(kind, points)
     except (TypeError, ValueError, IndexError, OverflowError):
         problems.append(Problem(name, f"{field}.points", f"do not make a {shown(kind)}: {shown(points)}"))
         return None
     except KeyError:
-        known = "polygon, rectangle, circle or point"
-        problems.append(Problem(name, f"{field}.shape_type", f"is {shown(kind)}; draw a {known}"))
+        problems.append(
+            Problem(name, f"{field}.shape_type", f"is {shown(kind)}; draw one of {', '.join(_DRAWN)}")
+        )
+        return None
+    except UncannyError as error:
+        problems.append(Problem(name, f"{field}.mask", error.message))
         return None
     try:
         return Region.model_validate(values)
@@ -161,28 +177,52 @@ def _shape(shape: object, number: int, name: str, problems: list[Problem]) -> Re
 def _geometry(kind: str, points: Any) -> dict[str, Any]:
     """Raises KeyError for a kind that is no region, ValueError and others for points that do not fit."""
     places = [(float(x), float(y)) for x, y in points]
-    if kind == "polygon":
-        return {"polygon": places}
-    if kind == "point":
-        (place,) = places
-        return {"point": place}
-    if kind == "rectangle":
-        (x0, y0), (x1, y1) = places
-        left, right, top, bottom = min(x0, x1), max(x0, x1), min(y0, y1), max(y0, y1)
-        return {"polygon": [(left, top), (right, top), (right, bottom), (left, bottom)]}
-    if kind == "circle":
-        return {"polygon": _circle(*places)}
-    raise KeyError(kind)
+    match kind:
+        case "polygon":
+            return {"polygon": places}
+        case "oriented_rectangle":
+            first, second, third, fourth = places
+            return {"polygon": (first, second, third, fourth)}
+        case "rectangle":
+            (x0, y0), (x1, y1) = places
+            left, right, top, bottom = min(x0, x1), max(x0, x1), min(y0, y1), max(y0, y1)
+            return {"polygon": [(left, top), (right, top), (right, bottom), (left, bottom)]}
+        case "circle":
+            (x, y), (u, v) = places
+            # Not `hypot`: the last digit is to be labelme's.
+            return {"circle": (x, y, math.sqrt((x - u) ** 2 + (y - v) ** 2))}
+        case "point":
+            ((x, y),) = places
+            return {"circle": (x, y, POINT_RADIUS)}
+        case "line":
+            start, end = places
+            return {"line": (start, end)}
+        case "linestrip":
+            return {"line": places}
+        case _:
+            raise KeyError(kind)
 
 
-def _circle(middle: tuple[float, float], edge: tuple[float, float]) -> list[tuple[float, float]]:
-    """A circle through `edge` as a polygon whose corners are a pixel and less apart."""
-    from math import ceil, cos, hypot, pi, sin
+def _pasted(mask: object, points: Any, size: tuple[Any, Any]) -> dict[str, Any]:
+    """Run lengths of a labelme mask, a PNG in base64 between two pixels of the image, both included.
 
-    radius = hypot(edge[0] - middle[0], edge[1] - middle[1])
-    corners = max(8, min(720, ceil(2 * pi * radius)))
-    turns = (2 * pi * corner / corners for corner in range(corners))
-    return [(middle[0] + radius * cos(turn), middle[1] + radius * sin(turn)) for turn in turns]
+    Raises UsageError where it is none or does not fit, ValueError and others for points that are none.
+    """
+    (x0, y0), (x1, y1) = ((int(x), int(y)) for x, y in points)
+    width, height = size
+    if not all(isinstance(side, int) and side > 0 for side in size):
+        raise UsageError("a mask needs imageWidth and imageHeight")
+    if not (0 <= x0 <= x1 < width and 0 <= y0 <= y1 < height):
+        raise UsageError(f"lies outside the image of {width} × {height} pixels")
+    check_size(size, None, "its image")
+    if not isinstance(mask, str):
+        raise UsageError(f"must be a PNG in base64, not {shown(mask)}")
+    try:
+        data = b64decode(mask, validate=True)
+    except ValueError as error:
+        raise UsageError(f"is not base64: {error}") from error
+    pixels = decode_mask(data, (x1 - x0 + 1, y1 - y0 + 1))
+    return encode_rle(Crop(x0, y0, pixels).on((width, height)))
 
 
 def is_coco(document: object) -> bool:
@@ -297,6 +337,7 @@ def _instance(
 
 
 def _segmentation(instance: Mapping[str, Any], image: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises UsageError, and ValueError and others for what can be neither polygons nor a box."""
     drawn = instance.get("segmentation")
     if isinstance(drawn, dict):
         return {"mask": drawn}
@@ -305,12 +346,15 @@ def _segmentation(instance: Mapping[str, Any], image: Mapping[str, Any]) -> dict
             [(float(x), float(y)) for x, y in zip(each[::2], each[1::2], strict=True)] for each in drawn
         ]
         if len(polygons) == 1:
-            return {"polygon": polygons[0]}
+            return {"polygon": polygons[0], "rule": "coco"}
+        if image.get("width") is None or image.get("height") is None:
+            raise UsageError("has several polygons, which need the image's width and height to be one region")
         size = int(image["width"]), int(image["height"])
-        whole = union([polygon_crop(each, size) for each in polygons])
+        parts = [Region(polygon=tuple(each), rule="coco").polygon or () for each in polygons]
+        whole = union([coco_polygon_crop(each, size) for each in parts])
         return {"mask": encode_rle(whole.on(size))}
     x, y, width, height = map(float, instance["bbox"])
-    return {"box": (x, y, x + width, y + height)}
+    return {"box": (x, y, x + width, y + height), "rule": "coco"}
 
 
 def of_masks(files: Iterable[Path], folder: Path, heat: float | None) -> list[ArtifactImage]:

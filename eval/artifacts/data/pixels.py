@@ -17,15 +17,22 @@ from uncanny.errors import Problem, UncannyError, UsageError
 from uncanny.eval.artifacts.data.records import ArtifactImage, Region, RunLengths
 from uncanny.eval.common.pixels.crops import Crop, Mask, Size, crop
 from uncanny.eval.common.pixels.masks import (
-    box_crop,
     component_crops,
-    crosses_itself,
     decode_rle,
     has_shades,
-    point_crop,
-    polygon_crop,
     read_heat_map,
     read_mask,
+)
+from uncanny.eval.common.pixels.shapes import (
+    Point,
+    box_crop,
+    circle_crop,
+    coco_box_crop,
+    coco_polygon_crop,
+    crosses_itself,
+    line_crop,
+    point_crop,
+    polygon_crop,
 )
 from uncanny.images import stored_size
 
@@ -33,6 +40,7 @@ CROSSING = "polygon crosses itself: what it encloses an even number of times is 
 CLIPPED = "region reaches outside the image: cut off"
 INTRICATE = "polygon has too many long edges to say whether it crosses itself"
 OUTSIDE = "region lies outside the image"
+TOO_SMALL = "region is too small to have a pixel"
 NO_PIXELS = "mask is empty: no artifact"
 SHADES = "mask with shades of grey, taken for artifact where it is not black (heat maps need an option)"
 
@@ -80,29 +88,35 @@ class Drawing:
         return (self._drawn(region, size),)
 
     def _drawn(self, region: Region, size: Size) -> Crop:
-        width, height = size
         if region.polygon is not None:
             crossing = crosses_itself(region.polygon)
             self.notes[CROSSING] += bool(crossing)
             self.notes[INTRICATE] += crossing is None
-            pixels = polygon_crop(region.polygon, size)
-            # An outline on the far edge, as annotation tools draw it, is not outside.
-            corners = [
-                (min(x, width), min(y, height)) == (x, y) and min(x, y) >= 0 for x, y in region.polygon
-            ]
-            within = all(corners)
-        elif region.box is not None:
-            x0, y0, x1, y1 = region.box
-            pixels, within = box_crop(region.box, size), min(x0, y0) >= 0 and x1 <= width and y1 <= height
-        else:
-            assert region.point is not None
-            pixels = point_crop(region.point, size)
-            within = bool(pixels.pixels.size)
+        pixels, extent = _drawn(region, size)
+        low, high = np.min(extent, axis=0), np.max(extent, axis=0)
         if not pixels.pixels.size:
-            self.notes[OUTSIDE] += 1
-        elif not within:
+            self.notes[OUTSIDE if (high < 0).any() or (low >= size).any() else TOO_SMALL] += 1
+        # An outline on the far edge, as annotation tools draw it, is not outside.
+        elif (low < 0).any() or (high > size).any():
             self.notes[CLIPPED] += 1
         return pixels
+
+
+def _drawn(region: Region, size: Size) -> tuple[Crop, Sequence[Point]]:
+    """The pixels of a region that is no mask, and the points that it reaches to."""
+    if region.polygon is not None:
+        fill = polygon_crop if region.rule is None else coco_polygon_crop
+        return fill(region.polygon, size), region.polygon
+    if region.box is not None:
+        fill_box = box_crop if region.rule is None else coco_box_crop
+        return fill_box(region.box, size), (region.box[:2], region.box[2:])
+    if region.circle is not None:
+        x, y, radius = region.circle
+        return circle_crop((x, y), radius, size), ((x - radius, y - radius), (x + radius, y + radius))
+    if region.line is not None:
+        return line_crop(region.line, size), region.line
+    assert region.point is not None
+    return point_crop(region.point, size), (region.point,)
 
 
 def image_size(image: ArtifactImage, predicted: ArtifactImage, pictures: Sequence[Path]) -> Size:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
@@ -77,13 +77,20 @@ def _is_box(box: tuple[float, float, float, float]) -> tuple[float, float, float
     return box
 
 
+def _is_circle(circle: tuple[float, float, float]) -> tuple[float, float, float]:
+    if circle[2] < 0:
+        raise PydanticCustomError("circle", "a circle is [x, y, radius] with a radius of 0 or more")
+    return circle
+
+
 Category = Annotated[ArtifactCategory, BeforeValidator(_spelt)]
 Coordinate = Annotated[float, AfterValidator(_place)]
 Corner = tuple[Coordinate, Coordinate]
 Share = Annotated[float, Field(ge=0, le=1)]
 NonEmpty = Annotated[str, StringConstraints(min_length=1)]
 Pixels = Annotated[int, Field(gt=0, le=1_000_000)]
-RegionKind = Literal["polygon", "box", "point", "mask"]
+RegionKind = Literal["polygon", "box", "point", "circle", "line", "mask"]
+REGION_KINDS: Final[tuple[RegionKind, ...]] = get_args(RegionKind)
 
 
 class RunLengths(Record):
@@ -94,11 +101,13 @@ class RunLengths(Record):
 
 
 class Region(Record):
-    """One artifact: its category, and where it is, as exactly one of polygon, box, point and mask.
+    """One artifact: its category, and where it is, as exactly one of `REGION_KINDS`.
 
     Coordinates are pixels of the image, x first; what lies outside of it is cut off. `box` is x0, y0, x1, y1
-    with x1 and y1 the first column and row outside. `mask` is the path of a PNG or `.npy` of the image's
-    size, or COCO run lengths. `confidence` is 0–1, in a truth that of its annotators; None where not known.
+    with x1 and y1 the first column and row outside, `circle` its middle and radius, `line` the points that it
+    goes through. `mask` is the path of a PNG or `.npy` of the image's size, or COCO run lengths. Polygons,
+    circles and lines are drawn as labelme draws them; with the `rule` "coco", polygons and boxes are drawn as
+    pycocotools does. `confidence` is 0–1, in a truth that of its annotators; None where not known.
     """
 
     category: Category | None = None
@@ -107,26 +116,29 @@ class Region(Record):
         None
     )
     point: Corner | None = None
+    circle: Annotated[tuple[Coordinate, Coordinate, Coordinate], AfterValidator(_is_circle)] | None = None
+    line: Annotated[tuple[Corner, ...], Field(min_length=2)] | None = None
+    rule: Literal["coco"] | None = None
     mask: NonEmpty | RunLengths | None = None
     confidence: Share | None = None
     note: str | None = None
 
     @property
     def kind(self) -> RegionKind:
-        """Which of the four it is."""
-        if self.polygon is not None:
-            return "polygon"
-        if self.box is not None:
-            return "box"
-        return "mask" if self.point is None else "point"
+        """Which of them it is."""
+        return self._given[0]
+
+    @property
+    def _given(self) -> list[RegionKind]:
+        return [kind for kind in REGION_KINDS if getattr(self, kind) is not None]
 
     @model_validator(mode="after")
     def _is_somewhere(self) -> Self:
-        given = [name for name in ("polygon", "box", "point", "mask") if getattr(self, name) is not None]
-        if len(given) != 1:
-            has = " and ".join(given) or "none"
+        if len(self._given) != 1:
             raise PydanticCustomError(
-                "region", "a region is one of polygon, box, point and mask, and has {has}", {"has": has}
+                "region",
+                "a region has one of {kinds}; this one has {has}",
+                {"kinds": ", ".join(REGION_KINDS), "has": " and ".join(self._given) or "none"},
             )
         return self
 

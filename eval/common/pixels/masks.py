@@ -1,7 +1,6 @@
-"""Regions of images as pixels: masks from PNG, NumPy and COCO RLE; polygons, boxes and points drawn as masks.
+"""Masks from PNG, NumPy and COCO run lengths, and their connected parts.
 
 A mask is a bool array of shape (height, width); sizes are (width, height), as records and Pillow have them.
-What is drawn is a `Crop`, a mask without what is empty around it.
 
 Everything here is done with NumPy, SciPy and Pillow. COCO's run lengths are decoded by code of our own, as
 pycocotools takes run lengths that do not fit their image without a word and returns pixels from nowhere.
@@ -10,7 +9,8 @@ pycocotools takes run lengths that do not fit their image without a word and ret
 from __future__ import annotations
 
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import ImageError, UsageError
-from uncanny.eval.common.pixels.crops import EMPTY, Crop, Mask, Size, crop, solid_crop
+from uncanny.eval.common.pixels.crops import Crop, Mask, Size
 from uncanny.images.file_bytes import check_allowed
 from uncanny.wording import shown, side
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Floats = NDArray[np.float64]
-Point = tuple[float, float]
 
 # A file of a few bytes can declare any number of pixels.
 MOST_PIXELS: Final = 200_000_000
@@ -34,10 +33,6 @@ HEAT_MAP_THRESHOLD: Final = 0.5
 _FULL_BY_MODE: Final = {"1": 1.0, "L": 255.0, "I;16": 65535.0}
 _LOSSY: Final = frozenset({"JPEG", "MPO"})
 _MOST_SOFT = 0.1
-# Edges of an outline that are looked at together, how many pairs of edges at once, and how many at all.
-_PIECE = 64
-_PAIRS_AT_ONCE = 1 << 20
-_MOST_PAIRS = 1 << 27
 
 
 def read_mask(path: Path, size: Size | None = None) -> Mask:
@@ -50,7 +45,16 @@ def read_mask(path: Path, size: Size | None = None) -> Mask:
     if path.suffix.lower() == ".npy":
         array = _read_array(path, size)
         return np.ascontiguousarray(array > 0 if array.dtype.kind == "f" else array != 0)
-    values, lossy = _image_values(path, size)
+    _check_regular(path)
+    return _set(*_image_values(path, str(path), size))
+
+
+def decode_mask(data: bytes, size: Size | None = None) -> Mask:
+    """`read_mask` of what an image file holds, as a document may have it in it."""
+    return _set(*_image_values(BytesIO(data), "the mask", size))
+
+
+def _set(values: NDArray[Any], lossy: bool) -> Mask:
     return np.asarray(values >= 128 if lossy else values != 0)
 
 
@@ -63,14 +67,15 @@ def has_shades(path: Path) -> bool:
     if path.suffix.lower() == ".npy":
         values, lossy = _read_array(path, None), False
     else:
-        values, lossy = _image_values(path, None)
+        _check_regular(path)
+        values, lossy = _image_values(path, str(path), None)
     some = values[values > 0]
     return bool(not lossy and some.size and (some != some.max()).mean() > _MOST_SOFT)
 
 
-def _image_values(path: Path, size: Size | None) -> tuple[NDArray[Any], bool]:
+def _image_values(source: Path | BytesIO, name: str, size: Size | None) -> tuple[NDArray[Any], bool]:
     """The highest of the colour channels, and whether the format leaves traces around edges."""
-    image, lossy = _read_image(path, size)
+    image, lossy = _read_image(source, name, size)
     pixels = np.asarray(image)
     return pixels.max(axis=2) if pixels.ndim == 3 else pixels, lossy
 
@@ -92,109 +97,14 @@ def read_heat_map(path: Path, size: Size | None = None) -> Floats:
                 remedy="Scale it to 0–1.",
             )
         return values
-    image, _ = _read_image(path, size)
+    _check_regular(path)
+    image, _ = _read_image(path, str(path), size)
     if image.mode not in _FULL_BY_MODE:
         raise UsageError(
             f"{path}: a heat map is a grey image, and this one has the mode {image.mode}",
             remedy="Save it as grey values, 0 to white, or as a .npy file.",
         )
     return np.asarray(image, dtype=np.float64) / _FULL_BY_MODE[image.mode]
-
-
-def polygon_crop(points: Sequence[Point], size: Size) -> Crop:
-    """The pixels inside a polygon and on its outline, as labelme fills it; what lies outside is cut off.
-
-    A corner is the pixel of its coordinates rounded down. What an outline that crosses itself encloses an
-    even number of times is outside, as in labelme and OpenCV. One or two corners are a point or a line.
-    Raises UsageError for an image of more pixels than can be read.
-    """
-    from PIL import Image, ImageDraw
-
-    _check_size(size, None, "its image")
-    box = _visible(points, size)
-    if box is None:
-        return EMPTY
-    x0, y0, x1, y1 = box
-    corners = np.floor(np.asarray(points, dtype=np.float64)) - (x0, y0)
-    if _is_upright(corners):
-        return solid_crop(x0, y0, x1, y1)
-    image = Image.new("1", (x1 - x0, y1 - y0))
-    moved = list(map(tuple, corners.tolist()))
-    draw = ImageDraw.Draw(image)
-    if len(moved) == 1:
-        draw.point(moved, fill=1)
-    elif len(moved) == 2:
-        draw.line(moved, fill=1)
-    else:
-        draw.polygon(moved, outline=1, fill=1)
-    return crop(np.asarray(image), x0, y0)
-
-
-def _is_upright(corners: Floats) -> bool:
-    """Whether four corners go around a box with sides along rows and columns, as rectangles are drawn."""
-    if len(corners) != 4:
-        return False
-    along, across = (np.roll(corners, -1, axis=0) == corners).T
-    first, second = slice(0, None, 2), slice(1, None, 2)
-    return bool(
-        (along[first].all() and across[second].all()) or (across[first].all() and along[second].all())
-    )
-
-
-def box_crop(box: Sequence[float], size: Size) -> Crop:
-    """The pixels of a box; x1 and y1 are the first column and row outside. What lies outside is cut off.
-
-    Of broken numbers every pixel that the box touches is in. Raises UsageError for an image of more pixels
-    than can be read.
-    """
-    _check_size(size, None, "its image")
-    x0, y0 = (max(0, int(np.floor(value))) for value in box[:2])
-    x1, y1 = (min(most, int(np.ceil(value))) for value, most in zip(box[2:], size, strict=True))
-    return solid_crop(x0, y0, x1, y1)
-
-
-def point_crop(point: Point, size: Size) -> Crop:
-    """The one pixel a point lies in; empty where that is outside."""
-    x, y = (int(np.floor(value)) for value in point)
-    inside = 0 <= x < size[0] and 0 <= y < size[1]
-    return solid_crop(x, y, x + 1, y + 1) if inside else EMPTY
-
-
-def crosses_itself(points: Sequence[Point]) -> bool | None:
-    """Whether two edges of the polygon cross in their inside. Edges that only touch do not cross.
-
-    None where so many edges lie across one another that it would take minutes to say.
-    """
-    corners = np.asarray(points, dtype=np.float64)
-    if len(corners) < 4:
-        return False
-    # Edges that cross have boxes that overlap, and so have the pieces of the outline that they are in.
-    piece = min(_PIECE, len(corners))
-    padding = np.repeat(corners[:1], -len(corners) % piece + 1, axis=0)
-    path = np.concatenate([corners, padding])
-    pieces = np.lib.stride_tricks.sliding_window_view(path, piece + 1, axis=0)[::piece].transpose(0, 2, 1)
-    low, high = pieces.min(axis=1), pieces.max(axis=1)
-    step, left = max(1, _PAIRS_AT_ONCE // piece**2), _MOST_PAIRS
-    for place, edges in enumerate(pieces):
-        near = (low[place:] <= high[place]).all(axis=1) & (high[place:] >= low[place]).all(axis=1)
-        others = place + np.flatnonzero(near)
-        left -= len(others) * piece**2
-        if left < 0:
-            return None
-        for first in range(0, len(others), step):
-            paths = pieces[others[first : first + step]]
-            if bool((_apart(edges[None], paths) & _apart(paths, edges[None]).transpose(0, 2, 1)).any()):
-                return True
-    return False
-
-
-def _apart(edges: Floats, paths: Floats) -> Mask:
-    """For each edge along `edges` and each along `paths`: whether the ends of the second lie on both sides of
-    the line through the first. Both are stacks of paths, of the same number or of one."""
-    x, y = edges[:, :-1, 0, None], edges[:, :-1, 1, None]
-    along_x, along_y = np.diff(edges[..., 0])[..., None], np.diff(edges[..., 1])[..., None]
-    sides = np.sign(along_x * (paths[:, None, :, 1] - y) - along_y * (paths[:, None, :, 0] - x))
-    return np.asarray(sides[..., :-1] * sides[..., 1:] < 0)
 
 
 def components(mask: Mask, connectivity: Literal[4, 8] = 8) -> tuple[NDArray[np.int32], int]:
@@ -231,7 +141,7 @@ def decode_rle(rle: Mapping[str, Any], size: Size | None = None) -> Mask:
     height, width = shape
     if not height or not width or height * width > MOST_PIXELS:
         raise UsageError(f"a run-length mask of {width:,} × {height:,} pixels cannot be read")
-    _check_size((width, height), size, "the run-length mask")
+    check_size((width, height), size, "the run-length mask")
     runs = _runs(rle.get("counts"))
     # Of a run beyond the image the sum could come round to its pixels again.
     within = not len(runs) or (runs.min() >= 0 and runs.max() <= height * width)
@@ -301,18 +211,7 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_PIXELS
 
 
-def _visible(points: Sequence[Point], size: Size) -> tuple[int, int, int, int] | None:
-    corners = np.floor(np.asarray(points, dtype=np.float64))
-    if not len(corners):
-        return None
-    low = np.maximum(corners.min(axis=0), 0)
-    high = np.minimum(corners.max(axis=0) + 1, size)
-    if (low >= high).any():
-        return None
-    return int(low[0]), int(low[1]), int(high[0]), int(high[1])
-
-
-def _check_size(found: Size, wanted: Size | None, what: str) -> None:
+def check_size(found: Size, wanted: Size | None, what: str) -> None:
     if wanted is not None and found != wanted:
         raise UsageError(
             f"{what} is of {_sides(found)} pixels, and its image of {_sides(wanted)}",
@@ -326,34 +225,34 @@ def _sides(size: Size) -> str:
     return f"{side(size[0])} × {side(size[1])}"
 
 
-def _read_image(path: Path, size: Size | None) -> tuple[Image.Image, bool]:
+def _read_image(source: Path | BytesIO, name: str, size: Size | None) -> tuple[Image.Image, bool]:
     """The pixels of the first frame, and whether their format changes them."""
     from PIL import Image, UnidentifiedImageError
 
     from uncanny.images.decode import without_warnings
 
     try:
-        _check_regular(path)
-        with without_warnings(), Image.open(path) as image:
-            _check_size(image.size, size, str(path))
+        with without_warnings(), Image.open(source) as image:
+            check_size(image.size, size, name)
             if image.mode in ("LA", "PA", "RGBA", "La", "RGBa"):
                 return image.convert("L" if image.mode in ("LA", "La") else "RGB"), False
             image.load()
             return image.copy(), image.format in _LOSSY
     except UnidentifiedImageError as error:
-        raise UsageError(f"{path} is no image", remedy="Give masks as PNG or .npy files.") from error
+        raise UsageError(f"{name} is not an image", remedy="Give masks as PNG or .npy files.") from error
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{path} cannot be read: {reason}") from error
+        raise UsageError(f"{name} cannot be read: {reason}") from error
 
 
 def _check_regular(path: Path) -> None:
-    """Of a pipe no end may ever come. Raises UsageError, and OSError where there is nothing."""
+    """Of a pipe no end may ever come. Raises UsageError."""
     try:
         check_allowed(path)
-    except ImageError as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
-    mode = path.stat().st_mode
+        mode = path.stat().st_mode
+    except (ImageError, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path} cannot be read: {reason}") from error
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise UsageError(f"{path} cannot be read: it is a pipe, socket or device, not a file")
 
@@ -369,5 +268,5 @@ def _read_array(path: Path, size: Size | None) -> NDArray[Any]:
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
         shape = getattr(array, "shape", None)
         raise UsageError(f"{path}: a mask is an array of (height, width), and this one is {shape}")
-    _check_size((array.shape[1], array.shape[0]), size, str(path))
+    check_size((array.shape[1], array.shape[0]), size, str(path))
     return array

@@ -22,7 +22,8 @@ import numpy as np
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.pixels.crops import Crop, Mask, crop
-from uncanny.eval.common.pixels.masks import box_crop, component_crops
+from uncanny.eval.common.pixels.masks import component_crops
+from uncanny.eval.common.pixels.shapes import box_crop
 from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, from_cell, load, read_masks
 from uncanny.eval.edits.people.data import Judgement, Profile, Side, Verdict, read_judgements
 from uncanny.eval.edits.people.result import Detector, Figures, Left, PeopleScores

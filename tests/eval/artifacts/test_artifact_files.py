@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import b64encode
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -30,7 +33,10 @@ from tests.eval.artifacts.made_sets import (
 )
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.artifacts.data.formats import NO_BOX, NO_KIND, of_coco, of_labelme
+from uncanny.eval.artifacts.data.load import load
+from uncanny.eval.artifacts.data.pixels import Drawing
 from uncanny.eval.artifacts.data.records import CATEGORY_OF_KIND, LEVELS, read_category
+from uncanny.eval.common.pixels.crops import Mask, Size
 from uncanny.schema import ARTIFACT_CATEGORIES, KINDS
 
 
@@ -108,8 +114,8 @@ def test_labelme_as_the_set_has_it(tmp_path: Path) -> None:
     first, second, third, fourth = record.regions
     assert (first.category, first.confidence, first.note) == ("edges_shapes", 0.5, "jagged")
     assert second.polygon == ((1, 1), (4, 1), (4, 5), (1, 5))
-    assert len(third.polygon) >= 8
-    assert fourth.point == (2, 2)
+    assert third.circle == (4, 4, 2)
+    assert fourth.circle == (2, 2, 5), "labelme draws points with a radius of 5"
     assert record.model_extra == {"niqe": 4}
 
 
@@ -128,7 +134,7 @@ def test_labelme_that_is_wrong_is_listed_whole(tmp_path: Path) -> None:
     folder = write_labelme(
         tmp_path / "set",
         labelme("a.png", shape("hands", SQUARE), shape("color", [[1, 1], [2, 2]]), shape("color", "x")),
-        labelme("b.png", shape("color", SQUARE, "linestrip"), shape("color", SQUARE, confidence=3)),
+        labelme("b.png", shape("color", SQUARE, "points"), shape("color", SQUARE, confidence=3)),
         labelme("c.png", "no shape"),  # type: ignore[arg-type]
         labelme("d.png", shape("color", [[1, 1], [2, float("inf")], [3, 3]])),
         labelme("e.png", shape("color", SQUARE), imageWidth=-1),
@@ -142,7 +148,7 @@ def test_labelme_that_is_wrong_is_listed_whole(tmp_path: Path) -> None:
         "item 'a.json', field shapes.0.label: 'hands' is no category; categories are textures,",
         "item 'a.json', field shapes.1.polygon: ",
         "item 'a.json', field shapes.2.points: do not make a 'polygon': 'x'",
-        "item 'b.json', field shapes.0.shape_type: is 'linestrip'",
+        "item 'b.json', field shapes.0.shape_type: is 'points'; draw one of polygon, rectangle,",
         "item 'b.json', field shapes.1.confidence: ",
         "item 'c.json', field shapes.0: must be an object",
         "item 'd.json'",
@@ -190,6 +196,100 @@ def test_coco_instances(tmp_path: Path) -> None:
         tmp_path / "instances.json", truth=[image("a.png", {"category": "semantics", "mask": encode(mask)})]
     )
     assert scores["instances"].agnostic.pixel["recall"].value == 1
+
+
+def drawn(records: Any, size: Size = (40, 30)) -> list[Mask]:
+    """The pixels of every region, as they are scored."""
+    drawing = Drawing()
+    regions = [each for image in load(records).images for each in drawing.regions(image, size)]
+    assert not drawing.problems
+    return [each.pixels.on(size) for each in regions]
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Annotations of COCO with polygons and boxes of any numbers in and around 40 × 30 pixels."""
+    place = st.floats(-20, 60) | st.integers(-20, 60).map(float)
+    polygon = st.lists(place, min_size=3, max_size=8).flatmap(
+        lambda xs: st.lists(place, min_size=len(xs), max_size=len(xs)).map(
+            lambda ys: [number for point in zip(xs, ys, strict=True) for number in point]
+        )
+    )
+    side = st.floats(0.1, 60)
+    segmentation = st.lists(polygon, min_size=1, max_size=3).map(lambda each: {"segmentation": each})
+    boxes = st.tuples(place, place, side, side).map(lambda each: {"bbox": list(each)})
+    return draw(st.lists(segmentation | boxes, min_size=1, max_size=3))
+
+
+@given(instances())
+def test_coco_instances_have_the_pixels_of_pycocotools(annotations: list[dict[str, Any]]) -> None:
+    document = coco_document(*annotations)
+    document["images"] = [{"id": 7, "file_name": "a.png", "width": 40, "height": 30}]
+    document["categories"].pop()
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "instances.json")
+        file.write_text(json.dumps(document))
+        again = [record.model_dump(mode="json") for record in loaded(file)]
+        polygons = (each.get("segmentation") or np.array([each["bbox"]]) for each in annotations)
+        theirs = [coco.decode(coco.merge(coco.frPyObjects(each, 30, 40))) > 0 for each in polygons]
+        for records in (file, again):
+            # Several polygons without a pixel are no region.
+            ours = [each.tolist() for each in drawn(records) if each.any()]
+            assert ours == [each.tolist() for each in theirs if each.any()]
+
+
+def test_a_square_of_coco_is_its_own_run_lengths(tmp_path: Path) -> None:
+    """It used to be drawn with its outline: 25 pixels for 16, an IoU of 0.64."""
+    square = [2.0, 2.0, 6.0, 2.0, 6.0, 6.0, 2.0, 6.0]
+    (tmp_path / "polygons.json").write_text(json.dumps(coco_document({"segmentation": [square]})))
+    mask = np.zeros((8, 8), dtype=np.uint8)
+    mask[2:6, 2:6] = 1
+    truth = [image("a.png", {"category": "semantics", "mask": encode(mask)})]
+    scores = uncanny.artifacts.score(tmp_path / "polygons.json", truth=truth)
+    assert scores["polygons"].agnostic.pixel["iou"].value == 1
+
+
+def base64_png(pixels: Any, **keys: Any) -> str:
+    out = BytesIO()
+    Image.fromarray(np.asarray(pixels)).save(out, "PNG", **keys)
+    return b64encode(out.getvalue()).decode()
+
+
+def test_masks_of_labelme_lie_between_two_pixels(tmp_path: Path) -> None:
+    part = base64_png(np.array([[True, False, True], [False, True, False]]))
+    folder = write_labelme(
+        tmp_path / "set", labelme("a.png", shape("color", [[2.9, 3], [4.2, 4]], "mask", mask=part))
+    )
+    (ours,) = drawn(folder, (8, 8))
+    assert [(int(x), int(y)) for y, x in np.argwhere(ours)] == [(2, 3), (4, 3), (3, 4)]
+
+
+def test_masks_of_labelme_that_are_wrong_are_listed(tmp_path: Path) -> None:
+    part = base64_png(np.ones((2, 3), dtype=bool))
+    place = [[2, 3], [4, 4]]
+    folder = write_labelme(
+        tmp_path / "set",
+        labelme("a.png", shape("color", place, "mask", mask=None)),
+        labelme("b.png", shape("color", place, "mask", mask="not base64!")),
+        labelme("c.png", shape("color", place, "mask", mask="QUJD")),
+        labelme("d.png", shape("color", [[2, 3], [5, 4]], "mask", mask=part)),
+        labelme("e.png", shape("color", [[6, 3], [8, 4]], "mask", mask=part)),
+        labelme("f.png", shape("color", place, "mask", mask=part), imageWidth=None),
+        labelme("g.png", shape("color", [[2, 3]], "mask", mask=part)),
+        labelme("h.png", shape("color", place, "mask", mask=part), imageWidth=10**6, imageHeight=10**6),
+    )
+    found = "\n".join(problems(folder))
+    for item in (
+        "item 'a.json', field shapes.0.mask: must be a PNG in base64, not None",
+        "item 'b.json', field shapes.0.mask: is not base64",
+        "item 'c.json', field shapes.0.mask: the mask is not an image",
+        "item 'd.json', field shapes.0.mask: the mask is of 3 × 2 pixels, and",
+        "item 'e.json', field shapes.0.mask: lies outside the image of 8 × 8 pixels",
+        "item 'f.json', field shapes.0.mask: a mask needs imageWidth and imageHeight",
+        "item 'g.json', field shapes.0.points: do not make a 'mask'",
+        "item 'h.json', field shapes.0.mask: its image is of 1,000,000 × 1,000,000 pixels, more",
+    ):
+        assert item in found
 
 
 def encode(mask: np.ndarray) -> dict[str, Any]:
@@ -321,11 +421,12 @@ def test_records_that_are_wrong_are_listed_with_their_lines(tmp_path: Path) -> N
     with file.open("a") as more:
         more.write("{broken\n")
     found = problems(file)
+    one_of = "a region has one of polygon, box, point, circle, line, mask; this one has"
     for part in (
         "line 1, item 'a.png', field regions.0.category: Input should be 'textures'",
         "line 1, item 'a.png', field regions.1.box: a box is [x0, y0, x1, y1]",
-        "line 1, item 'a.png', field regions.2: a region is one of polygon, box, point and mask, and has no",
-        "line 2, item 'b.png', field regions.0: a region is one of polygon, box, point and mask, and has b",
+        f"line 1, item 'a.png', field regions.2: {one_of} none",
+        f"line 2, item 'b.png', field regions.0: {one_of} box and point",
         "line 2, item 'b.png', field regions.1.polygon",
         "line 3, item 'c.png', field score: Input should be less than or equal to 1, not 1.5",
         "line 3, item 'c.png', field source",

@@ -19,7 +19,7 @@ from uncanny.eval.common.pixels.crops import (
     solid_crop,
     union,
 )
-from uncanny.eval.common.pixels.masks import Point, box_crop, point_crop, polygon_crop
+from uncanny.eval.common.pixels.shapes import Point, box_crop, point_crop, polygon_crop
 from uncanny.eval.metrics import regions
 from uncanny.eval.metrics.regions import (
     REGION_PROTOCOLS,
@@ -33,7 +33,7 @@ SIZE = (SIDE, SIDE)
 PLACE = st.integers(-2, SIDE + 2)
 BOX = st.tuples(PLACE, PLACE, PLACE, PLACE).map(lambda box: box_crop(box, SIZE))
 MASK = arrays(np.bool_, (SIDE, SIDE)).map(crop)
-POLYGON = st.lists(st.tuples(PLACE, PLACE), min_size=1, max_size=6).map(lambda each: polygon_crop(each, SIZE))
+POLYGON = st.lists(st.tuples(PLACE, PLACE), min_size=3, max_size=6).map(lambda each: polygon_crop(each, SIZE))
 CROPS = st.lists(BOX | BOX | MASK | POLYGON | st.just(EMPTY), max_size=12)
 
 

@@ -1,11 +1,10 @@
-"""Masks against pycocotools, shapely, OpenCV and scikit-image, hand-worked cases, and files that are none."""
+"""Masks against pycocotools and scikit-image, hand-worked cases, and files that are none."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,23 +13,19 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 from PIL import Image
 from pycocotools import mask as coco
-from shapely.geometry import LinearRing
 from skimage.measure import label
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.pixels.crops import EMPTY, Mask, crop, intersection_area, union
 from uncanny.eval.common.pixels.masks import (
-    box_crop,
     component_crops,
     components,
-    crosses_itself,
     decode_rle,
     encode_rle,
-    point_crop,
-    polygon_crop,
     read_heat_map,
     read_mask,
 )
+from uncanny.eval.common.pixels.shapes import box_crop
 
 MASKS = arrays(np.bool_, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=24))
 EIGHT = (8, 8)
@@ -98,68 +93,6 @@ def test_run_lengths_of_another_size() -> None:
         decode_rle({"size": [2, 3], "counts": [6]}, (2, 3))
 
 
-def test_a_polygon_is_filled_with_its_outline() -> None:
-    square = polygon_crop([(1, 1), (3, 1), (3, 3), (1, 3)], EIGHT)
-    assert square.box == (1, 1, 4, 4)
-    assert square.area == 9
-    assert polygon_crop([(1.9, 1.2), (3.9, 1), (3.5, 3.5), (1, 3)], EIGHT).on(EIGHT).tolist() == (
-        square.on(EIGHT).tolist()
-    )
-
-
-@given(st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), min_size=3, max_size=8))
-def test_polygons_are_those_of_opencv_but_for_the_outline(points: list[tuple[int, int]]) -> None:
-    theirs = np.zeros((20, 20), dtype=np.uint8)
-    cv2.fillPoly(theirs, [np.array(points, dtype=np.int32)], 1)
-    outline = np.zeros_like(theirs)
-    cv2.polylines(outline, [np.array(points, dtype=np.int32)], True, 1, thickness=3)
-    differs = polygon_crop(points, (20, 20)).on((20, 20)) != (theirs > 0)
-    assert not (differs & (outline == 0)).any()
-
-
-def test_what_lies_outside_is_cut_off() -> None:
-    assert polygon_crop([(-5, -5), (2, -5), (2, 2), (-5, 2)], EIGHT).box == (0, 0, 3, 3)
-    assert polygon_crop([(10, 10), (12, 10), (12, 12)], EIGHT) is EMPTY
-    assert polygon_crop([], EIGHT) is EMPTY
-    assert polygon_crop([(2, 3)], EIGHT).box == (2, 3, 3, 4)
-    assert polygon_crop([(2, 3), (4, 3)], EIGHT).area == 3
-    assert box_crop((1, 1, 6, 6), EIGHT).area == 25
-    assert box_crop((1.5, 1.5, 5.5, 5.5), EIGHT).box == (1, 1, 6, 6)
-    assert box_crop((-3, 6, 2, 20), EIGHT).box == (0, 6, 2, 8)
-    assert box_crop((8, 0, 9, 1), EIGHT) is EMPTY
-    assert point_crop((7.9, 0), EIGHT).box == (7, 0, 8, 1)
-    assert point_crop((8, 0), EIGHT) is EMPTY
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=3, max_size=8, unique=True))
-def test_an_outline_that_crosses_itself_is_not_simple(points: list[tuple[int, int]]) -> None:
-    if crosses_itself(points):
-        assert not LinearRing(points).is_simple
-
-
-def test_a_bow_tie_crosses_itself_and_a_square_does_not() -> None:
-    assert crosses_itself([(0, 0), (4, 4), (4, 0), (0, 4)])
-    assert not crosses_itself([(0, 0), (4, 0), (4, 4), (0, 4)])
-    assert not crosses_itself([(0, 0), (4, 0), (0, 4)])
-
-
-def test_crossings_are_found_among_as_many_corners_as_there_are() -> None:
-    turns = np.linspace(0, 2 * np.pi, 100_001)[:-1]
-    circle = np.stack([500 + 400 * np.cos(turns), 500 + 400 * np.sin(turns)], axis=1)
-    assert crosses_itself(circle) is False  # type: ignore[arg-type]
-    circle[50_000] = 950, 900
-    assert crosses_itself(circle) is True  # type: ignore[arg-type]
-
-
-def test_nothing_is_said_of_crossings_where_all_edges_lie_along_one_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    corners = [(i + 2_000 * (i % 2), i + 2_000 * (i % 2)) for i in range(2_000)]
-    assert crosses_itself(corners) is False
-    monkeypatch.setattr("uncanny.eval.common.pixels.masks._MOST_PAIRS", 1 << 20)
-    assert crosses_itself(corners) is None
-
-
 @given(pair_of_masks())
 def test_counts_on_crops_are_those_of_whole_masks(masks: tuple[Mask, Mask]) -> None:
     first, second = masks
@@ -182,13 +115,6 @@ def test_components_are_those_of_scikit_image(mask: Mask, connectivity: Any) -> 
     assert len(crops) == number
     for place, each in enumerate(crops, start=1):
         assert (each.on(size) == (theirs == place)).all()
-
-
-def test_sizes_that_are_only_claimed_are_not_written_out() -> None:
-    for size in ((10**300, 8), (8, 10**300)):
-        with pytest.raises(UsageError, match=r"10\^300") as caught:
-            box_crop((0, 0, 5, 5), size)
-        assert len(str(caught.value)) < 100
 
 
 def test_nothing_at_all() -> None:

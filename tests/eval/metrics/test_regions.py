@@ -15,7 +15,8 @@ from pycocotools import mask as coco
 from sklearn.metrics import balanced_accuracy_score, f1_score, jaccard_score, precision_score, recall_score
 
 from uncanny.eval.common.pixels.crops import Crop, Mask, crop, union
-from uncanny.eval.common.pixels.masks import box_crop, component_crops, polygon_crop
+from uncanny.eval.common.pixels.masks import component_crops
+from uncanny.eval.common.pixels.shapes import box_crop, polygon_crop
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics.regions import (
     REGION_PROTOCOLS,
