@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from math import cos, isfinite, radians, sin
+from math import cos, floor, isfinite, radians, sin
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -63,7 +63,8 @@ Size = tuple[int | None, int | None]
 def box_around(points: object, size: Size, where: str) -> tuple[int, int, int, int]:
     """The smallest box around `points`, pairs of x and y, in whole pixels of the picture.
 
-    Raises UsageError where they are no points, or nothing of the box is in the picture.
+    It has the pixels whose middle lies in it, as pycocotools has it. Raises UsageError where they are no
+    points, or nothing of the box is in the picture.
     """
     pairs = list(points) if isinstance(points, Iterable) else []
     if not pairs or not all(isinstance(each, list | tuple) and len(each) == 2 for each in pairs):
@@ -73,10 +74,10 @@ def box_around(points: object, size: Size, where: str) -> tuple[int, int, int, i
         raise UsageError(f"{where}: the box has corners that are no numbers", remedy="Draw it again.")
     xs, ys = numbers[::2], numbers[1::2]
     width, height = size
-    right, bottom = round(max(xs)), round(max(ys))
+    left, top, right, bottom = (floor(each + 0.5) for each in (min(xs), min(ys), max(xs), max(ys)))
     box = (
-        max(0, round(min(xs))),
-        max(0, round(min(ys))),
+        max(0, left),
+        max(0, top),
         right if width is None else min(width, right),
         bottom if height is None else min(height, bottom),
     )

@@ -149,7 +149,10 @@ def read(file: Path) -> Iterator[Returned]:
 
 
 def _outline(shape: Mapping[str, Any]) -> object:
-    """Points that the shape reaches to; labelme has a circle as its centre and a point on it."""
+    """Points that the shape reaches to.
+
+    labelme has a circle as its centre and a point on it, a mask as its first and last pixel.
+    """
     match shape.get("shape_type"), shape.get("points"):
         case "circle", [
             [int() | float() as x, int() | float() as y],
@@ -157,5 +160,10 @@ def _outline(shape: Mapping[str, Any]) -> object:
         ]:
             radius = hypot(u - x, v - y)
             return [(x - radius, y - radius), (x + radius, y + radius)]
+        case "mask", [
+            [int() | float() as x, int() | float() as y],
+            [int() | float() as u, int() | float() as v],
+        ]:
+            return [(x // 1, y // 1), (u // 1 + 1, v // 1 + 1)]
         case _, points:
             return points

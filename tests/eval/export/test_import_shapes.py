@@ -6,12 +6,15 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 
 import uncanny
-from tests.eval.export.made_runs import findings
+from tests.eval.export.made_runs import anomaly, findings, write_records
 from uncanny.errors import ItemsError, UsageError
+from uncanny.eval.common.pixels.shapes import coco_box_crop
+from uncanny.eval.export.returned import box_around
 from uncanny.records.jsonl import read_records
 from uncanny.records.reviews import ReviewLog
 from uncanny.schema import Annotation
@@ -38,6 +41,67 @@ def submitted(tasks: Path, target: Path, change: Any = None, **annotation: Any) 
         ]
     target.write_bytes(orjson.dumps(content))
     return target
+
+
+def test_boxes_of_any_image_come_back_to_the_pixel(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    run, records = tmp_path / "run", []
+    run.mkdir()
+    for number, (width, height) in enumerate([(6997, 4001), (3, 7), (1, 1), (1023, 9999)]):
+        xs = np.sort(rng.integers(0, width + 1, (60, 2)), axis=1).tolist()
+        ys = np.sort(rng.integers(0, height + 1, (60, 2)), axis=1).tolist()
+        boxes = [(x0, y0, x1, y1) for (x0, x1), (y0, y1) in zip(xs, ys, strict=True) if x0 < x1 and y0 < y1]
+        records.append(
+            Annotation(
+                image=f"{number}.png",
+                sha256=f"{number:064}",
+                width=width,
+                height=height,
+                status="ok",
+                anomalies=tuple(anomaly(f"Fault {place}", box) for place, box in enumerate(boxes)),
+                model="demo",
+                prompts="packed@1",
+            )
+        )
+    write_records(run, records)
+    files = uncanny.export(run, ["coco", "labelme", "cvat", "labelstudio"], tmp_path / "out", all=True).files
+    number = sum(len(record.anomalies) for record in records)
+    assert number > 100
+    for form, source in files.items():
+        file = submitted(source / "tasks.json", tmp_path / "s.json") if form == "labelstudio" else source
+        counts = uncanny.import_reviews(file, run, reviewer="eve").counts
+        assert (form, counts["unchanged"], counts["edited"]) == (form, number, 0)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1.5, 2.5, (2, 3)),
+        (2.5, 3.5, (3, 4)),
+        (0.5, 4.5, (1, 5)),
+        (1.4, 3.6, (1, 4)),
+        (1.6, 3.4, (2, 3)),
+        (-3.2, 99.0, (0, 8)),
+    ],
+)
+def test_a_box_has_the_pixels_whose_middle_it_covers(
+    low: float, high: float, expected: tuple[int, int]
+) -> None:
+    """As in COCO. Halves rounded to even numbers would make no pixel of 1.5 to 2.5, and two of 0.5 to 1.5."""
+    box = box_around([(low, high), (high, low)], (8, 8), "here")
+    assert box == (expected[0], expected[0], expected[1], expected[1])
+    ours = coco_box_crop((max(low, 0), max(low, 0), high, high), (8, 8))
+    assert ours.box == box
+
+
+def test_a_mask_of_labelme_ends_with_its_last_pixel(run: Path, tmp_path: Path) -> None:
+    folder = uncanny.export(run, "labelme", tmp_path / "out", all=True).files["labelme"]
+    (file,) = folder.glob("c-*.json")
+    content = orjson.loads(file.read_bytes())
+    content["shapes"][0] |= {"shape_type": "mask", "points": [[5.0, 6.0], [5.0, 9.0]], "mask": "iVBO"}
+    file.write_bytes(orjson.dumps(content))
+    uncanny.import_reviews(folder, run, reviewer="eve")
+    assert findings(run)[4].anomaly.box == (5, 6, 6, 10)
 
 
 def test_coco_brings_moved_boxes_and_new_ones(run: Path, tmp_path: Path) -> None:
