@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +42,9 @@ class Command(click.Command):
     def __init__(
         self, name: str | None, *, config: bool = True, extra: Extra | None = None, **attributes: Any
     ) -> None:
+        if extra is not None:
+            attributes["callback"] = _with_extra(extra, attributes["callback"])
         super().__init__(name, **attributes)
-        self.extra = extra
         if extra is not None:
             self.help = f"{cleandoc(self.help or '')}\n\nNeeds the extra `{extra}`. {install_hint(extra)}"
         if config:
@@ -87,20 +89,6 @@ class Command(click.Command):
             hint = f"{there} is here; it is read with --config {there}."
             raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
 
-    def invoke(self, ctx: click.Context) -> Any:
-        if self.extra is None:
-            return super().invoke(ctx)
-        try:
-            return super().invoke(ctx)
-        except ModuleNotFoundError as error:
-            package = (error.name or "").partition(".")[0]
-            if package == "uncanny":
-                raise
-            raise UsageError(
-                f"`{ctx.command_path}` needs {package}, which is not installed",
-                remedy=install_hint(self.extra),
-            ) from error
-
     def _take_settings(
         self, ctx: click.Context, file: Path, values: Mapping[str, Any], args: Sequence[str]
     ) -> list[str]:
@@ -128,6 +116,25 @@ class Command(click.Command):
                 value = settings[parameter.name].value
                 arguments += map(str, value if isinstance(value, list) else [value])
         return ["--", *arguments] if arguments and "--" not in args else arguments
+
+
+def _with_extra(extra: Extra, callback: Callable[..., None]) -> Callable[..., None]:
+    """A command that raises UsageError where a package of its extra is not installed."""
+
+    @wraps(callback)
+    def command(*arguments: Any, **options: Any) -> None:
+        try:
+            callback(*arguments, **options)
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package == "uncanny":
+                raise
+            raise UsageError(
+                f"`{click.get_current_context().command_path}` needs {package}, which is not installed",
+                remedy=install_hint(extra),
+            ) from error
+
+    return command
 
 
 class Group(click.Group):
