@@ -154,13 +154,6 @@ def needs(role: Role) -> Callable[..., Awaitable[Who]]:
     return check
 
 
-def count(request: Request, who: Who) -> None:
-    """Count a request of somebody who is known. Raises ApiError 429."""
-    if who.via != "local":
-        reads = request.method in ("GET", "HEAD")
-        gate_of(request).rates.hit("reads" if reads else "writes", who.name)
-
-
 async def let_in(request: Request, role: Role) -> Who:
     """The same ahead of all that a route reads, so that of strangers no body is. Raises as `needs`.
 
@@ -173,7 +166,9 @@ async def let_in(request: Request, role: Role) -> Who:
         return who
     if who is None:
         raise ApiError(401)
-    count(request, who)
+    if who.via != "local":
+        reads = request.method in ("GET", "HEAD")
+        gate_of(request).rates.hit("reads" if reads else "writes", who.name)
     if not who.may(role):
         raise ApiError(403, f"This needs a token of the role {role}; yours is {who.role}.")
     request.state.let_in = role

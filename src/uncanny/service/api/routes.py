@@ -80,26 +80,47 @@ class BoundedRequest(Request):
         return self._json
 
 
-class Route(APIRoute):
-    """A route that refuses query keys it does not know, and writes what it changed to the audit log.
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class GuardedRoute(APIRoute):
+    """A route that asks for the role its dependencies name before anything of a request is read.
+
+    Dependencies alone come too late: the framework reads a body before the first of them.
+    """
+
+    def get_route_handler(self) -> Handler:
+        handle, roles = self.inner_handler(), roles_of(self)
+
+        async def handle_known(request: Request) -> Response:
+            for role in roles:
+                await let_in(request, role)
+            return await handle(request)
+
+        return handle_known
+
+    def inner_handler(self) -> Handler:
+        """What handles a request that was let in."""
+        return super().get_route_handler()
+
+
+class Route(GuardedRoute):
+    """A route that also refuses query keys it does not know, and writes what it changed to the audit log.
 
     Its function may set `request.state.subject`, the id of what was changed, where the path does not have it.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        if any(_roles(self.dependant)):
+        if roles_of(self):
             self.openapi_extra = {**(self.openapi_extra or {}), "security": SECURITY}
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+    def inner_handler(self) -> Handler:
+        handle = super().inner_handler()
         known = frozenset(_query_names(self.dependant))
         takes_json = self.body_field is not None
-        roles = list(_roles(self.dependant))
 
         async def handle_bounded(request: Request) -> Response:
-            for role in roles:
-                await let_in(request, role)
             unknown = next((name for name in request.query_params if name not in known), None)
             if unknown is not None:
                 raise ApiError(
@@ -131,6 +152,11 @@ def _audit(request: Request, action: str) -> None:
         address=address_of(request),
         details=state.get("details"),
     )
+
+
+def roles_of(route: APIRoute) -> list[Role]:
+    """The roles that a route wants, by its dependencies; none for one that is open to everybody."""
+    return list(_roles(route.dependant))
 
 
 def _roles(dependant: Dependant) -> Iterator[Role]:

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, Response
 from uncanny.errors import NotFoundError, UncannyError
 from uncanny.eval.common.runs import open_run
 from uncanny.images import thumbnail
+from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
 from uncanny.service.jobs.folder import ANSWERS, RUN, end_of_log, paths_within
@@ -77,9 +78,8 @@ class PageView(JobView):
 def add_job_pages(router: APIRouter, site: Site) -> None:
     """Adds `/jobs/{id}` and what its script fetches."""
 
-    @router.get("/jobs/{job_id}")
+    @router.get("/jobs/{job_id}", dependencies=for_readers)
     def job_page(request: Request, job_id: str) -> HTMLResponse:
-        site.known(request)
         job = site.service.jobs.get(job_id)
         index = site.records.of(job.kind, site.service.job_folder(job.id))
         cards = Cards() if index is None else index.latest()
@@ -94,18 +94,16 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
             inputs=_inputs(site, job),
         )
 
-    @router.get("/jobs/{job_id}/live")
+    @router.get("/jobs/{job_id}/live", dependencies=for_readers)
     def live(request: Request, job_id: str) -> HTMLResponse:
-        site.known(request)
         view = PageView(site, site.service.jobs.get(job_id))
         return site.page(request, "live.html.j2", job=view)
 
-    @router.get("/jobs/{job_id}/cards")
+    @router.get("/jobs/{job_id}/cards", dependencies=for_readers)
     def cards(
         request: Request, job_id: str, after: int | None = None, of: str = "", before: int | None = None
     ) -> HTMLResponse:
         """Records since number `after` of the file `of`, those before number `before`, or the latest."""
-        site.known(request)
         job = site.service.jobs.get(job_id)
         index = site.records.of(job.kind, site.service.job_folder(job.id))
         if index is None:
@@ -121,9 +119,8 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
             anew=anew,
         )
 
-    @router.get("/jobs/{job_id}/files")
+    @router.get("/jobs/{job_id}/files", dependencies=for_readers)
     def files(request: Request, job_id: str) -> HTMLResponse:
-        site.known(request)
         job = site.service.jobs.get(job_id)
         address = f"{base_of(request)}/api/v1/jobs/{job.id}/files"
         views = _files(site.service.job_folder(job.id), address)
@@ -135,25 +132,22 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
             archive=f"{base_of(request)}/api/v1/jobs/{job.id}/archive{'?under=out' * (job.kind == 'export')}",
         )
 
-    @router.get("/jobs/{job_id}/log")
+    @router.get("/jobs/{job_id}/log", dependencies=for_readers)
     def log(request: Request, job_id: str) -> HTMLResponse:
-        site.known(request)
         job = site.service.jobs.get(job_id)
         text, cut = end_of_log(site.service.job_folder(job.id), _LOG_SHOWN)
         return site.page(request, "log.html.j2", text=text, cut=cut, shown=_LOG_SHOWN, job_id=job.id)
 
-    @router.get("/jobs/{job_id}/thumb/{key}")
-    def thumb(request: Request, job_id: str, key: str) -> Response:
-        site.known(request)
+    @router.get("/jobs/{job_id}/thumb/{key}", dependencies=for_readers)
+    def thumb(job_id: str, key: str) -> Response:
         shot = _picture(site, job_id, key)
         data = thumbnail(shot.path, _THUMBNAIL_SIDE, sha256=shot.sha256) if shot.sha256 else None
         if data is None:
             return Response(_GONE, media_type="image/svg+xml", headers={"Cache-Control": "no-cache"})
         return Response(data, media_type="image/webp", headers={"Cache-Control": _DAY})
 
-    @router.get("/jobs/{job_id}/picture/{key}")
-    def picture(request: Request, job_id: str, key: str) -> Response:
-        site.known(request)
+    @router.get("/jobs/{job_id}/picture/{key}", dependencies=for_readers)
+    def picture(job_id: str, key: str) -> Response:
         shot = _picture(site, job_id, key)
         shown = site.pictures.full(shot) if shot.sha256 else None
         if shown is None:

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field, StringConstraints
 
 from uncanny.errors import NotFoundError, ParamsError
-from uncanny.service.api.auth import gate_of
+from uncanny.service.api.auth import Operator, for_operators, gate_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.folders import listing
 from uncanny.service.jobs.kinds import KINDS, Kind, check_params, command_of, records_file
@@ -49,9 +49,8 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
     """Adds `/new`, `/new/{kind}` with what its script asks for, and `/jobs/{id}/export`."""
     forecasts = Semaphore(1)
 
-    @router.get("/new")
+    @router.get("/new", dependencies=for_operators)
     def kinds(request: Request) -> Response:
-        site.known(request, "operator")
         source = request.query_params.get("from")
         if source is not None:
             job = site.service.jobs.get(source)
@@ -59,19 +58,16 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
         known = {name: (kind.title, help_of(kind.command).get("", "")) for name, kind in KINDS.items()}
         return site.page(request, "kinds.html.j2", here="new", title="New job", kinds=known)
 
-    @router.get("/new/folder")
+    @router.get("/new/folder", dependencies=for_operators)
     def folder(request: Request, path: str = "") -> Response:
-        site.known(request, "operator")
         return site.page(request, "folder.html.j2", listing=listing(site.service.roots, path))
 
-    @router.get("/new/{kind}")
+    @router.get("/new/{kind}", dependencies=for_operators)
     def form(request: Request, kind: str) -> Response:
-        site.known(request, "operator")
         return _form(request, site, help_of, _kind(kind), dict(request.query_params), None)
 
-    @router.get("/jobs/{job_id}/export")
+    @router.get("/jobs/{job_id}/export", dependencies=for_operators)
     def export(request: Request, job_id: str) -> Response:
-        site.known(request, "operator")
         job = site.service.jobs.get(job_id)
         if not has_findings(site, job):
             raise ApiError(404, "There is nothing to export from this job, or not yet.")
@@ -86,17 +82,17 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
             request, site, help_of, KINDS["export"], params, None, source=job, exports=made[:_EXPORTS]
         )
 
-    @router.post("/new/{kind}/check")
-    def check(request: Request, kind: str, body: Annotated[_Values, Depends(json_body(_Values))]) -> Any:
+    @router.post("/new/{kind}/check", dependencies=for_operators)
+    def check(kind: str, body: Annotated[_Values, Depends(json_body(_Values))]) -> Any:
         """The parameters, what is wrong with them by field, and the command they are."""
-        site.known(request, "operator")
         params, wrong = _checked(site, _kind(kind), body.values)
         return {"params": params, "wrong": wrong, "command": command_line(site.service, kind, params)}
 
     @router.post("/new/{kind}/forecast")
-    def forecast(request: Request, kind: str, body: Annotated[_Values, Depends(json_body(_Values))]) -> Any:
+    def forecast(
+        request: Request, who: Operator, kind: str, body: Annotated[_Values, Depends(json_body(_Values))]
+    ) -> Any:
         """What the command would ask and what that costs, in its own words."""
-        who = site.known(request, "operator")
         gate_of(request).rates.hit("writes", who.name)
         params, wrong = _checked(site, _kind(kind), body.values)
         if wrong or not KINDS[kind].asks:

@@ -15,8 +15,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import StringConstraints
 
 from uncanny.errors import NotFoundError
-from uncanny.service.api.auth import clear_session, gate_of, set_session, who_of
+from uncanny.service.api.auth import clear_session, for_readers, gate_of, set_session, who_of
 from uncanny.service.api.errors import ApiError
+from uncanny.service.api.routes import GuardedRoute
 from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.safety import Body, json_body
 from uncanny.service.service import Service
@@ -42,7 +43,7 @@ def add_pages(app: FastAPI, service: Service, *, help_of: HelpOf = lambda _: {})
     """
     site = Site(service)
     app.state.error_page = site.error_page
-    router = APIRouter(include_in_schema=False)
+    router = APIRouter(include_in_schema=False, route_class=GuardedRoute)
     ASSETS.serve(router)
     _entrance(router, site)
     _list(router, site)
@@ -79,10 +80,9 @@ def _entrance(router: APIRouter, site: Site) -> None:
 
 
 def _list(router: APIRouter, site: Site) -> None:
-    @router.get("/")
+    @router.get("/", dependencies=for_readers)
     def jobs(request: Request, state: str = "", kind: str = "", before: str = "") -> HTMLResponse:
         """The list, or with the header `X-Part` only its rows."""
-        site.known(request)
         wanted = cast("State", state) if state in get_args(State) else None
         of_kind = kind if kind in KINDS else None
         shown, older = _jobs(site, wanted, of_kind, before or None)

@@ -26,6 +26,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from uncanny.demo.scenes import DATA as SCENES
 from uncanny.eval.common.page_data import page_json
+from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
 from uncanny.service.folders import real_below
@@ -48,9 +49,8 @@ def add_report_pages(router: APIRouter, site: Site) -> None:
     """Adds `/jobs/{id}/report`, the document in its frame, and the pictures of that document."""
     key = ticket_key(site.service)
 
-    @router.get("/jobs/{job_id}/report")
+    @router.get("/jobs/{job_id}/report", dependencies=for_readers)
     def report(request: Request, job_id: str) -> HTMLResponse:
-        site.known(request)
         job = site.service.jobs.get(job_id)
         folder = site.service.job_folder(job.id)
         page = page_file(site, job)

@@ -12,7 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from uncanny.service.api.auth import Who, address_of, who_of
+from uncanny.service.api.auth import address_of, let_in, who_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.api.verdicts import runs_of
 from uncanny.service.assets import base_of
@@ -60,7 +60,8 @@ class Reviews:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        who, app = await run_in_threadpool(self._app, request)
+        who = await let_in(request, "reviewer")
+        app = await run_in_threadpool(self._app, request)
         job_id, address = request.path_params["job_id"], address_of(request)
         action = _STEPS.get(scope["path"].rpartition("/")[2]) if scope["method"] == "POST" else None
 
@@ -74,8 +75,7 @@ class Reviews:
 
         await app(scope, receive, send_noted if action else send)
 
-    def _app(self, request: Request) -> tuple[Who, ASGIApp]:
-        who = self._site.known(request, "reviewer")
+    def _app(self, request: Request) -> ASGIApp:
         job = self._site.service.jobs.get(request.path_params["job_id"])
         if not has_findings(self._site, job):
             raise ApiError(404, "There is nothing to review in this job, or not yet.")
@@ -88,7 +88,7 @@ class Reviews:
             self._apps.move_to_end(folder)
             while len(self._apps) > _KEPT:
                 self._apps.popitem(last=False)
-        return who, known[1]
+        return known[1]
 
 
 def _made(job: Job, run: ReviewRun) -> ASGIApp:

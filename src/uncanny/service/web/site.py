@@ -9,8 +9,7 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
-from uncanny.service.api.auth import Who, count, who_of
-from uncanny.service.api.errors import ApiError
+from uncanny.service.api.auth import who_of
 from uncanny.service.assets import Assets, app_base_of
 from uncanny.service.pictures import Pictures
 from uncanny.service.service import Service
@@ -45,16 +44,6 @@ class Site:
     service: Service
     records: RecordIndexes = field(default_factory=RecordIndexes)
     pictures: Pictures = field(default_factory=Pictures)
-
-    def known(self, request: Request, least: Role = "reader") -> Who:
-        """Who asks. Raises ApiError 401 where nobody is signed in, 403 where the role is too low, 429."""
-        who = who_of(request)
-        if who is None:
-            raise ApiError(401)
-        count(request, who)
-        if not who.may(least):
-            raise ApiError(403, f"This is for the role {least}; yours is {who.role}.")
-        return who
 
     def page(
         self, request: Request, template: str, *, status: int = 200, here: str = "", **content: Any
