@@ -269,6 +269,17 @@ def test_records_page_by_page(site: Site, client: TestClient) -> None:
     assert (moved.status_code, moved.json()["error"]["code"]) == (409, "conflict")
 
 
+@pytest.mark.parametrize("offset", ["1000000", "9" * 18])
+def test_a_place_behind_the_end_of_a_file_has_no_records(site: Site, client: TestClient, offset: str) -> None:
+    """Also one that no file system can seek to."""
+    job = site.ended_job()
+    for inode in (0, (site.service.run_folder(job.id) / "annotations.jsonl").stat().st_ino):
+        answer = client.get(f"{API}/jobs/{job.id}/records", params={"after": f"{inode}.{offset}"})
+        assert (answer.status_code, answer.json()["records"]) == (200, [])
+        events = client.get(f"{API}/jobs/{job.id}/events", params={"after": f"{inode}.{offset}"})
+        assert (events.status_code, "event: record" in events.text) == (200, False)
+
+
 def test_a_page_of_a_long_file_reads_a_page(
     site: Site, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,7 +90,10 @@ class Tail:
         file = self._open()
         if file is None:
             return lines
-        inode, offset, size = os.fstat(file.fileno()).st_ino, self.place.offset, 0
+        status, offset, size = os.fstat(file.fileno()), self.place.offset, 0
+        if offset > status.st_size:  # nobody was given such a place, and no file system takes every number
+            return lines
+        inode = status.st_ino
         file.seek(offset)
         whole = whole_lines(file)
         while len(lines) < limit and size < _PAGE_BYTES and (line := next(whole, None)) is not None:
