@@ -21,8 +21,8 @@ from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient, Question
 from uncanny.errors import (
     AnswerError,
-    RefusedError,
     ProviderDefectError,
+    RefusedError,
     RequestRejectedError,
     StepFailedError,
     TransientError,

@@ -233,13 +233,30 @@ def test_the_proxy_of_the_environment_is_named_without_its_password(proxies: pyt
     assert parse_address("http://api.example/v1").proxy is not None
 
 
-@pytest.mark.parametrize(
-    "host", ["127.0.0.1", "127.1.2.3", "localhost", "LOCALHOST", "api.localhost", "[::1]", "0.0.0.0"]
-)
+HERE = [
+    "127.0.0.1", "127.1.2.3", "127.0.0.1.", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1",
+    "0177.0.0.1", "017700000001", "0", "0.0.0.0", "0x0", "localhost", "LOCALHOST", "localhost.",
+    "api.localhost", "api.localhost.", "localhost.localdomain", "ip6-localhost", "[::1]", "[::]", "[0:0:0:0:0:0:0:1]",
+    "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021",
+    "\uff4c\uff4f\uff43\uff41\uff4c\uff48\uff4f\uff53\uff54",
+]  # fmt: skip
+ELSEWHERE = [
+    "api.example", "10.0.0.1", "128.1", "2130706432.example", "1.1", "167772161", "localhost.example",
+    "notlocalhost", "127.0.0.1.example", "[fd00::1]", "[::ffff:10.0.0.1]", "0x7f000001.org",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", HERE)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.usefixtures("proxies")
 def test_no_proxy_is_between_this_machine_and_itself(scheme: str, host: str) -> None:
     assert parse_address(f"{scheme}://{host}:8000/v1").proxy is None
+
+
+@pytest.mark.parametrize("host", ELSEWHERE)
+@pytest.mark.usefixtures("proxies")
+def test_a_proxy_is_between_this_machine_and_others(host: str) -> None:
+    assert parse_address(f"http://{host}:8000/v1").proxy is not None
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,13 @@ from werkzeug import Response
 
 from tests.secure_server import secure_server
 from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError, UsageError
+from uncanny.models.addresses import warned_of
 from uncanny.models.anthropic import AnthropicProvider
 from uncanny.models.base import Message, ModelProvider, ModelRequest, ModelResponse, Sampling
 from uncanny.models.http import LARGEST_RESPONSE
 from uncanny.models.openai import OpenAIProvider
 from uncanny.models.openai_compatible import CompatibleProvider
+from uncanny.models.registry import Access, open_model, parse_model
 from uncanny.models.vllm.model import VLLMProvider
 from uncanny.models.vllm.server import served_models
 
@@ -201,6 +203,57 @@ async def test_a_proxy_of_the_environment_is_between_elsewhere_but_not_here(
         assert (await answer(make("http://nowhere.invalid:8000/v1"))).text == "a cup"
         assert proxy.received[0].startswith(f"POST http://nowhere.invalid:8000{path(make)} ".encode())
         assert b"proxy-authorization: basic" in proxy.received[0].lower()
+
+
+@pytest.mark.parametrize("host", ["127.1", "2130706433", "0x7f.1", "localhost.", "0"])
+async def test_no_key_goes_to_a_proxy_for_this_machine_however_it_is_written(
+    host: str, httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    httpserver.expect_request("/v1/chat/completions").respond_with_data(CHAT)
+    async with Sink(http("200 OK", CHAT)) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("all_proxy", proxy.url)
+        model = MAKERS["openai"](f"http://{host}:{httpserver.port}/v1")
+        assert (await answer(model)).text == "a cup"
+        assert proxy.received == []
+    assert len(httpserver.log) == 1
+
+
+@every_provider
+async def test_a_key_over_plain_http_is_warned_of_once_unless_it_stays_here(
+    make: Callable[[str], ModelProvider], caplog: pytest.LogCaptureFixture
+) -> None:
+    warned_of.cache_clear()
+    for url in (
+        "https://api.example/v1",
+        "http://127.1:8000/v1",
+        "http://[::1]:8000/v1",
+        "http://localhost./v1",
+    ):
+        await make(url).close()
+    assert caplog.messages == []
+    for _ in range(2):
+        await make("http://lab.example:8000/v1").close()
+    (message,) = caplog.messages
+    assert "over plain http" in message
+    assert "http://lab.example:8000/" in message
+    assert KEY not in message
+
+
+async def test_a_local_server_without_a_key_is_asked_without_a_warning(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warned_of.cache_clear()
+    for key in (None, "EMPTY"):
+        if key is not None:
+            monkeypatch.setenv("VLLM_API_KEY", key)
+        await open_model(parse_model("vllm/any"), Access("http://gpu.example:8000/v1", 5.0)).close()
+    assert caplog.messages == []
+    monkeypatch.delenv("VLLM_API_KEY")
+    await open_model(parse_model("vllm/any"), Access(f"http://me:{PASSWORD}@gpu.example/v1", 5.0)).close()
+    (message,) = caplog.messages
+    assert "over plain http" in message
+    assert PASSWORD not in message
 
 
 async def test_requests_for_the_models_of_a_server_take_the_same_way(

@@ -197,7 +197,11 @@ def test_a_whole_word_of_base64_goes_with_its_padding() -> None:
     assert KeyMask([KEY])(f"I got {base64.b64encode(b'x' + KEY.encode()).decode()}.") == "I got e[key]."
 
 
-@given(st.text(st.characters(codec="utf-8"), min_size=8, max_size=60), st.binary(max_size=9), st.binary(max_size=9))
+@given(
+    st.text(st.characters(codec="utf-8"), min_size=8, max_size=60),
+    st.binary(max_size=9),
+    st.binary(max_size=9),
+)
 def test_whatever_the_key_is_and_whatever_stands_around_it(key: str, before: bytes, after: bytes) -> None:
     text = base64.b64encode(before + key.encode() + after).decode()
     assert KeyMask([key])(text) != text

@@ -129,9 +129,10 @@ class ModelClient:
 
         `fallback` is what a fallback of that name is asked instead, None where the same; agent and sample
         are those of `request`. `prompt` names the prompt in records. `repair` words the turn that follows an
-        answer that did not validate. Raises `AnswerError`, `RefusedError`, `TruncatedError`, `TransientError`,
-        `RequestRejectedError` or `ProviderDefectError` when this generation failed; what `ENDS_RUN` names when no further call can
-        be made, which ends `scope` for all that goes on side by side.
+        answer that did not validate. Raises one of `AnswerError`, `RefusedError`, `TruncatedError`,
+        `TransientError`, `RequestRejectedError` and `ProviderDefectError` when this generation failed; what
+        `ENDS_RUN` names when no further call can be made, which ends `scope` for all that goes on side by
+        side.
         """
 
         def replayed(place: int) -> Replayed[T] | None:

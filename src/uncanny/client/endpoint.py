@@ -211,8 +211,9 @@ class Breaker:
     A model is given `patience_s` seconds and at least `FAILURES` failures without one good answer between
     them. A server that was never reached is given `UNREACHED_S` seconds: most often it was not started.
     Requests rejected as wrong from the first on, `FAILURES` of them, mean that the whole run would fail the
-    same way; so do as many that failed in the provider's own code. Failures about one image only, by a server that can be reached, are that image's, not the
-    model's: its generations end when patience does, and the model goes on.
+    same way; so do as many that failed in the provider's own code. Failures about one image only, by a server
+    that can be reached, are that image's, not the model's: its generations end when patience does, and the
+    model goes on.
 
     `answers` counts what came back, rejections too: whoever rejects is there. `clock` is the event loop's.
     """

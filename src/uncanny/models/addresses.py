@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import ipaddress
+import logging
 import os
 import re
+import socket
 from dataclasses import dataclass, field, replace
+from functools import cache
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from uncanny.errors import UsageError
-from uncanny.models.error_body import HIDDEN, one_line
+from uncanny.models.error_body import HIDDEN, SHORTEST_SECRET, one_line
+
+log = logging.getLogger("uncanny")
 
 LONGEST_URL = 2_000
 # What calls of the chat completions API add to a base URL; users paste it with the rest.
@@ -141,7 +147,7 @@ def _parse(text: str, without: tuple[str, ...]) -> Address:
         parameters,
         authorization,
         _secrets(text),
-        _proxy(parts.scheme, parts.hostname or "", port),
+        _proxy(parts.scheme, host.strip("[]"), port),
     )
 
 
@@ -159,7 +165,19 @@ def _host(host: str, *, bracketed: bool) -> str:
         raise _NoAddressError("its host is no name that a host can have") from None
     if len(name) > 253 or not _HOST_NAME.fullmatch(name):
         raise _NoAddressError("its host is no name that a host can have")
-    return name
+    # Numbers go out as one address: `127.1` by itself is refused by the transport, and passed on by a proxy.
+    numbers = _numbers(name)
+    if numbers is not None:
+        return str(numbers)
+    return name.rstrip(".") if is_here(name) else name
+
+
+def _numbers(name: str) -> ipaddress.IPv4Address | None:
+    """The address that one to four numbers stand for, also in octal and hexadecimal; None for a name."""
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(name.rstrip(".")))
+    except OSError:
+        return None
 
 
 def _as_sent(url: str) -> str:
@@ -202,7 +220,7 @@ def _proxy(scheme: str, host: str, port: int | None) -> Proxy | None:
     """The proxy for a server, by the variables that curl and others read; NO_PROXY may name networks, too."""
     proxies = getproxies()
     url = proxies.get(scheme) or proxies.get("all")
-    if not url or _is_here(host) or _bypassed(host, port, proxies.get("no", "")):
+    if not url or is_here(host) or _bypassed(host, port, proxies.get("no", "")):
         return None
     url = url if "://" in url else f"http://{url}"
     try:
@@ -219,15 +237,41 @@ def _proxy(scheme: str, host: str, port: int | None) -> Proxy | None:
     return Proxy(url, redacted(url), _secrets(url))
 
 
-def _is_here(host: str) -> bool:
-    """Whether a host is this machine."""
-    if host.rstrip(".") == "localhost" or host.endswith(".localhost"):
+_NAMES_OF_THIS_MACHINE = frozenset({"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"})
+
+
+def is_here(host: str) -> bool:
+    """Whether a host is this machine, however it is spelled: `127.1`, `0` and `localhost.` are."""
+    name = host.strip("[]").rstrip(".").lower()
+    if name in _NAMES_OF_THIS_MACHINE or name.endswith(".localhost"):
         return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address | None = _numbers(name)
+    if ":" in name:
+        with contextlib.suppress(ValueError):
+            six = ipaddress.IPv6Address(name)
+            address = six.ipv4_mapped or six
+    return address is not None and (address.is_loopback or address.is_unspecified)
+
+
+def warn_of_open(address: Address, what: str, secret: str) -> None:
+    """Warn, once in a process, where `secret`, or a password in the address, crosses a network in the open.
+
+    `what` names the secret in the warning. One of less than `SHORTEST_SECRET` characters is a local server's
+    word for none.
+    """
+    parts = urlsplit(address.url)
+    known = len(secret) >= SHORTEST_SECRET or address.secrets
+    if known and parts.scheme == "http" and not is_here(parts.hostname or ""):
+        warned_of(what, address.shown)
+
+
+@cache
+def warned_of(what: str, shown: str) -> None:
+    log.warning(
+        "%s goes to %s over plain http: anybody on the way can read it. Use https://, or a tunnel.",
+        what,
+        shown,
+    )
 
 
 def _bypassed(host: str, port: int | None, no_proxy: str) -> bool:

@@ -13,6 +13,7 @@ import httpx2
 import orjson
 from anthropic import AsyncAnthropic
 
+from uncanny.models.addresses import warn_of_open
 from uncanny.models.base import (
     Finish,
     ModelProvider,
@@ -59,6 +60,7 @@ class AnthropicProvider(ModelProvider):
         if key is None:
             raise missing_key(name, KEY_VARIABLE, keys_from=ANTHROPIC.keys_from)
         address, self.notices = address_of(ANTHROPIC, model, base_url, calls=OWN_PATHS)
+        warn_of_open(address, f"The key of {name}", key)
         self._client = AsyncAnthropic(
             api_key=key,
             base_url=address.url,

@@ -38,7 +38,7 @@ HIDDEN = "[key]"
 # Six characters of a shorter key could be any word.
 _DISTINCTIVE = 12
 _SHORTEST = 5
-_SHORTEST_IN_ANSWERS = 8
+SHORTEST_SECRET = 8
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 
 
@@ -125,14 +125,13 @@ def one_line(text: str, secrets: Iterable[str]) -> str:
 class KeyMask:
     """Takes the keys in use out of what models say: a server may hand on the request's own headers.
 
-    Only keys themselves are hidden, however they are written: as they are, in base64 wherever in a longer text
-    they stand in it, in hex, as in a URL, and all these also where JSON writes their characters as escapes.
-    What merely looks like a key may be what the picture shows. Those of less than `shortest` characters stay:
+    Only keys themselves are hidden, however they are written: as they are, in base64, also as a part of what
+    is encoded, in hex, as in a URL, and all these also where JSON writes their characters as escapes. What merely looks like a key may be what the picture shows. Those of less than `shortest` characters stay:
     local servers take any word for a key, and no such word is a secret. `hidden` stands in their place.
     """
 
     def __init__(
-        self, secrets: Iterable[str], *, shortest: int = _SHORTEST_IN_ANSWERS, hidden: str = HIDDEN
+        self, secrets: Iterable[str], *, shortest: int = SHORTEST_SECRET, hidden: str = HIDDEN
     ) -> None:
         kept = sorted({each for each in secrets if len(each) >= shortest}, key=len)[::-1]
         self._forms = [form for secret in kept for form in _forms(secret)]
@@ -201,7 +200,7 @@ def _forms(secret: str) -> Iterator[_Form]:
     data = secret.encode("utf-8", "surrogatepass")
     if (quoted := quote(data, safe="")) != secret:
         yield _Form(quoted)
-    if len(data) < _SHORTEST_IN_ANSWERS:
+    if len(data) < SHORTEST_SECRET:
         return
     yield from (_Form(data.hex(), 12), _Form(data.hex().upper(), 12))
     for before, cut in _ALIGNMENTS:

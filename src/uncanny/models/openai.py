@@ -7,6 +7,7 @@ from dataclasses import replace
 from openai import AsyncOpenAI
 
 from uncanny.errors import UsageError
+from uncanny.models.addresses import warn_of_open
 from uncanny.models.base import Detail
 from uncanny.models.http import environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, missing_key
@@ -44,6 +45,7 @@ class OpenAIProvider(ChatModel):
                 f"{name} sends its key in the header that user and password of {address} need",
                 remedy="Leave them out, or use openai-compatible/ without a key.",
             )
+        warn_of_open(address, f"The key of {name}", key)
         client = AsyncOpenAI(
             api_key=key,
             base_url=address.url,

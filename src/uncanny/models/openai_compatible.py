@@ -15,7 +15,7 @@ from typing import cast
 from openai import AsyncOpenAI, Omit
 
 from uncanny.errors import ModelUnusableError, UsageError
-from uncanny.models.addresses import Address
+from uncanny.models.addresses import Address, warn_of_open
 from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.models.http import environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, NothingThereError, missing_key
@@ -49,6 +49,7 @@ class CompatibleProvider(ChatModel):
         variable, key = preset_key(preset, address, api_key)
         if key == NO_KEY and preset.keys_from is not None and address.authorization is None:
             raise missing_key(name, *preset.key_variables, keys_from=preset.keys_from)
+        warn_of_open(address, f"The key of {name}", key)
         context = ErrorContext.at(address, name, model, variable, key, preset)
         takes = preset.takes
         if preset.fixes_sampling(model):

@@ -29,6 +29,7 @@ from uncanny.errors import (
     UncannyError,
     UsageError,
 )
+from uncanny.models.addresses import warned_of
 from uncanny.service.client import Client, ClientJob
 from uncanny.service.client import downloads as downloads_module
 from uncanny.service.client.answers import JobProgress
@@ -456,3 +457,15 @@ def test_a_client_knows_the_words_of_the_service() -> None:
 
     for own, served in ((answers.Decision, Decision), (answers.Show, Show), (answers.State, State)):
         assert set(get_args(own)) == set(get_args(served))
+
+
+def test_a_token_over_plain_http_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    warned_of.cache_clear()
+    for url in ("http://127.1:8765", "http://localhost.:8765", "https://lab.example"):
+        Client(url, token="a-token-of-some-length").close()
+    Client("http://lab.example:8765", token=None).close()
+    assert caplog.messages == []
+    Client("http://lab.example:8765", token="a-token-of-some-length").close()
+    (message,) = caplog.messages
+    assert "over plain http" in message
+    assert "a-token" not in message

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from uncanny import __version__
 from uncanny.errors import ServiceError, UncannyError, UsageError
-from uncanny.models.addresses import parse_address, redacted
+from uncanny.models.addresses import parse_address, redacted, warn_of_open
 from uncanny.models.error_body import one_line
 from uncanny.service.client.failures import (
     LATER,
@@ -70,6 +70,7 @@ class Connection:
         self.url: Final = address.url
         self._token = _checked_token(os.environ.get(TOKEN_VARIABLE) if token is None else token)
         self._patience_s = patience_s
+        warn_of_open(address, "The token of the service", self._token or "")
         proxy = address.proxy
         self._secrets = (*([self._token] if self._token else ()), *(proxy.secrets if proxy else ()))
         self._http = httpx2.Client(
