@@ -236,7 +236,8 @@ def test_the_proxy_of_the_environment_is_named_without_its_password(proxies: pyt
 HERE = [
     "127.0.0.1", "127.1.2.3", "127.0.0.1.", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1",
     "0177.0.0.1", "017700000001", "0", "0.0.0.0", "0x0", "localhost", "LOCALHOST", "localhost.",
-    "api.localhost", "api.localhost.", "localhost.localdomain", "ip6-localhost", "[::1]", "[::]", "[0:0:0:0:0:0:0:1]",
+    "api.localhost", "api.localhost.", "localhost.localdomain", "ip6-localhost", "[::1]", "[::]",
+    "[0:0:0:0:0:0:0:1]",
     "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021",
     "\uff4c\uff4f\uff43\uff41\uff4c\uff48\uff4f\uff53\uff54",
 ]  # fmt: skip

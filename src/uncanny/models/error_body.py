@@ -126,7 +126,8 @@ class KeyMask:
     """Takes the keys in use out of what models say: a server may hand on the request's own headers.
 
     Only keys themselves are hidden, however they are written: as they are, in base64, also as a part of what
-    is encoded, in hex, as in a URL, and all these also where JSON writes their characters as escapes. What merely looks like a key may be what the picture shows. Those of less than `shortest` characters stay:
+    is encoded, in hex, as in a URL, and all these also where JSON writes their characters as escapes. What
+    merely looks like a key may be what the picture shows. Those of less than `shortest` characters stay:
     local servers take any word for a key, and no such word is a secret. `hidden` stands in their place.
     """
 
