@@ -19,9 +19,9 @@ from pydantic import BaseModel
 
 from uncanny.agents.boxes import BoxContext, asked_box_format
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import Wording, schema_of
+from uncanny.agents.context import Variable, Wording, schema_of
 from uncanny.agents.steps import PACKED, ListStep
-from uncanny.answers import own_schema, read_first, shared_schema
+from uncanny.answers import ListForm, own_schema, read_first, shared_schema
 from uncanny.answers.boxes import BoxFormatName, in_format
 from uncanny.answers.lists import FirstItems
 from uncanny.answers.packed import PACKED_FORMS, asked_in, given_by
@@ -33,9 +33,6 @@ from uncanny.schema import Box
 
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
-# What is filled into a prompt: a text, or one that the name of the model makes.
-Variable = str | Callable[[str], str]
-
 # Room around a part that is shown enlarged, as a share of its sides.
 MARGIN: Final = 1.5
 
@@ -43,7 +40,7 @@ MARGIN: Final = 1.5
 def system_text(prompts: PromptSet, config: AnnotateConfig) -> str:
     """The rules for all agents, with how strict they are and the language of the answers."""
     text = prompts["system"]
-    if not text.template.get_identifiers():  # of an earlier version, or the user's own
+    if not text.variables:  # of an earlier version, or the user's own
         return text.fill()
     strictness = prompts[config.strictness].template.template
     return text.fill(strictness=strictness, language=config.language)
@@ -52,8 +49,8 @@ def system_text(prompts: PromptSet, config: AnnotateConfig) -> str:
 def answer_schema(step: ListStep[Any], model: str, config: AnnotateConfig) -> AnswerSchema:
     """What answers of a step are constrained to, where the model of this name gives them."""
     if config.schedule == "paper":
-        return schema_of(step.form.key)
-    return _schema(step.form.key, asked_box_format(model, config).name, alone=not step.sees_image)
+        return schema_of(step.form)
+    return _schema(step.form, asked_box_format(model, config).name, alone=not step.sees_image)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +70,14 @@ class AnnotateContext(BoxContext[AnnotateConfig]):
     @property
     def system(self) -> str:
         return system_text(self.prompts, self.config)
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        return {"box_key": self.box_key, "box_rule": self.box_rule, "limit": str(self.config.max_objects)}
+
+    @property
+    def named(self) -> str:
+        return f"the schedule `{self.config.schedule}`"
 
     def shown(self, items: Sequence[tuple[Mapping[str, Any], Box | None]], model: str) -> str:
         """Items as a model's prompt shows them, one a line, with boxes in the form it knows."""
@@ -130,22 +135,17 @@ class AnnotateContext(BoxContext[AnnotateConfig]):
     ) -> R:
         """An answer in the form of `step`, as `read` makes it of the text and the name of the model.
 
-        `extra` parts follow the `shared` ones, and are this call's alone. A variable that is a function is
-        filled in for the model that is asked, so that a fallback is asked as it was trained. Otherwise as
-        `text`.
+        `extra` parts follow the `shared` ones, and are this call's alone. Otherwise as `text`.
         """
 
         def worded(model: str) -> Wording[R]:
-            filled = {
-                name: value if isinstance(value, str) else value(model) for name, value in variables.items()
-            }
             return Wording(
-                self._messages(step, shared, sample, filled, extra),
+                self.messages(step, model, shared, sample, variables, extra),
                 lambda text: read(text, model),
                 answer_schema(step, model, self.config),
             )
 
-        first = worded(self.model_client.endpoints(step.agent)[0].name)
+        first = worded(self.first_model(step))
         return await self.generate(
             step,
             first.messages,
@@ -193,12 +193,14 @@ class AnnotateContext(BoxContext[AnnotateConfig]):
 
 
 @cache
-def _schema(key: str, box: BoxFormatName, *, alone: bool) -> AnswerSchema:
-    """The schema of a packed form.
+def _schema(form: ListForm[Any], box: BoxFormatName, *, alone: bool) -> AnswerSchema:
+    """The schema of a form with boxes asked for in a format.
 
-    Calls that see the image share one, so that they share their prefix; one that stands `alone` has its own.
+    Calls of the packed schedule that see the image share one, so that they share their prefix; one that
+    stands `alone` has its own, and so has a form that is none of the schedule's.
     """
-    forms = {form.key: asked_in(form, box) for form in PACKED_FORMS}
-    seeing = {step.form.key for step in PACKED.steps if step.sees_image and isinstance(step, ListStep)}
-    shared = (forms[key],) if alone else tuple(form for form in forms.values() if form.key in seeing)
-    return AnswerSchema(key, own_schema(forms[key]), shared_schema(shared))
+    asked = asked_in(form, box)
+    seeing = [step.form for step in PACKED.steps if step.sees_image and isinstance(step, ListStep)]
+    together = not alone and form in seeing
+    shared = tuple(asked_in(each, box) for each in PACKED_FORMS if each in seeing) if together else (asked,)
+    return AnswerSchema(form.key, own_schema(asked), shared_schema(shared))

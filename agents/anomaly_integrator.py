@@ -89,8 +89,6 @@ async def judge(state: PackedState, image: Context) -> PackedState:
             findings=partial(image.shown, rows),
             count=str(len(findings)),
             parts=partial(_parts, places, findings, image) if parts else "",
-            box_key=image.box_key,
-            box_rule=image.box_rule,
         )
 
     try:

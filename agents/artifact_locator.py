@@ -11,7 +11,7 @@ asked for separately. The wording, and what belongs to a category, are ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
@@ -66,30 +66,17 @@ class Answered:
 class ArtifactContext(BoxContext[ArtifactsConfig]):
     """`BoxContext` of an image whose artifacts are located."""
 
-    def asked_boxes(self, model: str) -> dict[str, str]:
-        """How the prompts of the model of this name say what boxes are wanted."""
-        return {"box_key": self.box_key(model), "box_rule": self.box_rule(model)}
-
 
 async def locate_category(category: ArtifactCategory, image: ArtifactContext) -> Answered:
     """The artifacts of one category. Raises what `uncanny.errors.ENDS_RUN` names."""
-
-    def text(model: str) -> str:
-        definition = image.prompts[category].fill()
-        boxes = image.asked_boxes(model)
-        return image.prompts[LOCATE.prompt].fill(category=category, definition=definition, **boxes)
-
-    return await _locate(LOCATE, (category,), text, image)
+    definition = image.prompts[category].fill()
+    return await _locate(LOCATE, (category,), image, category=category, definition=definition)
 
 
 async def locate_all(categories: Sequence[ArtifactCategory], image: ArtifactContext) -> Answered:
     """Those of all `categories` by one call. Raises as `locate_category`."""
     definitions = "\n".join(f'- "{each}": {image.prompts[each].fill()}' for each in categories)
-
-    def text(model: str) -> str:
-        return image.prompts[LOCATE_ALL.prompt].fill(definitions=definitions, **image.asked_boxes(model))
-
-    return await _locate(LOCATE_ALL, categories, text, image)
+    return await _locate(LOCATE_ALL, categories, image, definitions=definitions)
 
 
 async def estimate_likelihood(image: ArtifactContext) -> float:
@@ -101,8 +88,8 @@ async def estimate_likelihood(image: ArtifactContext) -> float:
 async def _locate(
     step: ListStep[Any],
     categories: Sequence[ArtifactCategory],
-    text: Callable[[str], str],
     image: ArtifactContext,
+    **variables: str,
 ) -> Answered:
     joint = step is LOCATE_ALL
     readers: list[ArtifactReader] = []
@@ -113,9 +100,9 @@ async def _locate(
 
         readers.append(ArtifactReader(tuple(categories), joint, image.box_key(model), pixels))
         schema = _schema(asked_box_format(model, image.config).name, joint=joint)
-        return Wording(image.opening((image.image,), text(model)), readers[-1].read, schema)
+        return Wording(image.messages(step, model, (), 0, variables), readers[-1].read, schema)
 
-    first = worded(image.model_client.endpoints(step.agent)[0].name)
+    first = worded(image.first_model(step))
     try:
         located = await image.generate(
             step,

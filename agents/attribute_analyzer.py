@@ -6,9 +6,9 @@ packed schedule several objects are looked at in one call, and the integrator ch
 
 from __future__ import annotations
 
-from uncanny.agents.batches import ask_batch, from_batch
+from uncanny.agents.batches import look_at_batch
 from uncanny.agents.context import as_json
-from uncanny.agents.state import BatchState, Context, ObjectState
+from uncanny.agents.state import BatchState, Context, ObjectState, Sighting
 from uncanny.agents.steps import ANALYZE_BATCH, ATTRIBUTE_LOOK, ATTRIBUTE_VERIFY
 
 
@@ -20,6 +20,6 @@ async def analyze_attributes(state: ObjectState, image: Context) -> ObjectState:
     return {"attributes": list(verified)}
 
 
-async def analyze_batch(state: BatchState, image: Context) -> BatchState:
+async def analyze_batch(state: BatchState, image: Context) -> Sighting:
     """`findings` about the objects of a batch, each by itself, and `errors`: objects without an answer."""
-    return from_batch(state, image, ANALYZE_BATCH.agent, await ask_batch(ANALYZE_BATCH, state, image))
+    return await look_at_batch(ANALYZE_BATCH, state, image)

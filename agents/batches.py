@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from uncanny.agents.state import BatchState, Context
+from uncanny.agents.state import BatchState, Context, Sighting, as_findings
 from uncanny.agents.steps import ListStep
 from uncanny.answers.packed import BatchAnswer, Fault, read_batch
 from uncanny.errors import AnswerError, StepFailedError, TruncatedError
-from uncanny.schema import StepError
+from uncanny.schema import SceneObject, StepError
 
 # What a smaller question may mend. A refusal, or a server that is down, it does not.
 _MAY_BE_THE_SIZE: Final = (AnswerError, TruncatedError)
@@ -35,13 +35,22 @@ class BatchResult:
     answered: bool = True
 
 
-async def ask_batch(
-    step: ListStep[Fault],
-    state: BatchState,
-    image: Context,
-    scene: str = "",
-) -> BatchResult:
-    """The answers about a batch; raises what ends a run, and nothing else. `scene` lists all objects."""
+async def look_at_batch(step: ListStep[Fault], state: BatchState, image: Context) -> Sighting:
+    """What is found wrong with the objects of a batch where they are asked about by `step`.
+
+    Its prompt may have `$objects`, those of the batch with their numbers, and `$scene`, all objects of the
+    image by name. `errors` are objects without an answer.
+    """
+    result = await ask_batch(step, state, image)
+    return {
+        "findings": as_findings(step.agent, result.items, image, state["objects"]),
+        "errors": list(result.errors),
+        "answered": result.answered,
+    }
+
+
+async def ask_batch(step: ListStep[Fault], state: BatchState, image: Context) -> BatchResult:
+    """The answers about a batch; raises what ends a run, and nothing else."""
     objects, batch = state["objects"], state["batch"]
 
     async def ask(numbers: Sequence[int]) -> BatchAnswer:
@@ -63,9 +72,7 @@ async def ask_batch(
             subject=names[0] if len(names) == 1 else None,
             batch=names if len(names) > 1 else (),
             objects=partial(image.shown, shown),
-            box_key=image.box_key,
-            box_rule=image.box_rule,
-            scene=scene,
+            scene=partial(_scene, state),
         )
         image.leave_out(step.form.key, answer.left_out)
         return answer
@@ -105,22 +112,16 @@ async def ask_batch(
     return BatchResult(tuple(sorted(items, key=subject)), errors, answered=len(errors) < len(batch))
 
 
-def from_batch(state: BatchState, image: Context, agent: str, result: BatchResult) -> BatchState:
-    """The result as what is known of an image: names for numbers, boxes in pixels."""
-    objects = state["objects"]
-    return {
-        "findings": [
-            {
-                "found_by": agent,
-                "objects": tuple(
-                    objects[number - 1].name for number in item.numbers if 1 <= number <= len(objects)
-                ),
-                "phenomenon": item.observed,
-                "reasoning": item.explanation,
-                "box": image.box(item.box),
-            }
-            for item in result.items
-        ],
-        "errors": list(result.errors),
-        "answered": result.answered,
-    }
+def _scene(state: BatchState, _model: str) -> str:
+    """All objects by name, those above the limit without a number."""
+    return "\n".join(
+        [
+            *(f"{number}. {_listed(each)}" for number, each in enumerate(state["objects"], start=1)),
+            *(f"-  {_listed(each)}" for each in state["cut"]),
+        ]
+    )
+
+
+def _listed(scene_object: SceneObject) -> str:
+    # A name is a model's own words: it may neither begin a line of the list nor end the block.
+    return " ".join(scene_object.name.split()).replace("</", "< /")

@@ -6,10 +6,11 @@ original image everywhere else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from uncanny.agents.context import ImageContext, SamplingSettings
+from uncanny.agents.context import ImageContext, SamplingSettings, Variable
 from uncanny.answers.boxes import (
     BOX_FORMATS,
     BoxFormat,
@@ -59,6 +60,10 @@ class BoxContext(ImageContext[B]):
 
     size: tuple[int, int] | None = None
     boxes: BoxCount = field(default_factory=BoxCount)
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        return {"box_key": self.box_key, "box_rule": self.box_rule}
 
     def box_key(self, model: str) -> str:
         """The key under which the prompts of the model of this name ask for boxes."""

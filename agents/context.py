@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from uncanny.agents.steps import Step
-from uncanny.answers import FORMS, own_schema, shared_schema
+from uncanny.answers import FORMS, ListForm, own_schema, shared_schema
 from uncanny.answers.json_text import read_text
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient, Question
@@ -30,10 +30,12 @@ from uncanny.errors import (
     UncannyError,
 )
 from uncanny.models.base import AnswerSchema, Message, ModelRequest, Part, Sampling, SentImage
-from uncanny.prompts import PromptSet
+from uncanny.prompts import Prompt, PromptSet, make_prompt
 from uncanny.schema import StepError
 
 R = TypeVar("R")
+# What is filled into a prompt: a text, or one that the name of the model makes.
+Variable = str | Callable[[str], str]
 
 FailureKind = Literal["unparseable", "refused", "truncated", "infrastructure", "rejected", "defect"]
 _KINDS: Final[dict[type[UncannyError], FailureKind]] = {
@@ -138,7 +140,7 @@ class AgentContext(Generic[C]):
             return await self.model_client.generate(
                 request,
                 read,
-                prompt=prompt_id or self.prompts[step.prompt_name(sample)].id,
+                prompt=prompt_id or prompt_of(step, self.prompts, sample).id,
                 repair=repair or _raise,
                 scope=self.scope,
                 fallback=None if fallback is None else question,
@@ -163,6 +165,26 @@ class AgentContext(Generic[C]):
         """The system text of all calls."""
         return self.prompts["system"].fill()
 
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """What is filled into every prompt that has a variable of that name, beside what a call gives."""
+        return {}
+
+    @property
+    def named(self) -> str:
+        """Whose prompts they are, in messages."""
+        return f"`{self.prompts.name}`"
+
+    def filled(self, step: Step, model: str, sample: int, given: Mapping[str, Variable]) -> str:
+        """The prompt of a step as the model of this name is asked.
+
+        Raises ExtensionError that names the variables that neither the call nor `variables` fills in.
+        """
+        prompt, values = prompt_of(step, self.prompts, sample), {**self.variables, **given}
+        prompt.check(values, of=self.named)
+        named = ((name, values[name]) for name in prompt.variables)
+        return prompt.fill(**{name: each if isinstance(each, str) else each(model) for name, each in named})
+
 
 @dataclass(frozen=True, slots=True)
 class ImageContext(AgentContext[C]):
@@ -176,31 +198,45 @@ class ImageContext(AgentContext[C]):
         *shared: str,
         subject: str | None = None,
         sample: int = 0,
-        **variables: str,
+        **variables: Variable,
     ) -> str:
         """A free-text answer to the prompt of `step` with its `variables` filled in.
 
-        `shared` texts go between picture and prompt. Raises what `generate` raises.
+        `shared` texts go between picture and prompt. An answer without words is asked for again where the set
+        has a prompt `repair_text`. A variable that is a function is filled in for the model
+        that is asked, so that a fallback is asked as it was trained. Raises what `generate` raises, and
+        ExtensionError for a variable of the prompt that nobody fills in.
         """
+
+        def worded(model: str) -> Wording[str]:
+            return Wording(self.messages(step, model, shared, sample, variables), read_text)
+
         return await self.generate(
             step,
-            self._messages(step, shared, sample, variables),
+            worded(self.first_model(step)).messages,
             read_text,
-            repair=self.repair("repair_text"),
+            repair=self.repair("repair_text") if "repair_text" in self.prompts.prompts else None,
             subject=subject,
             sample=sample,
+            fallback=worded,
         )
 
-    def _messages(
+    def first_model(self, step: Step) -> str:
+        """The name of the model that the agent of a step asks first."""
+        return self.model_client.endpoints(step.agent)[0].name
+
+    def messages(
         self,
         step: Step,
+        model: str,
         shared: tuple[str, ...],
         sample: int,
-        variables: Mapping[str, str],
+        variables: Mapping[str, Variable],
         extra: Sequence[Part] = (),
     ) -> tuple[Message, ...]:
+        """What a call of `step` begins with: system text, picture, `shared` and `extra` parts, prompt."""
         parts: tuple[Part, ...] = (self.image, *shared) if step.sees_image else shared
-        text = self.prompts[step.prompt_name(sample)].fill(**variables)
+        text = self.filled(step, model, sample, variables)
         return self.opening((*parts, *extra), text, shared=len(parts))
 
 
@@ -213,10 +249,17 @@ def opening(
 
 
 @cache
-def schema_of(key: str) -> AnswerSchema:
-    """The schema of the form with this key, beside the one that all forms share."""
-    form = next(form for form in FORMS if form.key == key)
-    return AnswerSchema(key, own_schema(form), shared_schema())
+def schema_of(form: ListForm[Any]) -> AnswerSchema:
+    """The schema of a form, beside the one that the forms of the paper's schedule share."""
+    return AnswerSchema(form.key, own_schema(form), shared_schema(FORMS if form in FORMS else (form,)))
+
+
+def prompt_of(step: Step, prompts: PromptSet, sample: int = 0) -> Prompt:
+    """The prompt of a step for repeat `sample`: its own text, or that of the set."""
+    return prompts[step.prompt_name(sample)] if step.text is None else _own_prompt(step.prompt, step.text)
+
+
+_own_prompt = cache(make_prompt)
 
 
 def as_json(items: BaseModel | Sequence[BaseModel]) -> str:

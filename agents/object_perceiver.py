@@ -61,13 +61,7 @@ def _examined(objects: Sequence[SceneObject], image: Context) -> tuple[list[Scen
 
 
 async def _located_draft(image: Context, number: int) -> list[SceneObject]:
-    items = await image.items(
-        TAKE_INVENTORY,
-        sample=number,
-        limit=str(image.config.max_objects),
-        box_key=image.box_key,
-        box_rule=image.box_rule,
-    )
+    items = await image.items(TAKE_INVENTORY, sample=number)
     return [
         SceneObject(name=item.name, description=item.description, box=image.box(item.box)) for item in items
     ]

@@ -7,11 +7,10 @@ all, those above the limit too.
 
 from __future__ import annotations
 
-from uncanny.agents.batches import ask_batch, from_batch
+from uncanny.agents.batches import look_at_batch
 from uncanny.agents.context import as_json
-from uncanny.agents.state import BatchState, Context, ObjectState
+from uncanny.agents.state import BatchState, Context, ObjectState, Sighting
 from uncanny.agents.steps import RELATE_BATCH, RELATION_LOOK, RELATION_VERIFY
-from uncanny.schema import SceneObject
 
 
 async def reason_relations(state: ObjectState, image: Context) -> ObjectState:
@@ -31,18 +30,6 @@ async def reason_relations(state: ObjectState, image: Context) -> ObjectState:
     return {"relations": list(verified)}
 
 
-async def relate_batch(state: BatchState, image: Context) -> BatchState:
+async def relate_batch(state: BatchState, image: Context) -> Sighting:
     """`findings` about the objects of a batch among all others, and `errors`: objects without an answer."""
-    scene = "\n".join(
-        [
-            *(f"{number}. {_listed(each)}" for number, each in enumerate(state["objects"], start=1)),
-            *(f"-  {_listed(each)}" for each in state["cut"]),
-        ]
-    )
-    answers = await ask_batch(RELATE_BATCH, state, image, scene=scene)
-    return from_batch(state, image, RELATE_BATCH.agent, answers)
-
-
-def _listed(scene_object: SceneObject) -> str:
-    # A name is a model's own words: it may neither begin a line of the list nor end the block.
-    return " ".join(scene_object.name.split()).replace("</", "< /")
+    return await look_at_batch(RELATE_BATCH, state, image)

@@ -7,9 +7,10 @@ nothing but such a look, answered by the whole list of anomalies.
 
 from __future__ import annotations
 
-from uncanny.agents.state import Context, PackedState, ScanState, Sighting
-from uncanny.agents.steps import LIST_ALL, SCAN, SCAN_OPENLY
+from uncanny.agents.state import Context, PackedState, ScanState, Sighting, as_findings
+from uncanny.agents.steps import LIST_ALL, SCAN, SCAN_OPENLY, ListStep
 from uncanny.answers import ANOMALIES, read_first
+from uncanny.answers.packed import Fault
 
 
 async def scan_scene(state: ScanState, image: Context) -> ScanState:
@@ -21,23 +22,13 @@ async def scan_scene(state: ScanState, image: Context) -> ScanState:
 
 async def scan_openly(state: ScanState, image: Context) -> Sighting:
     """What one open look at the whole picture finds wrong."""
-    agent, number = SCAN_OPENLY.agent, state["order"]
-    findings = await image.items(SCAN_OPENLY, sample=number, box_key=image.box_key, box_rule=image.box_rule)
-    return {
-        "order": number,
-        "findings": [
-            {
-                "found_by": agent,
-                "objects": each.objects,
-                "phenomenon": each.observed,
-                "reasoning": each.explanation,
-                "box": image.box(each.box),
-            }
-            for each in findings
-        ],
-        "errors": [],
-        "answered": True,
-    }
+    return await look_at_image(SCAN_OPENLY, state, image)
+
+
+async def look_at_image(step: ListStep[Fault], state: ScanState, image: Context) -> Sighting:
+    """What is found wrong in the whole picture where it is asked about by `step`."""
+    faults = await image.items(step, sample=state["order"])
+    return {"findings": as_findings(step.agent, faults, image)}
 
 
 async def list_anomalies(_state: PackedState, image: Context) -> PackedState:

@@ -8,10 +8,12 @@ image, models and the log of calls are in the `ImageContext`.
 from __future__ import annotations
 
 import operator
-from typing import Annotated, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Required, TypedDict
 
 from uncanny.agents.annotate_context import AnnotateContext as Context
 from uncanny.answers import AttributeFinding, Finding, RelationFinding
+from uncanny.answers.packed import Fault
 from uncanny.schema import Anomaly, Box, Candidate, SceneObject, StepError
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "PackedState",
     "ScanState",
     "Sighting",
+    "as_findings",
     "findings_of",
     "numbered",
 ]
@@ -73,7 +76,10 @@ class ObjectState(TypedDict, total=False):
 
 
 class ScanState(TypedDict, total=False):
-    """One scene scan: `order` is its number, counted from 0; `findings` is set by the scanner."""
+    """One look at the whole image: `order` is its number, from 0, which repeats are told apart by.
+
+    `findings`: set by the scanner of the paper's schedule; that of the packed one returns a `Sighting`.
+    """
 
     image: str
     order: int
@@ -96,16 +102,18 @@ class BatchFinding(TypedDict):
     box: Box | None
 
 
-class Sighting(TypedDict):
-    """What came of one batch or one scan: `order` sorts findings as if nothing had run side by side.
+class Sighting(TypedDict, total=False):
+    """What came of one look at a batch, or at the whole image.
 
-    `answered`: whether anything was said of it at all, if only that nothing is wrong.
+    An agent has to set `findings`. `errors` are questions without an answer; a look may have several.
+    `answered` says whether anything was said at all, if only that nothing is wrong; left out, it is True.
+    `order` is set by the graph: it sorts findings as if nothing had run side by side.
     """
 
-    order: int
-    findings: list[BatchFinding]
+    findings: Required[list[BatchFinding]]
     errors: list[StepError]
     answered: bool
+    order: int
 
 
 class JudgedFault(TypedDict):
@@ -139,10 +147,10 @@ class PackedState(TypedDict, total=False):
     failure: StepError | None
 
 
-class BatchState(TypedDict, total=False):
+class BatchState(TypedDict):
     """One batch on its way to one agent: `batch` are the places, from 1, of its objects in `objects`.
 
-    `findings`, `errors`, `answered`: set by the agent, as in `Sighting`.
+    `order` is the number of the batch, from 0. What the agent says of it is a `Sighting`.
     """
 
     image: str
@@ -150,9 +158,31 @@ class BatchState(TypedDict, total=False):
     batch: tuple[int, ...]
     objects: list[SceneObject]
     cut: list[SceneObject]
-    findings: list[BatchFinding]
-    errors: list[StepError]
-    answered: bool
+
+
+def as_findings(
+    agent: str, faults: Iterable[Fault], image: Context, objects: Sequence[SceneObject] = ()
+) -> list[BatchFinding]:
+    """What `agent` was answered, as the state has it: boxes in pixels of the image.
+
+    Faults of a batch have numbers, from 1, for `objects`, and get their names.
+    """
+
+    def names(fault: Fault) -> tuple[str, ...]:
+        if not objects:
+            return fault.objects
+        return tuple(objects[number - 1].name for number in fault.numbers if 1 <= number <= len(objects))
+
+    return [
+        {
+            "found_by": agent,
+            "objects": names(each),
+            "phenomenon": each.observed,
+            "reasoning": each.explanation,
+            "box": image.box(each.box),
+        }
+        for each in faults
+    ]
 
 
 def numbered(state: PackedState) -> list[BatchFinding]:

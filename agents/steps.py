@@ -105,7 +105,8 @@ class Step:
     """One kind of call, answered in free text.
 
     `agent` and `number` stand in records. `prompt` is the name of its text in the prompt set; with several
-    `wordings` the texts are called `prompt_1`, `prompt_2`, …, and repeats take turns. `texts` are names of
+    `wordings` the texts are called `prompt_1`, `prompt_2`, …, and repeats take turns. `text` is the prompt
+    itself, of a step that has it from nowhere else; `prompt` names it in records. `texts` are names of
     others that are filled in or go beside it. `data_tokens` are those of what else is filled into the prompt,
     `output_tokens` those of an answer; a number is the same for every call. `parts` are enlarged parts of the
     image that usually go along. `of_findings`: the step is left out where nothing was found. `alone`: no
@@ -124,6 +125,7 @@ class Step:
     parts: int = 0
     of_findings: bool = False
     alone: bool = False
+    text: str | None = None
 
     @property
     def data(self) -> Size:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
-from inspect import iscoroutinefunction
 from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from langgraph.graph import END, START, StateGraph
@@ -27,6 +26,7 @@ from uncanny.agents.anomaly_formatter import format_anomalies
 from uncanny.agents.anomaly_integrator import integrate
 from uncanny.agents.attribute_analyzer import analyze_attributes
 from uncanny.agents.object_perceiver import perceive
+from uncanny.agents.own_agent import is_coroutine_function
 from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene
 from uncanny.agents.state import AnnotateState, Context, Examined, ObjectState, ScanState
@@ -89,8 +89,10 @@ RESULTS: Final[Mapping[str, str]] = {
     "format": "anomalies",
 }
 
-# Which of our nodes stand for nodes of the user's own, in the metadata of a compiled graph.
+# In the metadata of a compiled graph of ours: which of its nodes stand for nodes of the user's own, and whose
+# schedule it is.
 REPLACED: Final = "uncanny_replaced"
+SCHEDULE: Final = "uncanny_schedule"
 
 AnnotateGraph = CompiledStateGraph[AnnotateState, ContextT, AnnotateInput, AnnotateState]
 # From the image's name and the context that a graph is run with to the context of the image; True where the
@@ -103,10 +105,10 @@ async def same_image(_image: str, context: Context, _begun: bool) -> Context:
 
 
 def annotate_graph(nodes: AnnotateNodes | None = None) -> AnnotateGraph[Context]:
-    """The compiled graph of runs; its context is the `AnnotateContext` of the image.
+    """The compiled graph of the schedule `paper`; its context is the `AnnotateContext` of the image.
 
     `nodes` are put in place of those with the same names. Raises UsageError for a name that is none of them,
-    and for what is no coroutine function.
+    and for what is not an async function.
     """
     return build_graph(same_image, Context, nodes) if nodes else _graph_of_runs()
 
@@ -184,8 +186,8 @@ def build_graph(
         except StepFailedError as failed:
             return {"failure": failed.record}
 
-    def metadata(*names: NodeName) -> dict[str, dict[str, str]]:
-        return {REPLACED: {name: replaced[name] for name in names if name in replaced}}
+    def metadata(*names: NodeName) -> dict[str, Any]:
+        return {SCHEDULE: "paper", REPLACED: {name: replaced[name] for name in names if name in replaced}}
 
     graph = StateGraph(AnnotateState, context_schema, input_schema=AnnotateInput)
     graph.add_node("perceive", perceive_image, metadata=metadata("perceive"))
@@ -295,25 +297,26 @@ def node_names(nodes: Mapping[str, object], results: Mapping[str, str] = RESULTS
             raise UsageError(
                 f"The graph has no node {name!r}", remedy=f"Its nodes are {', '.join(sorted(results))}."
             )
-        if not _is_coroutine_function(node):
+        if not is_coroutine_function(node):
             raise UsageError(
-                f"What is to be node {name!r} is no coroutine function: {node!r}",
+                f"Node {name!r} must be an async function, not {node!r}",
                 remedy="Write it as `async def node(state, image)`.",
             )
         names[name] = qualified_name(node)
     return names
 
 
-def graph_names(graph: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, str]:
+def graph_names(graph: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, Any]:
     """The nodes of a compiled graph by name, as `module:qualname`; those of a subgraph as `node/its node`.
 
-    Of a graph made by `annotate_graph` those alone that are not its own.
+    Of a graph made by `annotate_graph` or `packed_graph` those alone that are not its own; agents that were
+    added as `OwnAgent.as_planned` has them.
     """
     if not isinstance(graph, CompiledStateGraph):
         raise UsageError(
             f"graph must be a compiled LangGraph, not {graph!r}", remedy="Give what `.compile()` returns."
         )
-    names: dict[str, str] = {}
+    names: dict[str, Any] = {}
     for name, spec in graph.builder.nodes.items():
         replaced = (spec.metadata or {}).get(REPLACED)
         runnable = spec.runnable
@@ -327,15 +330,15 @@ def graph_names(graph: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, str]
     return names
 
 
+def graph_schedule(graph: CompiledStateGraph[Any, Any, Any, Any]) -> str | None:
+    """The schedule that a graph was made for; None of one that is not ours."""
+    made_for = ((spec.metadata or {}).get(SCHEDULE) for spec in graph.builder.nodes.values())
+    return next((schedule for schedule in made_for if schedule is not None), None)
+
+
 def qualified_name(function: object) -> str:
     """`module:qualname`, the same in every process; of an object that is called, that of its class."""
     while isinstance(function, partial):
         function = function.func
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}:{named.__qualname__}"
-
-
-def _is_coroutine_function(node: object) -> bool:
-    while isinstance(node, partial):
-        node = node.func
-    return iscoroutinefunction(node) or (callable(node) and iscoroutinefunction(type(node).__call__))

@@ -6,16 +6,17 @@
              └─► relations (one Send per batch) ───┘
     scan (one Send per scene scan), beside perceive
 
+Agents of the user's own look at each batch beside attributes and relations, or at the image beside the scan.
 A node for every agent, in runs and in Studio alike: there are few of them. Where nothing is found, or
 there is no list of objects, integrate and format ask nothing. `single` is one node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Final, Literal, TypedDict, cast
+from typing import Any, Final, TypedDict, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -27,13 +28,15 @@ from uncanny.agents.anomaly_formatter import write_anomalies
 from uncanny.agents.anomaly_integrator import judge
 from uncanny.agents.attribute_analyzer import analyze_batch
 from uncanny.agents.object_perceiver import take_inventory
+from uncanny.agents.own_agent import LookAtBatch, LookAtImage, OwnAgent, check_agents
 from uncanny.agents.relation_reasoner import relate_batch
 from uncanny.agents.scene_scanner import list_anomalies, scan_openly
-from uncanny.agents.state import BatchState, Context, PackedState, ScanState, Sighting
-from uncanny.agents.steps import ScheduleName
-from uncanny.errors import StepFailedError
+from uncanny.agents.state import BatchFinding, BatchState, Context, PackedState, ScanState, Sighting
+from uncanny.agents.steps import Per, ScheduleName
+from uncanny.errors import ExtensionError, StepFailedError
 from uncanny.graphs.annotate import (
     REPLACED,
+    SCHEDULE,
     AnnotateGraph,
     AnnotateInput,
     AnnotateNodes,
@@ -41,20 +44,19 @@ from uncanny.graphs.annotate import (
     annotate_graph,
     checked,
     node_names,
+    qualified_name,
     same_image,
 )
-
-PackedNode = Literal["perceive", "attributes", "relations", "integrate", "scan", "format"]
 
 
 class PackedNodes(TypedDict, total=False):
     """Nodes of the packed schedule by name, as `AnnotateNodes` of the paper's."""
 
     perceive: Callable[[PackedState, Context], Awaitable[PackedState]]
-    attributes: Callable[[BatchState, Context], Awaitable[BatchState]]
-    relations: Callable[[BatchState, Context], Awaitable[BatchState]]
+    attributes: LookAtBatch
+    relations: LookAtBatch
     integrate: Callable[[PackedState, Context], Awaitable[PackedState]]
-    scan: Callable[[ScanState, Context], Awaitable[Sighting]]
+    scan: LookAtImage
     format: Callable[[PackedState, Context], Awaitable[PackedState]]
 
 
@@ -75,15 +77,24 @@ PACKED_RESULTS: Final[Mapping[str, str]] = {
     "scan": "findings",
     "format": "anomalies",
 }
+# Nodes that look for faults, and what they look at; those of the user's own come after them.
+LOOKS: Final[Mapping[str, Per]] = {"attributes": "batch", "relations": "batch", "scan": "scan"}
 PackedGraph = CompiledStateGraph[PackedState, ContextT, AnnotateInput, PackedState]
 
 
-def packed_graph(nodes: PackedNodes | None = None) -> PackedGraph[Context]:
-    """The compiled packed graph of runs; its context is the `AnnotateContext` of the image.
+def packed_graph(nodes: PackedNodes | None = None, agents: Sequence[OwnAgent] = ()) -> PackedGraph[Context]:
+    """The compiled graph of the schedule `packed`; its context is the `AnnotateContext` of the image.
 
-    `nodes` are put in place of those with the same names. Raises UsageError as `annotate_graph` does.
+    `nodes` are put in place of those with the same names, `agents` are asked beside those of the schedule.
+    Raises UsageError for a name that is not a node, for what is not an async function, and for two agents of
+    one name.
+
+    >>> uncanny.extend.packed_graph().name
+    'annotate'
     """
-    return build_packed_graph(same_image, Context, nodes) if nodes else _packed_graph_of_runs()
+    if nodes or agents:
+        return build_packed_graph(same_image, Context, nodes, agents)
+    return _packed_graph_of_runs()
 
 
 @cache
@@ -92,15 +103,31 @@ def _packed_graph_of_runs() -> PackedGraph[Context]:
 
 
 def build_packed_graph(
-    open_image: OpenImage[ContextT], context_schema: type[ContextT], nodes: PackedNodes | None = None
+    open_image: OpenImage[ContextT],
+    context_schema: type[ContextT],
+    nodes: PackedNodes | None = None,
+    agents: Sequence[OwnAgent] = (),
 ) -> PackedGraph[ContextT]:
-    """The graph for any context that `open_image` makes a `Context` of.
-
-    `nodes` are put in place of those with the same names. Raises UsageError as `annotate_graph` does.
-    """
+    """The graph for any context that `open_image` makes a `Context` of; otherwise as `packed_graph`."""
     nodes = nodes or {}
-    replaced = node_names(nodes, PACKED_RESULTS)
+    agents = check_agents(agents)
+    replaced = node_names(nodes, PACKED_RESULTS) | {
+        each.name: each.as_planned(qualified_name) for each in agents
+    }
+    results = {**PACKED_RESULTS, **dict.fromkeys((each.name for each in agents), "findings")}
     active: PackedNodes = {**PACKED_NODES, **nodes}
+    lookers: Mapping[str, Any] = {**active, **{each.name: each.node() for each in agents}}
+    looks: dict[str, Per] = {**LOOKS, **{each.name: each.per for each in agents}}
+    at_batches = [name for name, per in looks.items() if per == "batch"]
+    at_image = [name for name, per in looks.items() if per != "batch"]
+
+    def place(name: str, number: int, image: Context) -> int:
+        """Where what a look found comes among all findings: by batches, then by looks at the whole image."""
+        if name in at_batches:
+            return number * len(at_batches) + at_batches.index(name)
+        times = image.config.times(image.config.max_objects)
+        before = sum(times[looks[each]] for each in at_image[: at_image.index(name)])
+        return image.config.max_objects * len(at_batches) + before + number
 
     async def perceive(state: PackedState, runtime: Runtime[ContextT]) -> PackedState:
         image = await open_image(state["image"], runtime.context, False)
@@ -112,52 +139,38 @@ def build_packed_graph(
                 return {"failure": failed.record}
         return {}
 
-    async def scans(state: PackedState, runtime: Runtime[ContextT]) -> list[Send]:
+    async def look_at_image(state: PackedState, runtime: Runtime[ContextT]) -> list[Send]:
         image = await open_image(state["image"], runtime.context, True)
+        times = image.config.times(image.config.max_objects)
         return [
-            Send("scan", {"image": state["image"], "order": number})
-            for number in range(image.config.scene_scans)
+            Send(name, {"image": state["image"], "order": number})
+            for name in at_image
+            for number in range(times[looks[name]])
         ]
-
-    async def scan(state: ScanState, runtime: Runtime[ContextT]) -> PackedState:
-        image = await open_image(state["image"], runtime.context, False)
-        order = 2 * image.config.max_objects + state["order"]
-        with image.scope.branch():
-            try:
-                sighting = checked("scan", active, await active["scan"](state, image), PACKED_RESULTS)
-            except StepFailedError as failed:
-                return {"sightings": [_unanswered(order, failed)]}
-            return {"sightings": [{"errors": [], "answered": True, **sighting, "order": order}]}
-        return {}
 
     async def fan_out(state: PackedState, runtime: Runtime[ContextT]) -> list[Send] | str:
         # Without objects: integrate raises what ended the image, once the scans are back as well.
         if state.get("failure") or "objects" not in state:
             return "integrate"
         image = await open_image(state["image"], runtime.context, False)
-        return batches(state, image.config.batch_objects) or "integrate"
+        return batches(state, image.config.batch_objects, at_batches) or "integrate"
 
-    def examine(name: Literal["attributes", "relations"]) -> Callable[..., Awaitable[PackedState]]:
-        async def examine_batch(state: BatchState, runtime: Runtime[ContextT]) -> PackedState:
+    def look_of(name: str) -> Callable[..., Awaitable[PackedState]]:
+        async def look(state: ScanState | BatchState, runtime: Runtime[ContextT]) -> PackedState:
             image = await open_image(state["image"], runtime.context, False)
+            order = place(name, state["order"], image)
             with image.scope.branch():
                 try:
-                    result = checked(name, active, await active[name](state, image), PACKED_RESULTS)
+                    seen = await lookers[name](state, image)
+                    sighting: Sighting = checked(name, lookers, seen, results)
                 except StepFailedError as failed:
-                    return {"sightings": [_unanswered(state["order"], failed)]}
-                return {
-                    "sightings": [
-                        {
-                            "order": state["order"],
-                            "findings": result["findings"],
-                            "errors": result.get("errors", []),
-                            "answered": result.get("answered", True),
-                        }
-                    ]
-                }
+                    unanswered: Sighting = {"findings": [], "errors": [failed.record], "answered": False}
+                    return {"sightings": [{**unanswered, "order": order}]}
+                check_findings(name, lookers, sighting)
+                return {"sightings": [{"errors": [], "answered": True, **sighting, "order": order}]}
             return {}
 
-        return examine_batch
+        return look
 
     async def integrate(state: PackedState, runtime: Runtime[ContextT]) -> PackedState:
         image = await open_image(state["image"], runtime.context, False)
@@ -177,23 +190,21 @@ def build_packed_graph(
         except StepFailedError as failed:
             return {"failure": failed.record}
 
-    def metadata(name: PackedNode) -> dict[str, dict[str, str]]:
-        return {REPLACED: {name: replaced[name]} if name in replaced else {}}
+    def metadata(name: str) -> dict[str, Any]:
+        return {SCHEDULE: "packed", REPLACED: {name: replaced[name]} if name in replaced else {}}
 
     graph = StateGraph(PackedState, context_schema, input_schema=AnnotateInput)
     graph.add_node("perceive", perceive, metadata=metadata("perceive"))
-    graph.add_node("scan", scan, input_schema=ScanState, metadata=metadata("scan"))
-    graph.add_node(
-        "attributes", examine("attributes"), input_schema=BatchState, metadata=metadata("attributes")
-    )
-    graph.add_node("relations", examine("relations"), input_schema=BatchState, metadata=metadata("relations"))
+    for name, per in looks.items():
+        seen = BatchState if per == "batch" else ScanState
+        graph.add_node(name, look_of(name), input_schema=seen, metadata=metadata(name))
     graph.add_node("integrate", integrate, metadata=metadata("integrate"))
     graph.add_node("format", write, metadata=metadata("format"))
     graph.add_edge(START, "perceive")
-    graph.add_conditional_edges(START, scans, ["scan"])
-    graph.add_conditional_edges("perceive", fan_out, ["attributes", "relations", "integrate"])
-    graph.add_edge("attributes", "integrate")
-    graph.add_edge("relations", "integrate")
+    graph.add_conditional_edges(START, look_at_image, at_image)
+    graph.add_conditional_edges("perceive", fan_out, [*at_batches, "integrate"])
+    for name in at_batches:
+        graph.add_edge(name, "integrate")
     graph.add_conditional_edges(
         "integrate", lambda state: END if state.get("failure") else "format", ["format", END]
     )
@@ -201,8 +212,8 @@ def build_packed_graph(
     return graph.compile(name="annotate")
 
 
-def batches(state: PackedState, most: int) -> list[Send]:
-    """One for each batch and each of the two agents; batches are as equal in size as can be."""
+def batches(state: PackedState, most: int, agents: Sequence[str]) -> list[Send]:
+    """One for each batch and each of the `agents`; batches are as equal in size as can be."""
     objects = state["objects"]
     if not objects:
         return []
@@ -210,20 +221,28 @@ def batches(state: PackedState, most: int) -> list[Send]:
     ends = [round(len(objects) * part / count) for part in range(count + 1)]
     sends: list[Send] = []
     for number, (first, last) in enumerate(pairwise(ends)):
-        for offset, agent in enumerate(("attributes", "relations")):
-            batch: BatchState = {
-                "image": state["image"],
-                "order": 2 * number + offset,
-                "batch": tuple(range(first + 1, last + 1)),
-                "objects": objects,
-                "cut": state["cut"],
-            }
-            sends.append(Send(agent, batch))
+        batch: BatchState = {
+            "image": state["image"],
+            "order": number,
+            "batch": tuple(range(first + 1, last + 1)),
+            "objects": objects,
+            "cut": state["cut"],
+        }
+        sends += [Send(agent, batch) for agent in agents]
     return sends
 
 
-def _unanswered(order: int, failed: StepFailedError) -> Sighting:
-    return {"order": order, "findings": [], "errors": [failed.record], "answered": False}
+def check_findings(name: str, nodes: Mapping[str, object], sighting: Sighting) -> None:
+    """Raises ExtensionError where a look's findings are not those of this schedule."""
+    for finding in sighting["findings"]:
+        missing = BatchFinding.__required_keys__ - finding.keys() if isinstance(finding, Mapping) else None
+        if missing != set():
+            what = type(finding).__name__ if missing is None else f"no {', '.join(sorted(missing))}"
+            raise ExtensionError(
+                f"Node {name!r} ({qualified_name(nodes[name])}) returned findings that are not those of the "
+                f"schedule `packed`: {what}",
+                remedy="Return each as a `BatchFinding`; `as_findings` makes them of a model's answer.",
+            )
 
 
 @cache
@@ -245,22 +264,25 @@ def build_single_graph(
             return {"failure": failed.record}
 
     graph = StateGraph(PackedState, context_schema, input_schema=AnnotateInput)
-    graph.add_node("list", examine, metadata={REPLACED: {}})
+    graph.add_node("list", examine, metadata={SCHEDULE: "single", REPLACED: {}})
     graph.add_edge(START, "list")
     graph.add_edge("list", END)
     return graph.compile(name="annotate")
 
 
 def schedule_graph(
-    schedule: ScheduleName, nodes: AnnotateNodes | PackedNodes | None = None
+    schedule: ScheduleName,
+    nodes: AnnotateNodes | PackedNodes | None = None,
+    agents: Sequence[OwnAgent] = (),
 ) -> AnnotateGraph[Context] | PackedGraph[Context]:
     """The compiled graph of runs with a schedule, with `nodes` in place of those of the same names.
 
-    Raises UsageError for a name that is none of its nodes, and for what is no coroutine function.
+    `agents` are asked besides, by `packed` alone. Raises UsageError for a name that is none of its nodes, and
+    for what is not an async function.
     """
     match schedule:
         case "packed":
-            return packed_graph(cast("PackedNodes | None", nodes))
+            return packed_graph(cast("PackedNodes | None", nodes), agents)
         case "paper":
             return annotate_graph(cast("AnnotateNodes | None", nodes))
         case "single":

@@ -1,9 +1,9 @@
 """Prompt texts as Markdown files, loaded by name and hashed.
 
-A set is a folder of `.md` files with `$variables`; a missing variable fails. Its id, `annotate@1a2b3c4d`,
-changes with any character of any file, and stands in every record made with it. `earlier/` has sets of
-released versions under their ids: runs that were begun with them go on with them. Users put texts of their
-own in place of ours (`folders.py`).
+A set is a folder of `.md` files with `$variables`, which all have to be filled in. Its id, as
+`annotate@1a2b3c4d`, changes with any character of any file, and stands in every record made with it.
+`earlier/` has sets of released versions under their ids: runs that were begun with them go on with them.
+Users put texts of their own in place of ours (`folders.py`).
 
 Protocols of this package keep theirs here (`prompt_set`), others wherever they like (`load_prompt_set`).
 """
@@ -11,13 +11,16 @@ Protocols of this package keep theirs here (`prompt_set`), others wherever they 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from string import Template
 from typing import Final
+
+from uncanny.errors import ExtensionError
+from uncanny.wording import shown
 
 # Variable → the one that says the same in another form; a text may have either. Texts of version 0.1.0 have
 # the options of a question as JSON.
@@ -30,15 +33,33 @@ FILLED_IN: Final = frozenset({"open", "strict"})
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One text. `id` is `name@hash`, the hash the first 8 hex digits of the file's SHA-256."""
+    """One text with its `variables`. `id` is `name@hash`, the first 8 hex digits of the text's SHA-256."""
 
     name: str
     id: str
     template: Template
+    variables: tuple[str, ...]
 
     def fill(self, **variables: str) -> str:
-        """The text with its variables filled in. Raises KeyError for a variable that is not given."""
+        """The text with its variables filled in. Raises ExtensionError that names what is not given."""
+        self.check(variables)
         return self.template.substitute(variables)
+
+    def check(self, given: Container[str], *, of: str | None = None) -> None:
+        """Raises ExtensionError that names the variables not among `given`; `of` says whose prompt it is."""
+        if missing := [f"${name}" for name in self.variables if name not in given]:
+            whose = "" if of is None else f" of {of}"
+            raise ExtensionError(
+                f"The prompt {shown(self.name)}{whose} has variables that were not filled in: "
+                f"{', '.join(missing)}",
+                remedy="Pass each as a keyword argument of the call, or take it out of the prompt.",
+            )
+
+
+def make_prompt(name: str, text: str) -> Prompt:
+    """A prompt of this text; the same text always makes the same id."""
+    template = Template(text)
+    return Prompt(name, f"{name}@{_digest(text)}", template, tuple(template.get_identifiers()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +77,12 @@ class PromptSet:
     chosen: bool = field(default=False, compare=False)
 
     def __getitem__(self, name: str) -> Prompt:
-        return self.prompts[name]
+        """Raises ExtensionError for a name that is none of its prompts."""
+        try:
+            return self.prompts[name]
+        except KeyError:
+            remedy = f"They are called {', '.join(self.prompts)}."
+            raise ExtensionError(f"{self.id} has no prompt {shown(name)}", remedy=remedy) from None
 
     def hashes(self) -> dict[str, str]:
         return {name: prompt.id.partition("@")[2] for name, prompt in self.prompts.items()}
@@ -81,10 +107,10 @@ class PromptSet:
                 return f"the text {name}.md is missing"
             if not self[name].template.is_valid():
                 return f"{name}.md has a $ that begins no variable"
-            known = {*prompt.template.get_identifiers(), *EARLIER_VARIABLES}
+            known = {*prompt.variables, *EARLIER_VARIABLES}
             more = [
                 variable
-                for variable in self[name].template.get_identifiers()
+                for variable in self[name].variables
                 if variable not in known and OTHER_FORMS.get(variable) not in known
             ]
             if more:
@@ -120,9 +146,7 @@ def load_prompt_set(name: str, folder: Traversable) -> PromptSet:
 
 def make_set(name: str, texts: Mapping[str, str]) -> PromptSet:
     """A set of these texts; the same texts always make the same id."""
-    prompts = {
-        key: Prompt(key, f"{key}@{_digest(texts[key])}", Template(texts[key])) for key in sorted(texts)
-    }
+    prompts = {name: make_prompt(name, texts[name]) for name in sorted(texts)}
     whole = _digest("".join(f"{prompt.id}\n" for prompt in prompts.values()))
     return PromptSet(name, f"{name}@{whole}", prompts)
 

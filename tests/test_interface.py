@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 import uncanny
+from tests.doors import MODULES, PROTOCOLS
 from uncanny.demo.scenes import scenes
 
-DOORS = [uncanny, *(getattr(uncanny, name) for name in ("artifacts", "edits", "mcq", "realism", "semantic"))]
+DOORS = [uncanny, *(getattr(uncanny, name) for name in MODULES)]
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: str(door.__name__))
@@ -68,7 +69,7 @@ def documented() -> dict[str, tuple[ModuleType, str]]:
     """The functions by their names, `x_async` with the docstring of `x` left out: each example runs once."""
     functions: dict[str, tuple[ModuleType, str]] = {}
     docs: set[str | None] = set()
-    for door in DOORS:
+    for door in [uncanny, *(getattr(uncanny, name) for name in PROTOCOLS)]:
         for name in door.__all__:
             doc = getattr(door, name).__doc__
             if inspect.isfunction(getattr(door, name)) and doc not in docs:

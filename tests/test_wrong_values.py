@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import uncanny
+from tests.doors import PROTOCOLS
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UncannyError
 from uncanny.eval.annotate.run import AnnotateOptions
@@ -125,7 +126,7 @@ def test_all_functions_are_here() -> None:
         f"{room}{name}"
         for room, names in (
             ("", uncanny),
-            *((f"{n}.", getattr(uncanny, n)) for n in ("artifacts", "edits", "mcq", "realism", "semantic")),
+            *((f"{n}.", getattr(uncanny, n)) for n in PROTOCOLS),
         )
         for name in names.__all__
         if inspect.isfunction(getattr(names, name)) and not name.endswith("_async")

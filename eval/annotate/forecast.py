@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from uncanny.agents.own_agent import OwnAgent
 from uncanny.client.prices import PriceTable
 from uncanny.eval.annotate.run import (
     AnnotateOptions,
@@ -63,8 +64,13 @@ class AnnotateForecast(ImagesForecast):
 
 
 class AnnotateForecastOptions(AnnotateOptions, total=False):
-    """The parameters of `annotate`; a forecast is about the graph as it is, and has no use for callbacks."""
+    """The parameters of `annotate`.
 
+    A forecast counts each of the `agents` as one call a time. It does not know what `nodes` or a `graph` ask,
+    and has no use for callbacks.
+    """
+
+    agents: Sequence[OwnAgent]
     nodes: AnnotateNodes | PackedNodes | None
     graph: AnnotateGraph[Context] | PackedGraph[Context] | None
     on_image: Callable[[Annotation], None] | None
@@ -99,7 +105,7 @@ def annotate_forecast(
     config = annotate_config(options, RunFolder(Path(folder)))
     prompts = config.table.prompts
     run = image_run(prompts, images, model, folder, root, options, AnnotateForecastOptions)
-    return forecast_task(AnnotateTask(**run, config=config))
+    return forecast_task(AnnotateTask(**run, config=config, agents=options.get("agents", ())))
 
 
 def total_forecast(forecasts: Sequence[AnnotateForecast]) -> AnnotateForecast:
@@ -133,13 +139,14 @@ def forecast_task(task: AnnotateTask, contents: Mapping[Contents, int] | None = 
     prices = PriceTable.load(task.models.prices)
     images = pending_images(task)
     texts = prompts_of(task.folder, task.prompts)
-    plan = Plan(task.config, texts, task.models, task.policy)
+    plan = Plan(task.config, texts, task.models, task.policy, tuple(task.agents))
+    most = task.config.max_objects
     usage = plan.usage(prices, images.readable, images.sizes, contents)
     return AnnotateForecast(
         **images.fields,
         objects_per_image=usual_contents(task.config).objects,
-        calls_least=images.readable * task.config.least_calls(),
+        calls_least=images.readable * (task.config.least_calls() + plan.own_calls(0)),
         calls_usual=usage.calls,
-        calls_most=images.readable * task.config.calls(task.config.max_objects),
+        calls_most=images.readable * (task.config.calls(most) + plan.own_calls(most)),
         usage=usage,
     )

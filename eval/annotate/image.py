@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from uncanny.agents import AnnotateConfig
+from uncanny.agents.own_agent import OwnAgent
 from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.images import PixelPolicy
@@ -42,6 +43,7 @@ async def annotate_image_async(
     name: str | None = None,
     config: AnnotateConfig | None = None,
     policy: PixelPolicy | None = None,
+    agents: Sequence[OwnAgent] = (),
     nodes: AnnotateNodes | PackedNodes | None = None,
     graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None,
     **options: Unpack[AskOptions],
@@ -49,8 +51,8 @@ async def annotate_image_async(
     """Annotate one image, given as a path, as the bytes of a file or as a Pillow image. Nothing is written.
 
     `name` is what the record calls it: the path as it was written, or else `image`. `config` and `policy`
-    are the parameters that `annotate` takes one by one, `nodes` and `graph` the same as there. Of `options`
-    those about records and resuming mean nothing here.
+    are the parameters that `annotate` takes one by one; `agents`, `nodes` and `graph` are the same as there.
+    Of `options` those about records and resuming mean nothing here.
 
     Raises ImageError where it cannot be read, UsageError, StoppedError by `stop`, and ModelUnusableError or
     BudgetError where the model cannot be asked any more. A record with `status` `failed` says in `errors`
@@ -81,6 +83,7 @@ async def annotate_image_async(
         options=read_limits(options),
         policy=policy or PixelPolicy(),
         config=config or AnnotateConfig(),
+        agents=agents,
         nodes=nodes,
         graph=graph,
         prompts=read_prompts((config or AnnotateConfig()).table.prompts, options.get("prompts")),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast
 from uncanny.agents import ROLES, AnnotateConfig
 from uncanny.agents.annotate_context import AnnotateContext, system_text
 from uncanny.agents.config import Strictness, complete_plan
+from uncanny.agents.own_agent import OwnAgent, check_agents, own_calls
 from uncanny.agents.steps import ScheduleName
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
@@ -162,6 +163,7 @@ async def annotate_async(
     max_pixels: int = 100_000_000,
     image_column: str | None = None,
     format: RecordFormat = "jsonl",
+    agents: Sequence[OwnAgent] = (),
     nodes: AnnotateNodes | PackedNodes | None = None,
     graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None,
     on_image: Callable[[Annotation], None] | None = None,
@@ -190,10 +192,11 @@ async def annotate_async(
     `status`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
     asked at all.
 
-    `nodes` are put in place of nodes of the graph by name, `perceive`, `attributes`, `relations`,
-    `integrate`, `scan` or `format`: `async def node(state, image)` from what is known to what it adds.
-    `graph` is a compiled LangGraph over the same state in place of the whole. What was replaced stands in
-    `run.json`, and such a run goes on with the same only.
+    `agents` of your own, each an `uncanny.extend.OwnAgent`, are asked beside those of the schedule `packed`.
+    `nodes` replace nodes of the schedule by name, `perceive`, `attributes`, `relations`, `integrate`, `scan`
+    or `format`: `async def node(state, image)` from what is known to what it adds; `packed` and `paper` have
+    the same names and different states. `graph` is a compiled LangGraph over the schedule's state in place of
+    the whole. What was added or replaced stands in `run.json`, and such a run resumes with the same only.
 
     `annotate_async` is the same for programs with an event loop: several may go on at once, each with an
     `out` of its own; one that is cancelled writes down how far it came.
@@ -233,6 +236,7 @@ async def annotate_async(
     task = AnnotateTask(
         **image_run(config.table.prompts, images, model, out, root, all_options, AnnotateOptions),
         config=config,
+        agents=agents,
         nodes=nodes,
         graph=graph,
         format=check_format(format),
@@ -284,6 +288,7 @@ class AnnotateTask(ImageTask[Annotation]):
 
     config: AnnotateConfig = field(default_factory=AnnotateConfig)
     source: bytes | None = field(default=None, repr=False)
+    agents: Sequence[OwnAgent] = ()
     nodes: AnnotateNodes | PackedNodes | None = None
     graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None
     # Unless given, the set of the schedule, which no default of a field can know.
@@ -291,7 +296,7 @@ class AnnotateTask(ImageTask[Annotation]):
 
     @property
     def roles(self) -> Mapping[str, str]:
-        return ROLES
+        return {**ROLES, **{agent.name: agent.name for agent in self.agents}}
 
     @property
     def sampling(self) -> Sampling:
@@ -303,24 +308,51 @@ class AnnotateTask(ImageTask[Annotation]):
 
     @property
     def calls_per_input(self) -> int:
-        return self.config.calls(usual_contents(self.config).objects)
+        objects = usual_contents(self.config).objects
+        return self.config.calls(objects) + own_calls(self.agents, self.config.times(objects))
 
     def __post_init__(self) -> None:
         if self.prompts is None:
             self.prompts = prompt_set(self.config.table.prompts)
-        if self.nodes and self.config.schedule == "single":
+        self.agents = check_agents(self.agents)
+        schedule = self.config.schedule
+        if self.nodes and schedule == "single":
             raise UsageError(
-                "The schedule `single` has no nodes to put others in place of",
-                remedy="Give a graph, or another.",
+                "The schedule `single` has no nodes to replace", remedy="Give a graph, or another schedule."
             )
-        if self.nodes is not None and self.graph is not None:
+        if self.agents and schedule != "packed":
             raise UsageError(
-                "Both nodes and a graph are given", remedy="Put the nodes into the graph, or leave one out."
+                f"Agents of your own cannot be added to the schedule `{schedule}`",
+                remedy="Leave out the schedule, or give a graph.",
             )
+        if self.graph is not None and (self.nodes is not None or self.agents):
+            raise UsageError(
+                f"Both {'nodes' if self.nodes is not None else 'agents'} and a graph are given",
+                remedy="Put them into the graph, as `packed_graph(nodes, agents)` does, or leave one out.",
+            )
+        if self._is_own:
+            self.config_json()  # refuses what is not a graph or a node
         if self.graph is not None:
-            self.config_json()  # what is no graph is refused
+            self._check_schedule(self.graph)
         elif not self.nodes:
             self._check_roles()
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether images are taken through another graph than the schedule's."""
+        return bool(self.nodes or self.agents or self.graph is not None)
+
+    def _check_schedule(self, graph: AnnotateGraph[Context] | PackedGraph[Context]) -> None:
+        """Raises UsageError for a graph of ours that asks with the prompts of another schedule."""
+        from uncanny.graphs.annotate import graph_schedule
+
+        made_for = graph_schedule(graph)
+        if made_for not in (None, self.config.schedule):
+            raise UsageError(
+                f"The graph was made for the schedule `{made_for}`, and the run has the schedule "
+                f"`{self.config.schedule}`",
+                remedy=f"Give {option('schedule', made_for)}, or a graph made for `{self.config.schedule}`.",
+            )
 
     def _check_roles(self) -> None:
         """Raises UsageError for the role of an agent that is never asked."""
@@ -344,7 +376,7 @@ class AnnotateTask(ImageTask[Annotation]):
 
     def config_json(self) -> dict[str, Any]:
         content = self.config.model_dump()
-        if self.nodes or self.graph is not None:
+        if self._is_own:
             from uncanny.graphs.annotate import graph_names
 
             content["graph"] = graph_names(self._graph)
@@ -354,14 +386,15 @@ class AnnotateTask(ImageTask[Annotation]):
         return system_text(self.prompts, self.config)
 
     def forecast(self, prices: PriceTable) -> RunForecast | None:
-        if self.nodes or self.graph is not None:
+        if self.nodes or self.graph is not None or any(agent.look is not None for agent in self.agents):
             return None
         try:
             sizes, unreadable = sample_sizes(self.files)
         except StorageError:  # which the first image meets, too
             return None
         images = len(self.files) - unreadable
-        usage = Plan(self.config, self.prompts, self.models, self.policy).usage(prices, images, sizes)
+        plan = Plan(self.config, self.prompts, self.models, self.policy, tuple(self.agents))
+        usage = plan.usage(prices, images, sizes)
         return RunForecast(
             images=images,
             objects_per_image=usual_contents(self.config).objects,
@@ -377,7 +410,7 @@ class AnnotateTask(ImageTask[Annotation]):
             return self.graph
         from uncanny.graphs.packed import schedule_graph  # LangGraph takes half a second to import
 
-        return schedule_graph(self.config.schedule, self.nodes)
+        return schedule_graph(self.config.schedule, self.nodes, self.agents)
 
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]

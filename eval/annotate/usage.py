@@ -17,13 +17,15 @@ import orjson
 from uncanny.agents.annotate_context import answer_schema, system_text
 from uncanny.agents.boxes import asked_box_format
 from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.context import prompt_of
+from uncanny.agents.own_agent import OwnAgent, own_calls
 from uncanny.agents.steps import ROLES, InView, ListStep, Step
 from uncanny.client.prices import PriceTable
 from uncanny.images import PixelPolicy
 from uncanny.images.crops import LEAST_SIDE
 from uncanny.models.registry import ModelId
 from uncanny.models.tokens import image_tokens, least_cached, text_tokens
-from uncanny.prompts import PromptSet
+from uncanny.prompts import Prompt, PromptSet
 from uncanny.runs.config import ModelOptions
 from uncanny.runs.forecast import CACHED_PREFIX, Usage, UsageCounter, total_usage
 
@@ -54,12 +56,17 @@ def usual_contents(config: AnnotateConfig) -> Contents:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How images are annotated: parameters, texts, models, and what is done to pixels."""
+    """How images are annotated: parameters, texts, models, what is done to pixels, added agents."""
 
     config: AnnotateConfig
     prompts: PromptSet
     models: ModelOptions
     policy: PixelPolicy
+    agents: tuple[OwnAgent, ...] = ()
+
+    def own_calls(self, objects: int) -> int:
+        """Calls of the added agents about one image with so many objects."""
+        return own_calls(self.agents, self.config.times(objects))
 
     def usage(
         self,
@@ -89,7 +96,8 @@ class Plan:
         sizes: Sequence[tuple[int, int]],
     ) -> None:
         """Count `images` images that hold `contents`."""
-        calls = [(step, self._calls(step, contents)) for step in self.config.table.steps]
+        own = (agent.step for agent in self.agents if agent.calls)
+        calls = [(step, self._calls(step, contents)) for step in (*self.config.table.steps, *own)]
         finders = sum(number for step, number in calls if step.finds)
         system = text_tokens(system_text(self.prompts, self.config))
         prefixes: defaultdict[tuple[ModelId, int], int] = defaultdict(int)
@@ -122,7 +130,7 @@ class Plan:
         return min(number, contents.findings) if step.of_findings else number
 
     def _model(self, step: Step) -> ModelId:
-        return self.models.roles.get(_ROLE_OF.get(step.agent, ""), self.models.model)
+        return self.models.roles.get(_ROLE_OF.get(step.agent, step.agent), self.models.model)
 
     def _schema_tokens(self, step: Step, model: ModelId) -> int:
         """Tokens of the schema that a provider renders into the prompt; 0 where it renders none."""
@@ -133,17 +141,17 @@ class Plan:
 
     def _question(self, step: Step, model: str) -> float:
         """Tokens of a step's texts, before anything is filled in but other texts."""
-        wordings = [step.prompt_name(sample) for sample in range(self.config.repeats)]
+        wordings = [prompt_of(step, self.prompts, sample) for sample in range(self.config.repeats)]
         names = [name for name in step.texts if name in self.prompts.prompts]
-        identifiers = self.prompts[wordings[0]].template.get_identifiers()
         rule = f"box_{asked_box_format(model, self.config).name}"
-        if "box_rule" in identifiers and rule in self.prompts.prompts:
+        if "box_rule" in wordings[0].variables and rule in self.prompts.prompts:
             names.append(rule)
-        asked = sum(self._text(name) for name in wordings) / len(wordings)
-        return asked + sum(self._text(name) for name in names)
+        asked = sum(_tokens(prompt) for prompt in wordings) / len(wordings)
+        return asked + sum(_tokens(self.prompts[name]) for name in names)
 
-    def _text(self, name: str) -> int:
-        return text_tokens(self.prompts[name].template.template)
+
+def _tokens(prompt: Prompt) -> int:
+    return text_tokens(prompt.template.template)
 
 
 @dataclass(slots=True)

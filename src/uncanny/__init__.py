@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from uncanny import artifacts as artifacts
     from uncanny import edits as edits
     from uncanny import errors as errors
+    from uncanny import extend as extend
     from uncanny import mcq as mcq
     from uncanny import realism as realism
     from uncanny import semantic as semantic
@@ -96,7 +97,7 @@ def lazy_names(
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "uncanny": "artifacts edits errors mcq realism semantic",
+        "uncanny": "artifacts edits errors extend mcq realism semantic",
         "uncanny.agents": "AnnotateConfig",
         "uncanny.client.calls": "CallRecord",
         "uncanny.errors": "UncannyError",

@@ -13,7 +13,8 @@
     │   ├── ConflictError          it is not in a state in which this can be done
     │   ├── AccessError            the service does not know the token, or its role is too low
     │   ├── ParamsError            parameters of a job do not fit: each field, with what is wrong
-    │   └── RunMismatchError       the run folder was made with other settings
+    │   ├── RunMismatchError       the run folder was made with other settings
+    │   └── ExtensionError         a node, agent or protocol of the user's own would fail with every input
     ├── ImageError                 one image cannot be used; becomes a record `unreadable`
     ├── AnswerError                one answer could not be read as what was asked for
     ├── ProviderError              one call failed
@@ -218,6 +219,13 @@ class ParamsError(UsageError):
 
 class RunMismatchError(UsageError):
     """The run folder belongs to a run with other settings; going on would mix two protocols."""
+
+
+class ExtensionError(UsageError):
+    """What a user has added cannot work with any input, such as a prompt that cannot be filled in.
+
+    A run under way ends in good order and raises it: the next input would only pay for it again.
+    """
 
 
 class ItemsError(UsageError):

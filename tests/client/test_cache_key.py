@@ -9,12 +9,13 @@ import pytest
 
 from tests.client.scripted import CAPABILITIES, ScriptedProvider, guarded, in_turn, make_request, picture
 from uncanny.agents.context import schema_of
+from uncanny.answers import FINDINGS, OBJECTS
 from uncanny.client.replay import cache_key
 from uncanny.models.base import Capabilities, Message, ModelRequest, Sampling
 
 IMAGE = picture(b"one")
 SAMPLING = Sampling(0.3, 0.95, 2_000)
-FIRST = make_request("?", IMAGE, schema=schema_of("objects"), sampling=SAMPLING)
+FIRST = make_request("?", IMAGE, schema=schema_of(OBJECTS), sampling=SAMPLING)
 
 
 def key(request: ModelRequest = FIRST, *, capabilities: Capabilities = CAPABILITIES, **model: Any) -> str:
@@ -33,7 +34,7 @@ def test_the_same_request_has_the_same_key_for_ever() -> None:
     [
         replace(FIRST, sample=1),
         replace(FIRST, schema=None),
-        replace(FIRST, schema=schema_of("findings")),
+        replace(FIRST, schema=schema_of(FINDINGS)),
         replace(FIRST, sampling=replace(SAMPLING, temperature=0.31)),
         replace(FIRST, sampling=replace(SAMPLING, temperature=None)),
         replace(FIRST, sampling=replace(SAMPLING, top_p=1.0)),

@@ -23,6 +23,7 @@ from tests.client.scripted import (
 )
 from tests.virtual_time import virtual_time
 from uncanny.agents.context import schema_of
+from uncanny.answers import OBJECTS
 from uncanny.client.budget import Budget
 from uncanny.client.calls import CallScope
 from uncanny.client.client import MOST_OUTPUT_TOKENS, REPAIRS
@@ -204,7 +205,7 @@ async def test_calls_without_an_image_wait_for_no_prefix() -> None:
 
 
 async def test_free_and_constrained_calls_are_one_prefix_unless_the_schema_comes_first() -> None:
-    free, bound = make_request("?", picture()), make_request("!", picture(), schema=schema_of("objects"))
+    free, bound = make_request("?", picture()), make_request("!", picture(), schema=schema_of(OBJECTS))
     for schema_first, prefixes in ((False, 1), (True, 2)):
         scope = CallScope("a.png")
         capabilities = replace(WARMING, schema_in_prefix=schema_first)

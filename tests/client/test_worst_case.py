@@ -8,6 +8,7 @@ import pytest
 
 from tests.client.scripted import make_request, picture
 from uncanny.agents.context import schema_of
+from uncanny.answers import ANOMALIES
 from uncanny.client.budget import worst_case
 from uncanny.models.base import Sampling
 from uncanny.models.tokens import image_tokens, input_tokens
@@ -39,5 +40,5 @@ def test_an_image_of_unknown_cost_is_taken_as_a_dear_one() -> None:
 
 def test_a_schema_costs_something_too() -> None:
     plain = make_request("?")
-    bound = replace(plain, schema=schema_of("anomalies"))
+    bound = replace(plain, schema=schema_of(ANOMALIES))
     assert (worst_case("openai/gpt-4o", bound).input or 0) > (worst_case("openai/gpt-4o", plain).input or 0)

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import uncanny
+from tests.doors import MODULES
 
 DOCS = Path(__file__).parents[2] / "docs"
 SITE = os.environ.get("UNCANNY_SITE")
-MODULES = ("artifacts", "edits", "mcq", "realism", "semantic")
 # What a browser fetches without being asked.
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "object": "data"}
 NOT_FETCHED = {"canonical", "prev", "next"}

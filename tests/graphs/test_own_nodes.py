@@ -142,8 +142,8 @@ def test_a_name_that_is_no_node_is_refused_with_those_there_are() -> None:
 
 
 @pytest.mark.parametrize("node", [lambda state, _image: state, "mine", None])
-def test_what_is_no_coroutine_function_is_refused(node: object) -> None:
-    with pytest.raises(UsageError, match="node 'scan' is no coroutine function") as refused:
+def test_what_is_not_an_async_function_is_refused(node: object) -> None:
+    with pytest.raises(UsageError, match="Node 'scan' must be an async function") as refused:
         annotate_graph(cast(AnnotateNodes, {"scan": node}))
     assert "async def" in str(refused.value)
 

@@ -18,7 +18,7 @@ from uncanny.models.noop import OBJECTS, NoopProvider
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.key)
 async def test_it_answers_each_form(form: ListForm[Any]) -> None:
-    response = await NoopProvider().generate(replace(make_request(), schema=schema_of(form.key)))
+    response = await NoopProvider().generate(replace(make_request(), schema=schema_of(form)))
     items = read_list(response.text, form)
     assert len(items) == (OBJECTS if form.key == "objects" else 1)
     assert response.finish == "stop"

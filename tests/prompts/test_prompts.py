@@ -15,6 +15,7 @@ import uncanny.prompts
 from tests.agents.specialists import Specialists, listed
 from tests.client.scripted import in_turn, text_response, texts
 from uncanny.agents import AnnotateConfig
+from uncanny.errors import ExtensionError
 from uncanny.graphs.annotate import annotate_graph
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
 
@@ -82,7 +83,7 @@ def test_a_missing_variable_fails(name: str) -> None:
     whole = prompt.fill(**dict.fromkeys(variables, "VALUE"))
     assert "$" not in whole
     for missing in variables:
-        with pytest.raises(KeyError, match=missing):
+        with pytest.raises(ExtensionError, match=rf"{name}.*\${missing}\b"):
             prompt.fill(**dict.fromkeys(set(variables) - {missing}, "VALUE"))
 
 

@@ -53,7 +53,7 @@ class ItemField:
         return self.key or self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ListForm(Generic[T]):
     """A JSON object with one key that holds a list of `MAX_ITEMS` items at most; made by `make_form`.
 
@@ -61,7 +61,8 @@ class ListForm(Generic[T]):
     heading gives (`1. Extra finger`), None where a heading says nothing certain. `nouns` are the words for
     the items in answers such as "no anomalies found". `item` validates one item, `answer` and `wrapped` a
     whole JSON answer, bare or as `{"answer": …}`; they are built once, since that costs milliseconds. They
-    serve where `plain`: all fields are asked for by their own names, and taken as they come.
+    serve where `plain`: all fields are asked for by their own names, and taken as they come. Two forms are
+    equal where they are the same object.
     """
 
     key: str

@@ -182,14 +182,10 @@ PACKED_FORMS: Final[tuple[ListForm[Any], ...]] = (INVENTORY, FAULTS, JUDGEMENTS,
 T = TypeVar("T", bound=BaseModel)
 
 
+@cache
 def asked_in(form: ListForm[T], box: BoxFormatName) -> ListForm[T]:
     """The form with boxes asked for under the key of a box format."""
-    return _asked_in(form.key, box)
-
-
-@cache
-def _asked_in(key: str, box: BoxFormatName) -> ListForm[Any]:
-    return with_box_key(next(form for form in PACKED_FORMS if form.key == key), BOX_FORMATS[box].key)
+    return with_box_key(form, BOX_FORMATS[box].key)
 
 
 def given_by(item: T, model: str) -> T:

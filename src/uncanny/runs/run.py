@@ -20,7 +20,7 @@ import orjson
 from pydantic import BaseModel
 
 from uncanny.client.calls import CallRecord, dump_calls
-from uncanny.errors import ENDS_RUN, RunError, StorageError, UsageError, text_of
+from uncanny.errors import ENDS_RUN, ExtensionError, RunError, StorageError, UsageError, text_of
 from uncanny.records.jsonl import open_to_read
 from uncanny.records.record_file import CallFile
 from uncanny.records.run_folder import RunFolder
@@ -263,7 +263,7 @@ class Run(Generic[Item, R]):
 
         Once it is ending no input is taken up, and work is cancelled when the calls in flight have come back
         (after `GRACE_S` seconds at most), or at once after a second request. Raises what a callback raised,
-        when it is over.
+        and ExtensionError where work on an input raised it, when it is over.
         """
         self.worked = True
         if (engine := self.engine) is None:
@@ -311,7 +311,7 @@ class Run(Generic[Item, R]):
             try:
                 try:
                     finished = await task.process(item, engine, calls)
-                except ENDS_RUN:
+                except (*ENDS_RUN, ExtensionError):
                     raise
                 except (Exception, asyncio.CancelledError) as defect:
                     if isinstance(defect, asyncio.CancelledError) and _is_cancelled():
@@ -332,6 +332,9 @@ class Run(Generic[Item, R]):
             except ENDS_RUN as error:
                 self.ending.because(error)
                 continue
+            except ExtensionError as error:
+                self.ending.raise_when_over(error)
+                continue
             for record in finished:
                 self._tell(self.observer.on_record, record)
 
@@ -345,7 +348,7 @@ class Run(Generic[Item, R]):
         try:
             callback(what)
         except (Exception, asyncio.CancelledError) as error:
-            self.ending.callback_failed(error)
+            self.ending.raise_when_over(error)
 
     async def _cancel_when_ending(self, workers: list[asyncio.Task[None]], engine: Engine) -> None:
         await self.ending.changed.wait()

@@ -63,7 +63,8 @@ class Stop:
 class Ending:
     """Why one run ends early, set once. `now` says not to wait for calls in flight.
 
-    `raised` is what a callback of the host raised, which ends the run in good order and is raised then.
+    `raised` is what a callback of the host raised, or an ExtensionError of the work on an input:
+    it ends the run in good order and is raised then.
     """
 
     def __init__(self) -> None:
@@ -80,7 +81,7 @@ class Ending:
         self.now = self._interrupts > 1
         self._set("interrupt")
 
-    def callback_failed(self, error: Exception | asyncio.CancelledError) -> None:
+    def raise_when_over(self, error: Exception | asyncio.CancelledError) -> None:
         self.raised = self.raised or error
         self._set("interrupt")
 

@@ -113,8 +113,9 @@ class Task(ABC, Generic[Item, R]):
     async def process(self, item: Item, engine: Engine, calls: list[CallRecord]) -> Sequence[R]:
         """The records of one input. `calls` gets every call, also where this raises; see `asking`.
 
-        Raises what `ENDS_RUN` names when no model can be asked any more; whatever else it raises is a defect
-        that costs this input alone.
+        Raises what `ENDS_RUN` names when no model can be asked any more, and ExtensionError for what cannot
+        work with any input: both end the run. Whatever else it raises is a defect, which costs this input
+        alone.
         """
 
     @abstractmethod

@@ -146,11 +146,11 @@ def test_a_node_of_ones_own_takes_the_place_of_one(run: AnnotateRun, tmp_path: P
 
 
 def test_a_graph_of_ones_own_takes_the_place_of_the_whole(tmp_path: Path) -> None:
-    from uncanny.graphs.annotate import annotate_graph
+    from uncanny.graphs.packed import packed_graph
 
-    graph = annotate_graph({"format": kind_format})
+    graph = packed_graph({"format": kind_format})
     run = uncanny.annotate(PAIR, model="demo", out=tmp_path / "run", graph=graph)
-    assert [record.anomalies for record in run.annotations] == [(), ()]
+    assert [(record.status, record.anomalies) for record in run.annotations] == [("ok", ()), ("ok", ())]
     with pytest.raises(uncanny.errors.UsageError, match="nodes and a graph"):
         uncanny.annotate(PAIR, model="demo", out=tmp_path / "b", graph=graph, nodes={"format": kind_format})
 

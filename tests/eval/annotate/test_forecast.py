@@ -19,6 +19,7 @@ from uncanny.agents.annotate_context import answer_schema
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.context import schema_of
 from uncanny.agents.steps import JUDGE, SCHEDULES, WRITE, InView, ScheduleName, Size
+from uncanny.answers import OBJECTS
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.forecast import forecast_task
@@ -225,7 +226,7 @@ def test_a_schema_is_billed_where_it_is_rendered_into_the_prompt(folder: Path) -
         return -(-len(orjson.dumps(schema)) // 4)
 
     # Of 52 calls of the paper's schedule 28 are constrained; of packed ones all, the last by its own schema.
-    shared = length(schema_of("objects").shared)
+    shared = length(schema_of(OBJECTS).shared)
     assert text("openai/gpt-4o", "paper") - text("vllm/any", "paper") == 4 * 28 * shared
     seeing, alone = (answer_schema(step, "openai/gpt-4o", AnnotateConfig()).shared for step in (JUDGE, WRITE))
     packed = text("openai/gpt-4o", "packed") - text("vllm/any", "packed")
