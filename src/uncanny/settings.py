@@ -34,7 +34,8 @@ class Settings(BaseSettings):
     stay between runs, None for the user's cache folder. `embeddings_gb`: how much of them, in 10⁹ bytes,
     0 for none. `run_name`: what a run is called on its page, None for the name of its folder. `progress`:
     `jsonl` has runs say how far they are as JSON. `folders`: where images and masks may lie, links
-    followed, None for anywhere; a file of records may name any file.
+    followed, None for anywhere; a file of records may name any file. `langsmith`: whether LangGraph may send
+    what agents see and say to LangSmith, where its own variables tell it to.
     """
 
     model_config = SettingsConfigDict(env_prefix="UNCANNY_", frozen=True, extra="ignore")
@@ -49,6 +50,7 @@ class Settings(BaseSettings):
     embeddings_gb: Annotated[float, Field(ge=0, le=1e9)] = 10.0
     progress: Literal["jsonl"] | None = None
     run_name: str | None = None
+    langsmith: bool = False
     folders: Annotated[tuple[Path, ...] | None, NoDecode, BeforeValidator(_real_folders)] = None
 
     @model_validator(mode="before")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from uncanny.graphs.tracing import untraced
 from uncanny.images import PixelPolicy, RecordedFile, changed_files
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import RecordFile
@@ -226,8 +227,11 @@ class Task(ABC, Generic[Item, R]):
 
 @contextmanager
 def asking(engine: Engine, name: str, calls: list[CallRecord]) -> Iterator[CallScope]:
-    """The scope of the calls about the input `name`; they are added to `calls` whatever happens."""
-    with engine.model_client.scope(name) as scope:
+    """The scope of the calls about the input `name`; they are added to `calls` whatever happens.
+
+    What a graph does within is nobody else's to see.
+    """
+    with untraced(), engine.model_client.scope(name) as scope:
         try:
             yield scope
         finally:
