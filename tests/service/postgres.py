@@ -36,8 +36,16 @@ class Postgres:
             connection.execute(f"CREATE DATABASE {name}".encode())
         return self._address(name)
 
-    def _address(self, name: str) -> str:
-        return f"postgresql://postgres@/{name}?host={self.socket}"
+    def database_of_few(self, connections: int) -> str:
+        """The same for a user who gets no more than so many connections at once."""
+        name = f"test{next(self._numbers)}"
+        with psycopg.connect(self._address("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE ROLE {name} LOGIN CONNECTION LIMIT {connections}".encode())
+            connection.execute(f"CREATE DATABASE {name} OWNER {name}".encode())
+        return self._address(name, name)
+
+    def _address(self, name: str, user: str = "postgres") -> str:
+        return f"postgresql://{user}@/{name}?host={self.socket}"
 
 
 def binaries() -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -10,14 +11,14 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from sqlalchemy import insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from uncanny.demo.scenes import DATA as SCENES
 from uncanny.errors import NotFoundError, UsageError
 from uncanny.service.jobs.folder import RUN
 from uncanny.service.jobs.kinds import check_params
 from uncanny.service.store.audit import AuditLog
-from uncanny.service.store.database import Database
+from uncanny.service.store.database import Also, Database, nothing
 from uncanny.service.store.idempotency import IdempotencyStore
 from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.jobs import Job, JobStore
@@ -120,10 +121,13 @@ class Service:
         """Where a job's run lies, of a kind that has one. Raises NotFoundError."""
         return self.job_folder(job_id) / RUN
 
-    def delete_job(self, job_id: str) -> None:
-        """Delete a job that has ended, with its folder. Raises NotFoundError, ConflictError."""
+    def delete_job(self, job_id: str, also: Also = nothing) -> None:
+        """Delete a job that has ended, with its folder. Raises NotFoundError, ConflictError.
+
+        `also` is done in the transaction that deletes it.
+        """
         folder = self.job_folder(job_id)
-        self.jobs.delete(job_id)
+        self.jobs.delete(job_id, also)
         shutil.rmtree(folder, ignore_errors=True)
 
     def sweep(self) -> None:
@@ -135,6 +139,8 @@ class Service:
             shutil.rmtree(folders[name], ignore_errors=True)
 
     def close(self) -> None:
+        with contextlib.suppress(SQLAlchemyError):
+            self.audit.flush()
         self.database.close()
 
     def __enter__(self) -> Self:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import Depends, Request, Response
 from fastapi.encoders import jsonable_encoder
 from fastapi.security import APIKeyCookie, HTTPBearer
+from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 
@@ -76,15 +77,16 @@ class Gate:
 
     def log_in(self, request: Request, secret: str) -> str | None:
         """A session for the cookie; None where `secret` is not a token. Raises ApiError 429."""
-        address = address_of(request)
-        session = self._service.tokens.open_session(secret) if 0 < len(secret) <= _MOST_SECRET else None
+        address, audit = address_of(request), self._service.audit
+
+        def note(connection: Connection, token: Token) -> None:
+            audit.add(connection, token.name, token.role, "log_in", address=address)
+
+        fits = 0 < len(secret) <= _MOST_SECRET
+        session = self._service.tokens.open_session(secret, note) if fits else None
         if session is None:
             self._count_failure(request)
-            self._service.audit.write("nobody", "none", "log_in_failed", address=address)
-            return None
-        token = self._service.tokens.session(session)
-        if token is not None:
-            self._service.audit.write(token.name, token.role, "log_in", address=address)
+            audit.write("nobody", "none", "log_in_failed", address=address)
         return session
 
     def _count_failure(self, request: Request) -> None:

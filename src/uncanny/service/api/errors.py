@@ -34,6 +34,7 @@ from uncanny.errors import (
 from uncanny.service.jobs.faults import in_words
 from uncanny.service.jobs.params import PATTERNS
 from uncanny.service.safety import BodyError
+from uncanny.service.store.database import WRITTEN
 
 API: Final = "/api/"
 _LOG: Final = logging.getLogger("uncanny.service")
@@ -181,15 +182,18 @@ async def _uncanny(request: Request, error: Exception) -> Response:
 
 
 async def _no_database(request: Request, error: Exception) -> Response:
-    """What only reads may simply be asked again; of a change nobody knows here how far it got."""
+    """Where nothing was written the same may simply be asked again; else nobody knows here how far it got."""
     _LOG.warning("The database does not answer: %s", text_of(error).partition("\n")[0])
     if not hasattr(request.state, "who"):
         request.state.who = None  # a page of an error would ask once more who this is
     original = getattr(error, "orig", None)
     if isinstance(original, sqlite3.Error) and original.sqlite_errorcode == sqlite3.SQLITE_FULL:
         return _answer(request, 507, "The disk of the service is full. Free some space there.")
-    if request.method in ("GET", "HEAD"):
-        return _answer(request, 503, _MEANING[503][1], headers={"Retry-After": "2"})
+    written = WRITTEN.get()
+    if written is None or not written.maybe:
+        changes = request.method not in ("GET", "HEAD")
+        message = "The database does not answer, and nothing was changed. Try again in a moment."
+        return _answer(request, 503, message if changes else _MEANING[503][1], headers={"Retry-After": "2"})
     return _answer(request, 500, "The database does not answer; look whether the change was made.")
 
 

@@ -28,11 +28,15 @@ WorkerAlive = Callable[[], bool | None]
 
 
 class HealthAnswer(BaseModel):
-    """`worker` is whether this process works on jobs: null where it was started without."""
+    """`worker` is whether this process works on jobs: null where it was started without.
+
+    `degraded`: the database answers now, but some request or job could not use it within the last seconds, as
+    when it has no connection to spare.
+    """
 
     model_config = ConfigDict(frozen=True)
 
-    status: Literal["ok", "failing"]
+    status: Literal["ok", "degraded", "failing"]
     version: Annotated[str, Field(examples=[__version__])]
     database: bool
     worker: bool | None
@@ -115,7 +119,7 @@ def add_health_routes(api: APIRouter) -> None:
         responses={
             503: {
                 "model": HealthAnswer,
-                "description": "The database cannot be reached, or no work is done.",
+                "description": "The database cannot be reached, or not always, or no work is done.",
             },
             **answers(400, 422),
         },
@@ -123,6 +127,7 @@ def add_health_routes(api: APIRouter) -> None:
     def healthz(request: Request, service: Kept) -> Any:
         """For supervisors; needs no token."""
         alive: WorkerAlive = request.app.state.worker_alive
+        ailing = service.database.is_ailing
         try:
             with service.database.read() as connection:
                 connection.execute(text("SELECT 1"))
@@ -130,11 +135,15 @@ def add_health_routes(api: APIRouter) -> None:
         except SQLAlchemyError:
             database = False
         worker = alive()
-        ok = database and worker is not False
-        answer = HealthAnswer(
-            status="ok" if ok else "failing", version=__version__, database=database, worker=worker
+        status: Literal["ok", "degraded", "failing"] = "ok"
+        if not database or worker is False:
+            status = "failing"
+        elif ailing:
+            status = "degraded"
+        answer = HealthAnswer(status=status, version=__version__, database=database, worker=worker)
+        return Response(
+            answer.model_dump_json(), 200 if status == "ok" else 503, media_type="application/json"
         )
-        return Response(answer.model_dump_json(), 200 if ok else 503, media_type="application/json")
 
     @api.get(
         "/metrics",

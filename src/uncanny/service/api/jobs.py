@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from uncanny.service.api.auth import Operator, for_operators, for_readers
 from uncanny.service.api.errors import ApiError, answers
-from uncanny.service.api.routes import Bounded, IdempotencyKey, JobId, Kept, Title, answer
+from uncanny.service.api.routes import Bounded, IdempotencyKey, JobId, Kept, Noted, Title, answer
 from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.store.jobs import Job, State
 
@@ -172,7 +172,7 @@ def _changing(api: APIRouter) -> None:
         responses={**_with_example(201, "The job, in the queue."), **answers(*_CHANGE, *_BODY)},
     )
     def submit(
-        request: Request, service: Kept, who: Operator, body: NewJob, idempotency_key: IdempotencyKey = None
+        service: Kept, who: Operator, body: NewJob, note: Noted, idempotency_key: IdempotencyKey = None
     ) -> Response:
         """Check what is asked for, and put it into the queue. With a key sent again it is the same job."""
         key = idempotency_key
@@ -185,19 +185,15 @@ def _changing(api: APIRouter) -> None:
         def act(connection: Connection) -> str:
             nonlocal job
             job = service.jobs.add(connection, body.kind, params, name=body.name, by=who.name)
+            note.subject, note.details = job.id, {"kind": body.kind}
+            note(connection)
             return job.model_dump_json()
 
         kept = service.idempotency.kept(who.name, key, asked)
         if kept is None:
             params = service.check(body.kind, body.params)
-            kept, again = service.idempotency.once(who.name, key, asked, act)
-        else:
-            again = True
-        if again:
-            request.state.unchanged = True
-        else:
-            assert job is not None
-            request.state.subject, request.state.details = job.id, {"kind": body.kind}
+            kept, _ = service.idempotency.once(who.name, key, asked, act)
+        if job is not None:
             service.jobs.queued.set()
         return Response(kept, 201, media_type="application/json")
 
@@ -209,12 +205,12 @@ def _changing(api: APIRouter) -> None:
         response_model=Job,
         responses={**_with_example(200, "The job."), **answers(*_CHANGE)},
     )
-    def cancel(service: Kept, job_id: JobId) -> Any:
+    def cancel(service: Kept, job_id: JobId, note: Noted) -> Any:
         """One in the queue is cancelled at once, a running one as soon as calls in flight are back.
 
         What is finished stays; one that has ended stays as it is.
         """
-        return answer(service.jobs.cancel(job_id))
+        return answer(service.jobs.cancel(job_id, note))
 
     @api.post(
         "/jobs/{job_id}/retry",
@@ -224,9 +220,9 @@ def _changing(api: APIRouter) -> None:
         response_model=Job,
         responses={**_with_example(200, "The job, in the queue again."), **answers(*_CHANGE)},
     )
-    def retry(service: Kept, job_id: JobId) -> Any:
+    def retry(service: Kept, job_id: JobId, note: Noted) -> Any:
         """What failed is asked again, what is finished is not."""
-        return answer(service.jobs.retry(job_id))
+        return answer(service.jobs.retry(job_id, note))
 
     @api.post(
         "/jobs/{job_id}/limits",
@@ -236,12 +232,12 @@ def _changing(api: APIRouter) -> None:
         response_model=Job,
         responses={**_with_example(200, "The job, as ended as it was."), **answers(*_CHANGE, *_BODY)},
     )
-    def limits(service: Kept, job_id: JobId, body: Limits) -> Any:
+    def limits(service: Kept, job_id: JobId, body: Limits, note: Noted) -> Any:
         """For one that was over its budget: limits are put up, then it is retried. Null takes one away."""
         job = service.jobs.get(job_id)
         params = job.params | body.model_dump(exclude_unset=True)
         kept = {name: value for name, value in params.items() if value is not None or name in job.params}
-        return answer(service.jobs.change(job, service.check(job.kind, kept)))
+        return answer(service.jobs.change(job, service.check(job.kind, kept), note))
 
     @api.delete(
         "/jobs/{job_id}",
@@ -251,9 +247,9 @@ def _changing(api: APIRouter) -> None:
         status_code=204,
         responses=answers(*_CHANGE),
     )
-    def delete(request: Request, service: Kept, job_id: JobId) -> Response:
+    def delete(request: Request, service: Kept, job_id: JobId, note: Noted) -> Response:
         """A job that has ended, with its files."""
-        service.delete_job(job_id)
+        service.delete_job(job_id, note)
         request.app.state.review_runs.forget(service.run_folder(job_id))
         return Response(status_code=204)
 

@@ -5,7 +5,7 @@ FastAPI's own reading takes NaN, lone surrogates and any number of bytes, and ig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Annotated, Any, Final
 
 import orjson
@@ -13,12 +13,13 @@ from fastapi import Depends, Header, Path, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, StringConstraints
-from starlette.concurrency import run_in_threadpool
+from sqlalchemy import Connection
 
 from uncanny.service.api.auth import SECURITY, Who, address_of, let_in, role_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.safety import bounded_body, check_is_json
 from uncanny.service.service import Service
+from uncanny.service.store.database import WRITTEN, Written
 from uncanny.service.store.tokens import Role
 
 JSON_BYTES: Final = 1024 * 1024
@@ -61,6 +62,41 @@ async def _service(request: Request) -> Service:
 Kept = Annotated[Service, Depends(_service)]
 
 
+class Note:
+    """The audit line of a request that changes something, called in the transaction that does it.
+
+    What was changed is named by the path, unless `subject` says it.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self.subject: str | None = next(iter(map(str, request.path_params.values())), None)
+        self.details: Mapping[str, Any] | None = None
+        self.written = False
+        request.state.note = self
+
+    def __call__(self, connection: Connection) -> None:
+        request = self._request
+        who: Who = request.state.who
+        service_of(request).audit.add(
+            connection,
+            who.name,
+            who.role,
+            request.scope["route"].name,
+            subject=self.subject,
+            address=address_of(request),
+            details=self.details,
+        )
+        self.written = True
+
+
+async def _note(request: Request) -> Note:
+    return Note(request)
+
+
+Noted = Annotated[Note, Depends(_note)]
+
+
 def answer(model: BaseModel, status: int = 200) -> Response:
     """What a route answers with: a model that is made here needs no second check on its way out."""
     return Response(model.model_dump_json(), status, media_type="application/json")
@@ -95,6 +131,8 @@ class GuardedRoute(APIRoute):
         async def handle_known(request: Request) -> Response:
             for role in roles:
                 await let_in(request, role)
+            # Of what is written from here on, also in other threads, an error has to know.
+            WRITTEN.set(Written())
             return await handle(request)
 
         return handle_known
@@ -105,9 +143,9 @@ class GuardedRoute(APIRoute):
 
 
 class Route(GuardedRoute):
-    """A route that also refuses query keys it does not know, and writes what it changed to the audit log.
+    """A route that also refuses query keys it does not know, and bodies that are not JSON.
 
-    Its function may set `request.state.subject`, the id of what was changed, where the path does not have it.
+    One that changes something takes a `Note`, and hands it to what does it.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -130,28 +168,9 @@ class Route(GuardedRoute):
                 check_is_json(request)
                 if request.headers.get("content-encoding", "identity") != "identity":
                     raise ApiError(415, "The body must not be compressed.")
-            response = await handle(BoundedRequest(request.scope, request.receive))
-            if request.method not in ("GET", "HEAD") and response.status_code < 400:
-                await run_in_threadpool(_audit, request, self.name)
-            return response
+            return await handle(BoundedRequest(request.scope, request.receive))
 
         return handle_bounded
-
-
-def _audit(request: Request, action: str) -> None:
-    state = request.scope.get("state", {})
-    who: Who | None = state.get("who")
-    if who is None or state.get("unchanged"):
-        return
-    subject = state.get("subject") or next(iter(request.path_params.values()), None)
-    service_of(request).audit.write(
-        who.name,
-        who.role,
-        action,
-        subject=None if subject is None else str(subject),
-        address=address_of(request),
-        details=state.get("details"),
-    )
 
 
 def roles_of(route: APIRoute) -> list[Role]:

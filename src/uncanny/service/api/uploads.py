@@ -5,22 +5,24 @@ An image that is refused, or that is there already, does not keep the others out
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from uncanny.errors import ImageError, ImageFault, writable
-from uncanny.service.api.auth import Operator, Who, for_operators, for_readers
+from uncanny.service.api.auth import Operator, Who, address_of, for_operators, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.multipart import Begin, Data, events
-from uncanny.service.api.routes import PLAIN, IdempotencyKey, Kept, Title
+from uncanny.service.api.routes import PLAIN, IdempotencyKey, Kept, Note, Noted, Title
 from uncanny.service.service import Service
 from uncanny.service.store.uploads import ImageSet, Incoming, StoredFile, UploadStore
 
@@ -140,16 +142,19 @@ def _sets(api: APIRouter) -> None:
         request: Request,
         service: Kept,
         who: Operator,
+        note: Noted,
         name: Annotated[Title | None, Query(description="What people call the set.")] = None,
         idempotency_key: IdempotencyKey = None,
     ) -> SentImages:
         """Parts named `files`, each with a file's name, which may have folders. Jobs name `upload:SET`."""
         store = service.uploads
         created = await run_in_threadpool(store.new_set, name=name, by=who.name)
-        async with _unless_kept(request, created.id, store.delete_set):
+        note.subject = created.id
+        async with _unless_kept(note, store.delete_set):
             answer = await _receive_images(request, store, created)
+            note.details = _counts(answer.images, answer.refused)
             asked = [name or "", *(f"{image.sha256} {image.sent_as}" for image in answer.images)]
-            return await _once(request, service, who, idempotency_key, asked, answer)
+            return await _once(request, service, who, idempotency_key, asked, answer, note)
 
     @api.get(
         "/images",
@@ -174,16 +179,29 @@ def _sets(api: APIRouter) -> None:
         "/images/{set_id}",
         tags=["uploads"],
         summary="Add images to a set",
-        dependencies=for_operators,
         status_code=201,
         response_model=SentImages,
         responses=answers(*_UPLOAD, 404),
         openapi_extra=_IMAGES_FORM,
     )
-    async def add_images(request: Request, service: Kept, set_id: SetId) -> SentImages:
+    async def add_images(request: Request, service: Kept, who: Operator, set_id: SetId) -> SentImages:
         """As a new set. What was kept before a request failed stays; sent again it is told as a duplicate."""
         image_set = await run_in_threadpool(service.uploads.image_set, set_id)
-        return await _receive_images(request, service.uploads, image_set)
+        kept: list[SentImage] = []
+        refused: list[RefusedImage] = []
+        try:
+            return await _receive_images(request, service.uploads, image_set, kept, refused)
+        finally:
+            if kept:
+                await run_in_threadpool(
+                    partial(
+                        service.audit.write,
+                        *(who.name, who.role, "add_images"),
+                        subject=set_id,
+                        address=address_of(request),
+                        details=_counts(kept, refused),
+                    )
+                )
 
     @api.get(
         "/images/{set_id}",
@@ -212,9 +230,9 @@ def _sets(api: APIRouter) -> None:
         status_code=204,
         responses=answers(*_CHANGE, 409),
     )
-    def delete_set(service: Kept, set_id: SetId) -> Response:
+    def delete_set(service: Kept, set_id: SetId, note: Noted) -> Response:
         """The set and its images, unless a job that has not ended asks about them."""
-        service.uploads.delete_set(set_id)
+        service.uploads.delete_set(set_id, note)
         return Response(status_code=204)
 
 
@@ -229,14 +247,15 @@ def _files(api: APIRouter) -> None:
         openapi_extra=_FILE_FORM,
     )
     async def upload_file(
-        request: Request, service: Kept, who: Operator, idempotency_key: IdempotencyKey = None
+        request: Request, service: Kept, who: Operator, note: Noted, idempotency_key: IdempotencyKey = None
     ) -> FileAnswer:
         """One part named `file`: JSON Lines, JSON, CSV or Parquet. Refer to it as `upload:FILE`."""
         stored = await _receive_file(request, service, who.name)
-        async with _unless_kept(request, stored.id, service.uploads.delete_file):
+        note.subject = stored.id
+        async with _unless_kept(note, service.uploads.delete_file):
             answer = FileAnswer.model_validate(stored)
             asked = [answer.name, answer.sha256]
-            return await _once(request, service, who, idempotency_key, asked, answer)
+            return await _once(request, service, who, idempotency_key, asked, answer, note)
 
     @api.get(
         "/files/{file_id}",
@@ -258,16 +277,23 @@ def _files(api: APIRouter) -> None:
         status_code=204,
         responses=answers(*_CHANGE, 409),
     )
-    def delete_file(service: Kept, file_id: FileId) -> Response:
+    def delete_file(service: Kept, file_id: FileId, note: Noted) -> Response:
         """The file, unless a job that has not ended reads it."""
-        service.uploads.delete_file(file_id)
+        service.uploads.delete_file(file_id, note)
         return Response(status_code=204)
 
 
-async def _receive_images(request: Request, store: UploadStore, image_set: ImageSet) -> SentImages:
+async def _receive_images(
+    request: Request,
+    store: UploadStore,
+    image_set: ImageSet,
+    kept: list[SentImage] | None = None,
+    refused: list[RefusedImage] | None = None,
+) -> SentImages:
+    """`kept` and `refused` are filled as images come in, for who wants to know also where it fails."""
     limits = store.limits
-    kept: list[SentImage] = []
-    refused: list[RefusedImage] = []
+    kept = [] if kept is None else kept
+    refused = [] if refused is None else refused
 
     def finish(incoming: Incoming, name: str) -> None:
         try:
@@ -285,10 +311,14 @@ async def _receive_images(request: Request, store: UploadStore, image_set: Image
     )
     if not kept and not refused:
         raise ApiError(422, "There is no image in the body.", field="files")
-    new = sum(not image.duplicate for image in kept)
-    request.state.details = {"images": new, "duplicates": len(kept) - new, "refused": len(refused)}
     now = await run_in_threadpool(store.image_set, image_set.id)
     return SentImages(**asdict(now), images=kept, refused=refused)
+
+
+def _counts(kept: Sequence[SentImage], refused: Sequence[RefusedImage]) -> dict[str, int]:
+    """For the audit log."""
+    new = sum(not image.duplicate for image in kept)
+    return {"images": new, "duplicates": len(kept) - new, "refused": len(refused)}
 
 
 async def _receive_file(request: Request, service: Service, by: str) -> StoredFile:
@@ -344,29 +374,29 @@ async def _receive(
 
 
 @asynccontextmanager
-async def _unless_kept(request: Request, upload: str, drop: Callable[[str], None]) -> AsyncIterator[None]:
+async def _unless_kept(note: Note, drop: Callable[[str], None]) -> AsyncIterator[None]:
     """Drops a new upload in the end where the request fails, or has the answer of an earlier one."""
-    request.state.subject = upload
-    kept = False
     try:
         yield
-        kept = not getattr(request.state, "unchanged", False)
     finally:
-        if not kept:
-            await run_in_threadpool(drop, upload)
+        if not note.written and note.subject is not None:
+            await run_in_threadpool(drop, note.subject)
 
 
 async def _once(
-    request: Request, service: Service, who: Who, key: str | None, asked: list[str], answer: M
+    request: Request, service: Service, who: Who, key: str | None, asked: list[str], answer: M, note: Note
 ) -> M:
-    """`answer`, or that of an earlier request with this key, which sent the same."""
+    """`answer`, noted, or that of an earlier request with this key, which sent the same."""
     content = "\n".join([request.url.path, *asked]).encode()
-    text, was_kept = await run_in_threadpool(
-        service.idempotency.once, who.name, key, content, lambda _: answer.model_dump_json()
-    )
+
+    def act(connection: Connection) -> str:
+        note(connection)
+        return answer.model_dump_json()
+
+    text, was_kept = await run_in_threadpool(service.idempotency.once, who.name, key, content, act)
     if not was_kept:
         return answer
-    request.state.unchanged = True
+    note.written = False
     return type(answer).model_validate_json(text)
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.records.reviews import DECISIONS, REVIEWS, Decision
 from uncanny.schema import Anomaly, Box, Kind
-from uncanny.service.api.auth import Reader, Reviewer, for_readers
+from uncanny.service.api.auth import Reader, Reviewer, address_of, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.results import AfterRecord, RecordPage, record_page
 from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept, answer
@@ -193,7 +193,9 @@ def add_verdict_routes(api: APIRouter) -> None:
         response_model=FindingAnswer,
         responses=answers(*_READ, 408, 413, 415, 507),
     )
-    def judge(who: Reviewer, run: Run, body: NewVerdict) -> Any:
+    def judge(
+        request: Request, service: Kept, who: Reviewer, job_id: JobId, run: Run, body: NewVerdict
+    ) -> Any:
         """In one's own name, beside what others say; the last word of each counts.
 
         409 where the text is another one by now: read it, and judge that.
@@ -203,12 +205,21 @@ def add_verdict_routes(api: APIRouter) -> None:
         moves = "box" in body.model_fields_set
         if version is None and body.decision is None and not moves:
             raise ApiError(422, "A decision, a version or a box is needed.", field="decision")
-        if moves:
-            run.move_box(at, body.text, body.box, who.name)
-        if version is not None:
-            run.edit(at, body.text, version, who.name, body.decision)
-        elif body.decision is not None:
-            run.judge(at, body.text, body.decision, who.name)
+        steps = 0
+        try:
+            if moves:
+                run.move_box(at, body.text, body.box, who.name)
+                steps += 1
+            if version is not None:
+                run.edit(at, body.text, version, who.name, body.decision)
+                steps += 1
+            elif body.decision is not None:
+                run.judge(at, body.text, body.decision, who.name)
+                steps += 1
+        finally:
+            if steps:
+                address = address_of(request)
+                service.audit.write(who.name, who.role, "judge", subject=job_id, address=address)
         return answer(_answer(run.view(at, None, None)), 201)
 
     @api.get(

@@ -5,16 +5,22 @@ A line for every change that was asked for and done, and for every login that fa
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import orjson
-from sqlalchemy import Row, insert, select
+from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from uncanny.service.store.database import Database
 from uncanny.service.store.tables import audit as A
+
+_MOST_WAITING: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,26 @@ class AuditLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        # Lines of what was done outside the database, while that could not be written.
+        self._waiting: deque[dict[str, Any]] = deque(maxlen=_MOST_WAITING)
+
+    def add(
+        self,
+        connection: Connection,
+        who: str,
+        role: str,
+        action: str,
+        *,
+        subject: str | None = None,
+        address: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write a line in the transaction that does what it tells.
+
+        `details` are a few plain values, never what somebody keeps secret.
+        """
+        line = _values(who, role, action, subject, address, details)
+        connection.execute(insert(A).values({"at": self._database.now(), **line}))
 
     def write(
         self,
@@ -47,21 +73,33 @@ class AuditLog:
         address: str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """`details` are a few plain values, never what somebody keeps secret."""
-        values = {
-            "at": self._database.now(),
-            "who": who[:200],
-            "role": role,
-            "action": action[:64],
-            "subject": None if subject is None else subject[:200],
-            "address": None if address is None else address[:64],
-            "details": orjson.dumps(dict(details)).decode() if details else None,
-        }
-        with self._database.write() as connection:
-            connection.execute(insert(A).values(values))
+        """Write a line about what was done already, and outside the database, as a verdict in its file.
+
+        Where the database does not take it, it waits for the next one, in this process.
+        """
+        line = _values(who, role, action, subject, address, details)
+        self._waiting.append({"at": time.time(), **line})
+        with contextlib.suppress(SQLAlchemyError):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits. Raises SQLAlchemyError where the database does not take it."""
+        lines: list[dict[str, Any]] = []
+        with contextlib.suppress(IndexError):
+            while True:
+                lines.append(self._waiting.popleft())
+        if not lines:
+            return
+        try:
+            with self._database.write(counts=False) as connection:
+                connection.execute(insert(A), lines)
+        except SQLAlchemyError:
+            self._waiting.extendleft(reversed(lines))
+            raise
 
     def page(self, *, limit: int = 100, before: int | None = None) -> tuple[Sequence[AuditLine], int | None]:
         """The newest first, those older than `before`, and the `before` of the next page."""
+        self.flush()
         query = select(A).order_by(A.c.seq.desc()).limit(limit + 1)
         if before is not None:
             query = query.where(A.c.seq < before)
@@ -69,6 +107,24 @@ class AuditLog:
             rows = connection.execute(query).all()
         lines = [_line(row) for row in rows[:limit]]
         return lines, lines[-1].seq if len(rows) > limit else None
+
+
+def _values(
+    who: str,
+    role: str,
+    action: str,
+    subject: str | None,
+    address: str | None,
+    details: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    return {
+        "who": who[:200],
+        "role": role,
+        "action": action[:64],
+        "subject": None if subject is None else subject[:200],
+        "address": None if address is None else address[:64],
+        "details": orjson.dumps(dict(details)).decode() if details else None,
+    }
 
 
 def _line(row: Row[Any]) -> AuditLine:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from alembic.script import ScriptDirectory
 from filelock import FileLock, Timeout
 from sqlalchemy import URL, Connection, Double, Engine, cast, create_engine, event, func, literal, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as SqlTimeoutError
 from sqlalchemy.sql.elements import ColumnElement
 
 from uncanny.errors import UsageError
@@ -30,6 +33,25 @@ LOCK: Final = "service.lock"
 _SCHEMA_LOCK: Final = 0x756E63616E6E79
 _BUSY_S: Final = 30
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
+# For so many seconds a database that could not be used counts as ailing, whatever it answers since.
+AILING_S: Final = 15.0
+# What is done in the transaction of something else, so that either both are done or neither.
+Also = Callable[[Connection], None]
+
+
+def nothing(_: Connection) -> None:
+    """As `Also`, where there is nothing else to be done."""
+
+
+@dataclass(slots=True)
+class Written:
+    """Whether anything may have been written so far: False until the first commit is asked for."""
+
+    maybe: bool = False
+
+
+# Of one request: what writes for it, in whichever thread, notes it here.
+WRITTEN: Final[ContextVar[Written | None]] = ContextVar("written", default=None)
 
 
 class Database:
@@ -41,6 +63,7 @@ class Database:
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._lock = lock
         self._one_writer = threading.Lock() if self.is_sqlite else contextlib.nullcontext()
+        self._failed_at: float | None = None
         if self.is_sqlite:
             self.reading = _sqlite(url, "BEGIN")
             self.writing = _sqlite(url, "BEGIN IMMEDIATE")
@@ -98,14 +121,33 @@ class Database:
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
         """A connection that sees one state of the database."""
-        with self.reading.connect() as connection:
+        with self._failures_noted(), self.reading.connect() as connection:
             yield connection
 
     @contextlib.contextmanager
-    def write(self) -> Iterator[Connection]:
-        """A connection in a transaction, which is committed in the end, or undone by an exception."""
-        with self._one_writer, self.writing.begin() as connection:
+    def write(self, *, counts: bool = True) -> Iterator[Connection]:
+        """A connection in a transaction, which is committed in the end, or undone by an exception.
+
+        With `counts` it is noted in `WRITTEN`; what a request did not ask for does not count.
+        """
+        with self._failures_noted(), self._one_writer, self.writing.begin() as connection:
             yield connection
+            if counts and (written := WRITTEN.get()) is not None:
+                # Of a commit that breaks off nobody knows whether it was made.
+                written.maybe = True
+
+    @property
+    def is_ailing(self) -> bool:
+        """Whether it could not be reached or used within the last `AILING_S` seconds, by anybody here."""
+        return self._failed_at is not None and time.monotonic() - self._failed_at < AILING_S
+
+    @contextlib.contextmanager
+    def _failures_noted(self) -> Iterator[None]:
+        try:
+            yield
+        except (OperationalError, SqlTimeoutError):
+            self._failed_at = time.monotonic()
+            raise
 
     def now(self) -> ColumnElement[float]:
         """The moment, in seconds since the epoch, by the one clock that all processes share."""

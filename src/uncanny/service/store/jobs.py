@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, insert, null, or_, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from uncanny.errors import ConflictError, NotFoundError, writable
+from uncanny.errors import ConflictError, NotFoundError, UsageError, writable
 from uncanny.service.store.arrivals import CHANNEL, Arrivals
-from uncanny.service.store.database import Database
+from uncanny.service.store.database import Also, Database, nothing
 from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.tables import jobs as J
 
@@ -175,7 +175,9 @@ class JobStore:
         with self._database.read() as connection:
             return set(connection.execute(select(J.c.id).where(J.c.id.in_(ids))).scalars())
 
-    def cancel(self, job_id: str) -> Job:
+    # What users do. `also` is done in the same transaction, with what it tells of the change.
+
+    def cancel(self, job_id: str, also: Also = nothing) -> Job:
         """A queued job is cancelled at once, a running one as soon as its worker sees it.
 
         One that has ended stays as it is. Raises NotFoundError.
@@ -191,9 +193,13 @@ class JobStore:
                     ended_at=case((waiting, self._database.now()), else_=J.c.ended_at),
                 )
             )
-        return self.get(job_id)
+            row = connection.execute(_ONE, {"job": job_id}).one_or_none()
+            if row is None:
+                raise _not_found(job_id)
+            also(connection)
+        return _job(row)
 
-    def retry(self, job_id: str) -> Job:
+    def retry(self, job_id: str, also: Also = nothing) -> Job:
         """Put a job that has ended into the queue again: its command goes on where it ended.
 
         Raises NotFoundError, ConflictError where it has not ended.
@@ -216,14 +222,14 @@ class JobStore:
                 )
                 .returning(*_SHOWN)
             ).one_or_none()
-            if row is not None:
-                self._tell(connection)
-        if row is None:
-            raise self._wrong_state(job_id, "It goes on by itself.")
+            if row is None:
+                raise self._wrong_state(connection, job_id, "It goes on by itself.")
+            self._tell(connection)
+            also(connection)
         self.queued.set()
         return _job(row)
 
-    def change(self, job: Job, params: Mapping[str, Any]) -> Job:
+    def change(self, job: Job, params: Mapping[str, Any], also: Also = nothing) -> Job:
         """Give a job that has ended other parameters, checked by whoever calls, for when it is retried.
 
         Raises NotFoundError, ConflictError where it has not ended or is no longer as `job` has it.
@@ -235,20 +241,24 @@ class JobStore:
                 .values(params=orjson.dumps(dict(params)).decode())
                 .returning(*_SHOWN)
             ).one_or_none()
-        if row is None:
-            raise self._wrong_state(job.id, "Wait for its end, or cancel it.")
+            if row is None:
+                raise self._wrong_state(connection, job.id, "Wait for its end, or cancel it.")
+            also(connection)
         return _job(row)
 
-    def delete(self, job_id: str) -> None:
+    def delete(self, job_id: str, also: Also = nothing) -> None:
         """Forget a job that has ended; its folder is the caller's. Raises NotFoundError, ConflictError."""
         with self._database.write() as connection:
             gone = connection.execute(delete(J).where(J.c.id == job_id, J.c.state.in_(ENDED))).rowcount
-        if not gone:
-            raise self._wrong_state(job_id, "Cancel it first.")
+            if not gone:
+                raise self._wrong_state(connection, job_id, "Cancel it first.")
+            also(connection)
 
-    def _wrong_state(self, job_id: str, remedy: str) -> ConflictError:
-        state = self.get(job_id).state
-        return ConflictError(f"Job {job_id} is {state}", remedy=remedy)
+    def _wrong_state(self, connection: Connection, job_id: str, remedy: str) -> UsageError:
+        row = connection.execute(_ONE, {"job": job_id}).one_or_none()
+        if row is None:
+            return _not_found(job_id)
+        return ConflictError(f"Job {job_id} is {row.state}", remedy=remedy)
 
     # What workers call.
 

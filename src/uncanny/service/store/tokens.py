@@ -26,7 +26,19 @@ from typing import Annotated, Any, Final, Literal, Protocol
 import orjson
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
-from sqlalchemy import Row, and_, bindparam, create_engine, delete, exists, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    create_engine,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
@@ -150,8 +162,13 @@ class TokenStore:
         self._note_use(row)
         return _token(row)
 
-    def open_session(self, secret: str) -> str | None:
-        """A session of whoever has this token, for a cookie; None where it is no token."""
+    def open_session(
+        self, secret: str, also: Callable[[Connection, Token], None] = lambda _, __: None
+    ) -> str | None:
+        """A session of whoever has this token, for a cookie; None where it is not a token.
+
+        `also` is done in the same transaction.
+        """
         token = self.find(secret)
         if token is None:
             return None
@@ -164,6 +181,7 @@ class TokenStore:
                     hash=hash_of(session), token=token.id, created_at=now, expires_at=now + SESSION_S
                 )
             )
+            also(connection, token)
         return session
 
     def session(self, session: str) -> Token | None:
@@ -199,7 +217,7 @@ class TokenStore:
                 return
             self._used[row.id] = now
         # Where nothing can be written any more, as on a full disk, what is there can still be read.
-        with contextlib.suppress(SQLAlchemyError), self._database.write() as connection:
+        with contextlib.suppress(SQLAlchemyError), self._database.write(counts=False) as connection:
             connection.execute(update(T).where(T.c.id == row.id).values(used_at=self._database.now()))
 
     def _take_up(self) -> None:

@@ -25,7 +25,7 @@ from uncanny.errors import ConflictError, ImageError, NotFoundError, StorageErro
 from uncanny.images.decode import explain, header_size, without_warnings
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.signature import Format, sniff
-from uncanny.service.store.database import Database
+from uncanny.service.store.database import Also, Database, nothing
 from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.names import image_name, numbered, safe_name
 from uncanny.service.store.tables import files as F
@@ -173,10 +173,12 @@ class UploadStore:
         except OSError as error:
             raise _storage(error) from error
         with self._database.write() as connection:
-            connection.execute(
-                insert(SETS).values(id=set_id, name=name, created_at=self._database.now(), created_by=by)
-            )
-        return self.image_set(set_id)
+            row = connection.execute(
+                insert(SETS)
+                .values(id=set_id, name=name, created_at=self._database.now(), created_by=by)
+                .returning(SETS)
+            ).one()
+        return _image_set(row)
 
     def image_set(self, set_id: str) -> ImageSet:
         """Raises NotFoundError."""
@@ -231,13 +233,13 @@ class UploadStore:
         except OSError as error:
             raise _storage(error) from error
 
-    def delete_set(self, set_id: str) -> None:
+    def delete_set(self, set_id: str, also: Also = nothing) -> None:
         """Raises NotFoundError, ConflictError where a job that has not ended asks about its images."""
         with self._database.write() as connection:
             _check_unused(connection, set_id)
-            gone = connection.execute(delete(SETS).where(SETS.c.id == set_id)).rowcount
-        if not gone:
-            raise _no_set(set_id)
+            if not connection.execute(delete(SETS).where(SETS.c.id == set_id)).rowcount:
+                raise _no_set(set_id)
+            also(connection)
         shutil.rmtree(self.images_folder(set_id), ignore_errors=True)
 
     # Files
@@ -279,13 +281,13 @@ class UploadStore:
         """Where its content lies. Raises NotFoundError."""
         return self.file_folder(file_id) / self.file(file_id).name
 
-    def delete_file(self, file_id: str) -> None:
+    def delete_file(self, file_id: str, also: Also = nothing) -> None:
         """Raises NotFoundError, ConflictError where a job that has not ended reads it."""
         with self._database.write() as connection:
             _check_unused(connection, file_id)
-            gone = connection.execute(delete(F).where(F.c.id == file_id)).rowcount
-        if not gone:
-            raise _no_file(file_id)
+            if not connection.execute(delete(F).where(F.c.id == file_id)).rowcount:
+                raise _no_file(file_id)
+            also(connection)
         shutil.rmtree(self.file_folder(file_id), ignore_errors=True)
 
     def sweep(self) -> None:
