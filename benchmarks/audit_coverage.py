@@ -95,7 +95,7 @@ def _intervals(first: Floats, second: Floats, rng: np.random.Generator, resample
 
 
 def _ends(drawn: Floats) -> Floats:
-    return np.array(percentile_intervals(drawn)).T
+    return np.array([each or (np.nan, np.nan) for each in percentile_intervals(drawn)]).T
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from uncanny.eval.metrics.intervals import (
     Interval,
     Mean,
     mean_intervals,
+    percentile_intervals,
     ratio,
-    ratio_intervals,
+    replicates,
     share_intervals,
     wilson_interval,
-    with_width,
 )
 from uncanny.eval.metrics.paired import paired_interval
 
@@ -54,7 +54,8 @@ def wilson(count: int, n: int) -> Interval:
 
 def bootstrap(count: int, n: int) -> Interval:
     right = np.arange(n) < count
-    (ends,) = ratio_intervals([ratio(right, np.ones(n, dtype=np.bool_))], resamples=RESAMPLES)
+    plain = [ratio(right, np.ones(n, dtype=np.bool_))]
+    (ends,) = percentile_intervals(replicates(plain, resamples=RESAMPLES))
     return ends or (0.0, 0.0)
 
 
@@ -82,8 +83,8 @@ def of_mean(n: int, zeros: float, ones: float, *, seed: int = 0) -> float:
         values: NDArray[np.float64] = np.where(
             kind < zeros, 0.0, np.where(kind < zeros + ones, 1.0, rng.beta(2, 2, n))
         )
-        (ends,) = mean_intervals([Mean(values, np.ones(n, dtype=np.bool_))], resamples=RESAMPLES)
-        ends = with_width(ends, n)
+        scores = Mean(values, np.ones(n, dtype=np.bool_))
+        (ends,) = mean_intervals([scores], resamples=RESAMPLES, shares=True)
         covered += ends is not None and ends[0] <= true <= ends[1]
     return covered / REPETITIONS
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 Interval = tuple[float, float]
+# Why a figure may have none, in the words of every score.
+NO_INTERVAL = "a figure of one image, or one that is the same on all images, has no interval"
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A figure with its 95 % interval, in the unit of the figure.
 
-    `value` is None where there is nothing to measure. `interval` is None there too, and where intervals were
-    not wanted or there is too little to resample.
+    `value` is None where there is nothing to measure. `interval` is None there too, where intervals were not
+    wanted, and where it would have no width (`NO_INTERVAL`).
     """
 
     value: float | None

@@ -19,6 +19,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from uncanny import __version__
+from uncanny.eval.common.estimates import NO_INTERVAL
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, View
 from uncanny.eval.common.tables import TableResult
 from uncanny.records.jsonl import write_atomically
@@ -78,6 +79,7 @@ def page_environment(
         "script": Markup(script),
         "script_hash": _csp_hash(script) if scripts else "",
         "version": __version__,
+        "no_interval": NO_INTERVAL,
     }
     return environment
 

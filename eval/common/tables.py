@@ -10,15 +10,15 @@ import csv
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
-from uncanny.eval.common.estimates import Estimate, Share, p_cell
+from uncanny.eval.common.estimates import NO_INTERVAL, Estimate, Share, p_cell
 from uncanny.extras import optional
-from uncanny.wording import harmless
+from uncanny.wording import harmless, some_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -199,6 +199,28 @@ class Table:
         from uncanny.eval.common.table_forms import latex
 
         return latex(self, best=best)
+
+
+def explain_intervals(tables: Sequence[Table], *, wanted: int | bool) -> tuple[Table, ...]:
+    """The tables; where figures have no interval although some were `wanted`, the last one says which, and
+    why."""
+    names = [
+        f"{row[0].strip()} ({column})" if column else row[0].strip()
+        for table in tables
+        for row in table.rows
+        for column, cell in zip(table.headings, row, strict=True)
+        if isinstance(row[0], str) and _lacks_interval(cell)
+    ]
+    if not names or not wanted:
+        return tuple(tables)
+    *others, last = tables
+    note = f"Without an interval: {some_of(names)}. {NO_INTERVAL[0].upper()}{NO_INTERVAL[1:]}."
+    return (*others, replace(last, notes=(*last.notes, note)))
+
+
+def _lacks_interval(cell: Cell) -> bool:
+    figure = cell.value if isinstance(cell, Figure) else cell
+    return isinstance(figure, Estimate | Share) and figure.value is not None and figure.interval is None
 
 
 class _Grid:

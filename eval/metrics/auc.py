@@ -143,7 +143,8 @@ def pixel_auc_interval(
 ) -> Interval | None:
     """A percentile bootstrap over images of their common AUC; `counts` has shape (images, 2, levels).
 
-    Pixels of one image belong together, so images are drawn. None of nothing, or with 0 resamples.
+    Pixels of one image belong together, so images are drawn. None of nothing, of images that are alike unless
+    they are at 0 or 1, and with 0 resamples.
     """
     images = len(counts)
     if not images or not resamples:
@@ -157,7 +158,7 @@ def pixel_auc_interval(
         values[start:stop] = _auc_of(
             (drawn.astype(np.float64) @ rows).reshape(stop - start, *counts.shape[1:])
         )
-    return percentile_intervals(values[:, None], level=level)[0]
+    return percentile_intervals(values[:, None], level=level, images=[images])[0]
 
 
 def _auc_of(counts: Floats) -> Floats:

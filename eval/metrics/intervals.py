@@ -4,8 +4,10 @@ A score is a `Ratio` of two sums over images or a `Mean` over some of them; what
 images of one prompt, is resampled together (`resampled_sums`). All scores of one call see the same resamples,
 so that differences of two are paired.
 
-A bootstrap of a share of 0 or 100 % has no width, however few the images are. Wilson's score interval has
-one, and holds what it promises for few images too. Sources: B. Efron and R. Tibshirani, *An Introduction to
+A bootstrap of one image, or of images that are all alike, has no width: every resample is the same, which
+says nothing of how far the truth may be. Such a figure has no interval, unless it is 0 or 1 on a scale of
+0–1, as a share of 0 or 100 % is: Wilson's score interval has a width there, and holds what it promises for
+few images too (`percentile_intervals`). Sources: B. Efron and R. Tibshirani, *An Introduction to
 the Bootstrap*, 1993, section 13.3 (percentile intervals); E. B. Wilson, *Probable inference, the law of
 succession, and statistical inference*, JASA 22, 1927; L. D. Brown, T. T. Cai and A. DasGupta, *Interval
 estimation for a binomial proportion*, Statistical Science 16, 2001.
@@ -22,6 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.common.estimates import NO_INTERVAL
+
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int16]
@@ -35,7 +39,7 @@ LEVEL = 0.95
 # The p-value, corrected where there are several, below which a difference counts as one.
 ALPHA = 0.05
 _ROUNDING = 1e-12
-METHOD = "Wilson for plain shares, else percentile bootstrap over images"
+METHOD = f"Wilson for plain shares, else percentile bootstrap over images; {NO_INTERVAL}"
 
 _Counts = NDArray[np.int64]
 _CELLS_AT_ONCE = 1 << 20
@@ -98,19 +102,19 @@ def share_intervals(
 ) -> list[Interval | None]:
     """Wilson's where a ratio is a plain share of images, else a bootstrap over images, as `METHOD` says.
 
-    Of what is 0 or 1 on every image, where a bootstrap has no width, Wilson's of the number of images. None
-    where a ratio has no value; with 0 resamples there are none at all.
+    Ratios are in 0–1: what is 0 or 1 on every image has Wilson's of the number of images. None where a ratio
+    has no value, or no width otherwise; with 0 resamples there are none at all.
     """
     if not resamples:
         return [None] * len(ratios)
     plain = [is_plain(each) for each in ratios]
     others = [each for each, simple in zip(ratios, plain, strict=True) if not simple]
-    bootstraps = ratio_intervals(others, resamples=resamples, seed=seed, level=level)
     drawn = iter(
-        [
-            with_width(ends, int(np.count_nonzero(each.out_of)), level=level)
-            for each, ends in zip(others, bootstraps, strict=True)
-        ]
+        percentile_intervals(
+            replicates(others, resamples=resamples, seed=seed),
+            level=level,
+            images=[int(np.count_nonzero(each.out_of)) for each in others],
+        )
     )
     return [
         wilson_interval(*(int(column.sum(dtype=np.int64)) for column in each), level=level)
@@ -120,49 +124,34 @@ def share_intervals(
     ]
 
 
-def with_width(ends: Interval | None, images: int, *, level: float = LEVEL) -> Interval | None:
-    """The same, unless it is all at 0 or at 1: then Wilson's of none, or all, of so many images.
-
-    For figures in 0–1 that are 0, or 1, on everything that was drawn from. Wilson's is for shares; that a
-    mean or an F1 does no better or worse than a share would is our reading, without a source. How often it
-    holds the truth is measured by `python -m benchmarks coverage`.
-    """
-    if ends not in ((0.0, 0.0), (1.0, 1.0)):
-        return ends
-    return wilson_interval(images if ends[0] else 0, images, level=level)
-
-
 def is_plain(share: Ratio) -> bool:
     """Whether each image counts for one or for nothing: no weights, and no image with several answers."""
     counts, out_of = np.asarray(share.counts), np.asarray(share.out_of)
     return bool(((out_of == 0) | (out_of == 1)).all() and ((counts == 0) | (counts == out_of)).all())
 
 
-def ratio_intervals(
-    ratios: Sequence[Ratio], *, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL
-) -> list[Interval | None]:
-    """Percentile intervals, one a ratio, resampling images; None where a ratio has no value."""
-    return percentile_intervals(replicates(ratios, resamples=resamples, seed=seed), level=level)
-
-
 def mean_intervals(
-    means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int = 0
+    means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int = 0, shares: bool = False
 ) -> Iterator[Interval | None]:
-    """Percentile intervals, one a mean, resampling images; None below two images, or where `resamples` is 0.
+    """Percentile intervals, one a mean, resampling images; None below two images, where all are alike, and
+    where `resamples` is 0. Of `shares`, means of figures in 0–1, those that are all 0 or all 1 have Wilson's.
 
     For a paired bootstrap of two means, give the mean of their difference image by image.
     """
-    return (each.interval for each in mean_tests(means, resamples=resamples, seed=seed))
+    return (each.interval for each in mean_tests(means, resamples=resamples, seed=seed, shares=shares))
 
 
 class Compared(NamedTuple):
-    """A mean: its interval, None below two images, and its test against 0, None where nothing counts."""
+    """A mean: its interval, None below two images and where all are alike, and its test against 0, None where
+    nothing counts."""
 
     interval: Interval | None
     p_value: float | None
 
 
-def mean_tests(means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int = 0) -> Iterator[Compared]:
+def mean_tests(
+    means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int = 0, shares: bool = False
+) -> Iterator[Compared]:
     """As `mean_intervals`, and how likely a mean so far from 0 is where the true one is 0: two-sided, 0–1.
 
     Where at most `FEW_TO_FLIP` values differ from 0 it is exact, that of `sign_flip_test`: a bootstrap of few
@@ -170,8 +159,7 @@ def mean_tests(means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int =
     more it is twice the share of resamples on the rarer side of 0, with one added to both counts, so that it
     is never 0: below 0.05 where the 95 % interval leaves 0 out, but for rounding (A. C. Davison and D. V.
     Hinkley, *Bootstrap Methods and their Application*, 1997, sections 4.2 and 5.5). The smallest of these is
-    2 over one more than `resamples`. Both are None where no image counts or `resamples` is 0, and the
-    interval of one image is: it would have no width.
+    2 over one more than `resamples`. Both are None where no image counts or `resamples` is 0.
     """
     remaining = iter(means)
     while batch := list(islice(remaining, _MEANS_AT_ONCE)):
@@ -179,7 +167,9 @@ def mean_tests(means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int =
             yield from (Compared(None, None) for _ in batch)
             continue
         drawn = _mean_replicates(batch, resamples, seed)
-        for mean, ends, column in zip(batch, percentile_intervals(drawn), drawn.T, strict=True):
+        images = [int(np.count_nonzero(mean.counted)) for mean in batch] if shares else None
+        intervals = percentile_intervals(drawn, images=images)
+        for mean, ends, column in zip(batch, intervals, drawn.T, strict=True):
             kept = column[~np.isnan(column)]
             values = mean.values[mean.counted]
             ends = ends if len(values) > 1 else None
@@ -237,25 +227,27 @@ def resampled_t_test(difference: float, drawn: Floats, clusters: int) -> float |
     return float(2 * stdtr(clusters - 1, -abs(difference) / error))
 
 
-def if_wide(ends: Interval | None) -> Interval | None:
-    """The same, and None for an interval without a width: what is alike in everything that was drawn from,
-    which says nothing about how far the true figure may be."""
-    if ends is None or ends[1] - ends[0] <= _ROUNDING * max(1.0, abs(ends[0])):
-        return None
-    return ends
-
-
-def percentile_intervals(values: Floats, *, level: float = LEVEL) -> list[Interval | None]:
+def percentile_intervals(
+    values: Floats, *, level: float = LEVEL, images: Sequence[int] | None = None
+) -> list[Interval | None]:
     """Low and high end of each column of `values`, shape (resamples, scores).
 
-    NaN entries are left out; None where nothing is left.
+    NaN entries are left out; None where nothing is left, and where all is the same, so that there is no
+    width. `images`, of scores in 0–1, says how many each was drawn from: one that is 0, or 1, in all
+    resamples has Wilson's interval of none, or all, of so many. Wilson's is for shares; that a mean or an F1
+    does no better or worse than a share would is our reading, without a source. How often it holds the truth
+    is measured by `python -m benchmarks coverage`.
     """
     tail = (1 - level) / 2
     intervals: list[Interval | None] = []
-    for column in values.T:
+    for place, column in enumerate(values.T):
         kept = column[~np.isnan(column)]
-        low, high = np.quantile(kept, [tail, 1 - tail]) if len(kept) else (np.nan, np.nan)
-        intervals.append((float(low), float(high)) if len(kept) else None)
+        low, high = np.quantile(kept, [tail, 1 - tail]).tolist() if len(kept) else (np.nan, np.nan)
+        if images is not None and low == high and low in (0.0, 1.0):
+            intervals.append(wilson_interval(images[place] if low else 0, images[place], level=level))
+        else:
+            has_width = high - low > _ROUNDING * max(1.0, abs(low))
+            intervals.append((low, high) if has_width else None)
     return intervals
 
 

@@ -20,7 +20,7 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.inputs.problems import NonEmpty, parse_records
 from uncanny.eval.common.published import published
-from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, ratio_intervals, share_intervals
+from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, share_intervals
 from uncanny.eval.realism.verdicts import Verdict
 from uncanny.parameters import check_records
 from uncanny.schema import Record
@@ -231,8 +231,8 @@ def score_humans(
 ) -> HumanScore:
     """Accuracy and IoU by label.
 
-    Intervals of accuracy are Wilson's where no image has several answers; else, and of IoU, images are
-    resampled, and an image's answers stay together.
+    Intervals are Wilson's where each image counts for all or nothing, as in the accuracy of one person; else
+    images are resampled, and an image's answers stay together.
     """
     labels = {verdict.id: verdict.label for verdict in verdicts}
     by_image: dict[str, list[HumanAnswer]] = {}
@@ -256,8 +256,7 @@ def score_humans(
         ratios(lambda answer: float(answer.said == "edited")),
         ratios(lambda answer: _overlap(answer, truths)),
     )
-    plain = share_intervals(accuracy, resamples=resamples, seed=seed)
-    resampled = ratio_intervals(iou, resamples=resamples, seed=seed) if resamples else [None] * len(iou)
+    of_accuracy, of_iou = (share_intervals(each, resamples=resamples, seed=seed) for each in (accuracy, iou))
     without_iou = [
         answer for each in by_image.values() for answer in each if _overlap(answer, truths) is None
     ]
@@ -266,11 +265,11 @@ def score_humans(
         raters=len({answer.rater for answer in answers}),
         accuracy={
             label: _share(column, interval, counted=True)
-            for label, column, interval in zip(HUMAN_LABELS, accuracy, plain, strict=True)
+            for label, column, interval in zip(HUMAN_LABELS, accuracy, of_accuracy, strict=True)
         },
         iou={
             label: _share(column, interval, counted=False)
-            for label, column, interval in zip(HUMAN_LABELS, iou, resampled, strict=True)
+            for label, column, interval in zip(HUMAN_LABELS, iou, of_iou, strict=True)
         },
         left_out=LeftOut(
             unused=tuple(answer.id for answer in answers if answer.id not in labels),

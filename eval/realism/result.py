@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.published import caveat
-from uncanny.eval.common.tables import Cell, Column, Figure, RowsResult, Table
+from uncanny.eval.common.tables import Cell, Column, Figure, RowsResult, Table, explain_intervals
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
@@ -241,7 +241,7 @@ class RealismScore(RowsResult):
         if self.published or any(each.human for each in sets.values()):
             tables.append(self._people())
         last = tables.pop()
-        return (*tables, replace(last, notes=tuple(self._notes())))
+        return explain_intervals((*tables, replace(last, notes=tuple(self._notes()))), wanted=self.resamples)
 
     def texts_notes(self) -> Iterator[str]:
         """Where not all verdicts were asked for with uncanny's texts, and the same ones."""

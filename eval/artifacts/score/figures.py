@@ -36,10 +36,8 @@ from uncanny.eval.common.estimates import Estimate, wilson_share
 from uncanny.eval.metrics.intervals import (
     Bools,
     Floats,
-    if_wide,
     percentile_intervals,
     resampled_sums,
-    with_width,
 )
 from uncanny.eval.metrics.regions import Bin, agreement, judgement, overlap, presence, value_bins
 from uncanny.schema import ARTIFACT_CATEGORIES, Source
@@ -154,18 +152,15 @@ class _Estimates:
     def _estimates(
         self, names: Sequence[str], figures: Sequence[Sequence[Floats]], images: int
     ) -> dict[str, Estimate]:
-        """`figures` are those of the sums, and of the resampled sums where there are some, over `images`.
-
-        What is 0, or 1, on every image has Wilson's interval of so many, what else has no width has none.
-        """
+        """`figures` are those of the sums, and of the resampled sums where there are some, over `images`."""
         values = [float(each[0]) for each in figures[0]]
         intervals = (
-            percentile_intervals(np.stack(figures[1], axis=1)) if len(figures) > 1 else [None] * len(values)
+            percentile_intervals(np.stack(figures[1], axis=1), images=[images] * len(values))
+            if len(figures) > 1
+            else [None] * len(values)
         )
         return {
-            name: Estimate(None)
-            if np.isnan(value)
-            else Estimate(value, if_wide(with_width(interval, images)))
+            name: Estimate(None) if np.isnan(value) else Estimate(value, interval)
             for name, value, interval in zip(names, values, intervals, strict=True)
         }
 

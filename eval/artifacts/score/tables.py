@@ -18,7 +18,7 @@ from uncanny.eval.artifacts.score.result import (
     ScopeScore,
 )
 from uncanny.eval.common.published import caveat, published
-from uncanny.eval.common.tables import MISSING, Better, Cell, Column, Table
+from uncanny.eval.common.tables import MISSING, Better, Cell, Column, Table, explain_intervals
 from uncanny.eval.common.texts import texts_notes
 from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory
 from uncanny.wording import counted
@@ -51,7 +51,8 @@ def tables(score: ArtifactScore) -> tuple[Table, ...]:
             each.append(generator_table(prediction, of))
         if prediction.bins:
             each.append(bin_table(prediction, score, of))
-    return (overview(score), *each, *(published_tables() if score.published else ()))
+    own = explain_intervals((overview(score), *each), wanted=score.settings.resamples)
+    return (*own, *(published_tables() if score.published else ()))
 
 
 def overview(score: ArtifactScore) -> Table:

@@ -28,7 +28,6 @@ from uncanny.eval.metrics.intervals import (
     LEVEL,
     percentile_intervals,
     resampled_sums,
-    with_width,
 )
 from uncanny.schema import Kind
 
@@ -196,8 +195,8 @@ def image_shares(columns: Bools, prompts: Sequence[str], *, resamples: int, seed
     table = np.zeros((len(clusters), columns.shape[1] + 1))
     np.add.at(table, [clusters[prompt] for prompt in prompts], np.c_[columns, np.ones(images)])
     sums = resampled_sums(table, np.random.default_rng(seed), resamples=resamples)
-    drawn = percentile_intervals(sums[:, :-1] / sums[:, -1:], level=LEVEL)
-    ends = [with_width(each, len(clusters)) for each in drawn]
+    prompts_drawn = [len(clusters)] * columns.shape[1]
+    ends = percentile_intervals(sums[:, :-1] / sums[:, -1:], level=LEVEL, images=prompts_drawn)
     return tuple(Share(count / images, count, images, each) for count, each in zip(counts, ends, strict=True))
 
 

@@ -35,7 +35,6 @@ from uncanny.eval.metrics.intervals import (
     ALPHA,
     LEVEL,
     Interval,
-    if_wide,
     percentile_intervals,
     resampled_sums,
     resampled_t_test,
@@ -279,7 +278,7 @@ def _intervals(
         _share_interval(tables[0][:, [0, 3 + place]], tables[1][:, [0, 3 + place]], ends, paired=paired)
         for place, ends in enumerate(shares)
     ]
-    ends = [shares[0], *map(if_wide, drawn[1 : len(FIGURES)]), *shares[1:]]
+    ends = [shares[0], *drawn[1 : len(FIGURES)], *shares[1:]]
     return ends, _figure_tests(_figures(first), _figures(second), tables)
 
 

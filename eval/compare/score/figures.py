@@ -13,28 +13,44 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uncanny.eval.common.estimates import Estimate, interval_json
-from uncanny.eval.metrics.intervals import LEVEL, percentile_intervals, resampled_sums
+from uncanny.eval.metrics.intervals import (
+    ALPHA,
+    percentile_intervals,
+    resampled_sums,
+    resampled_t_test,
+)
 
 Floats = NDArray[np.float64]
 # Of the sums of the set, or of each resample.
 Sums = Mapping[str, Floats]
-Figure = Callable[[Sums], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A function of sums, and the columns that it is out of: images without anything of these say nothing."""
+
+    of: Callable[[Sums], Floats]
+    out_of: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
     """A figure of both runs and B minus A, all None where there is nothing to measure on a side.
 
-    Nothing is said to be better or worse unless `differs`.
+    Nothing is said to be better or worse unless `differs`. A difference that is the same on all images has no
+    interval. `p_value` is then that of as many signs that are all one, and None elsewhere.
     """
 
     a: float | None
     b: float | None
     difference: Estimate
+    p_value: float | None = None
 
     @property
     def differs(self) -> bool:
-        """Whether the interval of the difference leaves 0 out."""
+        """Whether the interval of the difference leaves 0 out, or without one the test finds it."""
+        if self.difference.interval is None:
+            return self.p_value is not None and self.p_value <= ALPHA
         return self.difference.excludes_zero is True
 
     def to_json(self) -> dict[str, object]:
@@ -43,6 +59,7 @@ class Paired:
             "b": self.b,
             "difference": self.difference.value,
             "ci": interval_json(self.difference),
+            **({} if self.p_value is None else {"p_value": self.p_value}),
         }
 
 
@@ -69,37 +86,54 @@ class ImageColumns:
         if resamples and self.size > 1:
             sums = resampled_sums(table, np.random.default_rng(seed), resamples=resamples)
             drawn = dict(zip(names, sums.T, strict=True))
-        return Resampled(dict(zip(names, table.sum(axis=0), strict=True)), drawn)
+        images = np.count_nonzero(table, axis=0).tolist()
+        return Resampled(
+            dict(zip(names, table.sum(axis=0), strict=True)), drawn, dict(zip(names, images, strict=True))
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Resampled:
-    """Sums of all columns, and those of the resamples; None where no intervals are wanted or possible."""
+    """Sums of all columns, and those of the resamples; None where no intervals are wanted or possible.
+
+    `images` counts those, or prompts, that have anything of a column.
+    """
 
     totals: Sums
     drawn: Sums | None
+    images: Mapping[str, int]
 
-    def estimate(self, figure: Figure) -> Estimate:
-        """The figure with its 95 % interval."""
-        value = _evaluated(figure, self.totals)
-        if np.isnan(value):
-            return Estimate(None)
-        if self.drawn is None:
-            return Estimate(float(value))
-        (interval,) = percentile_intervals(_evaluated(figure, self.drawn)[:, None], level=LEVEL)
-        return Estimate(float(value), interval)
+    def share(self, figure: Figure) -> Estimate:
+        """A figure in 0–1 with its 95 % interval."""
+        return self._estimate(figure, max(self.images[name] for name in figure.out_of))
 
     def paired(self, figure: Callable[[str], Figure]) -> Paired:
         """`figure` makes the one of side `a` and the one of side `b`."""
         a, b = figure("a"), figure("b")
         values = [_evaluated(each, self.totals) for each in (a, b)]
         known = [None if np.isnan(value) else float(value) for value in values]
-        return Paired(known[0], known[1], self.estimate(lambda sums: b(sums) - a(sums)))
+        gap = Figure(lambda sums: b.of(sums) - a.of(sums), (*a.out_of, *b.out_of))
+        difference = self._estimate(gap)
+        p_value = None
+        if self.drawn is not None and difference.value is not None and difference.interval is None:
+            images = min(self.images[name] for name in gap.out_of)
+            p_value = resampled_t_test(difference.value, _evaluated(gap, self.drawn), images)
+        return Paired(known[0], known[1], difference, p_value)
+
+    def _estimate(self, figure: Figure, images: int | None = None) -> Estimate:
+        value = _evaluated(figure, self.totals)
+        if np.isnan(value):
+            return Estimate(None)
+        if self.drawn is None:
+            return Estimate(float(value))
+        drawn = _evaluated(figure, self.drawn)[:, None]
+        (interval,) = percentile_intervals(drawn, images=None if images is None else [images])
+        return Estimate(float(value), interval)
 
 
 def _evaluated(figure: Figure, sums: Sums) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.asarray(figure(sums), np.float64)
+        value = np.asarray(figure.of(sums), np.float64)
     return np.where(np.isfinite(value), value, np.nan)
 
 
@@ -107,11 +141,12 @@ def ratio(counts: str, out_of: str) -> Callable[[str], Figure]:
     """One sum over the other; `{}` in their names stands for the side."""
 
     def of_side(side: str) -> Figure:
-        return lambda sums: np.divide(sums[counts.format(side)], sums[out_of.format(side)])
+        above, below = counts.format(side), out_of.format(side)
+        return Figure(lambda sums: np.divide(sums[above], sums[below]), (below,))
 
     return of_side
 
 
 def total(column: str) -> Callable[[str], Figure]:
     """A sum as it is; `{}` stands for the side."""
-    return lambda side: lambda sums: sums[column.format(side)]
+    return lambda side: Figure(lambda sums: sums[column.format(side)], ("images",))

@@ -279,7 +279,7 @@ def band(severity: int | None) -> str:
 
 def _cap(side: str) -> Figure:
     mai, af = ratio("unreal {}", "images")(side), ratio("found {}", "images")(side)
-    return lambda sums: mai(sums) * af(sums)
+    return Figure(lambda sums: mai.of(sums) * af.of(sums), ("images",))
 
 
 def _groups(figures: Resampled, names: Sequence[str]) -> Iterator[tuple[str, Group]]:
@@ -326,11 +326,13 @@ def _repeatability(paired: PairedRuns, figures: Resampled, settings: Settings) -
     """How far two runs with the same settings agree; None where settings of one are not known."""
     if settings.by != "image" or not (paired.a.is_run and paired.b.is_run):
         return None
-    of_both = lambda sums: 2 * sums["common"] / (sums["found a"] + sums["found b"])  # noqa: E731
+    of_both = Figure(
+        lambda sums: 2 * sums["common"] / (sums["found a"] + sums["found b"]), ("found a", "found b")
+    )
     return RepeatFigures(
-        figures.estimate(of_both),
-        figures.estimate(ratio("common", "found {}")("a")),
-        figures.estimate(ratio("common", "found {}")("b")),
+        figures.share(of_both),
+        figures.share(ratio("common", "found {}")("a")),
+        figures.share(ratio("common", "found {}")("b")),
         (paired.a.replayed, paired.b.replayed),
     )
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.common.tables import MINUS, MISSING, Cell, Column, Figure, Table
+from uncanny.eval.common.tables import MINUS, MISSING, Cell, Column, Figure, Table, explain_intervals
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.wording import counted
 
@@ -199,7 +199,7 @@ def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
     worst = [image for image in comparison.images if _is_regression(comparison, image)][:_MOST_IMAGES]
     if worst:
         tables.append(_worst(worst))
-    return tuple(tables)
+    return explain_intervals(tables, wanted=comparison.settings.resamples)
 
 
 def _columns(comparison: Comparison, first: str) -> tuple[str | Column, ...]:

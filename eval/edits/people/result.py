@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
-from uncanny.eval.common.tables import Cell, Column, RowsResult, Table
+from uncanny.eval.common.tables import Cell, Column, RowsResult, Table, explain_intervals
 from uncanny.eval.edits.data import EditSet
 from uncanny.eval.edits.people.data import Judgement
 from uncanny.eval.metrics.agreement import Agreement
 from uncanny.eval.metrics.association import Questionnaire
+from uncanny.eval.metrics.intervals import METHOD
 from uncanny.parameters import check_parameters
 from uncanny.wording import counted, some_of
 
@@ -204,7 +205,7 @@ class PeopleScores(RowsResult):
                 **self.left.to_json(),
                 "few_answers": {"n": len(self.few_answers), "people": list(self.few_answers)},
             },
-            "intervals": "Wilson where each image is judged once, else percentile bootstrap over images",
+            "intervals": METHOD,
             "resamples": self.resamples,
             "seed": self.seed,
         }
@@ -242,7 +243,7 @@ class PeopleScores(RowsResult):
             tables.append(self._questionnaire_table())
         first, *others = tables
         notes = (*first.notes, *(f"{note}." for note in self.notes()))
-        return (replace(first, notes=notes), *others)
+        return explain_intervals((replace(first, notes=notes), *others), wanted=self.resamples)
 
     def notes(self) -> Iterator[str]:
         """Agreement, and what is in no figure, in words without a full stop."""

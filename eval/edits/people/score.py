@@ -28,10 +28,10 @@ from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, from_cell, l
 from uncanny.eval.edits.people.data import Judgement, Profile, Side, Verdict, read_judgements
 from uncanny.eval.edits.people.result import Detector, Figures, Left, PeopleScores
 from uncanny.eval.edits.stress.data import GENERATED, REAL, Source, join, read_edits, read_predictions, refuse
-from uncanny.eval.edits.stress.localize import Located, localize
+from uncanny.eval.edits.stress.localize import Located, localize, mean_iou
 from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.eval.metrics.association import LEAST_ANSWERS, questionnaire
-from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Mean, mean_intervals, ratio, share_intervals
+from uncanny.eval.metrics.intervals import RESAMPLES, Ints, ratio, share_intervals
 from uncanny.eval.metrics.regions import region_counts
 from uncanny.parameters import check_parameters, check_records
 from uncanny.wording import option, shown
@@ -340,10 +340,7 @@ class _Task:
             if (measured := value(row)) is not None:
                 by_image[row.image].append(measured)
         values = np.array([sum(each) / len(each) for each in by_image.values()])
-        if not len(values):
-            return Estimate(None)
-        mean = Mean(values, np.ones(len(values), dtype=np.bool_))
-        return Estimate(mean.value, next(mean_intervals([mean], resamples=resamples, seed=self.seed)))
+        return mean_iou(values, resamples=resamples, seed=self.seed)
 
     def factors(self, rows: Sequence[_Row], by: Sequence[str]) -> dict[str, dict[str, Figures]]:
         """By what is known of the pairs: the judgements of a group's edits and of their originals."""

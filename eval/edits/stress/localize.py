@@ -8,7 +8,7 @@ out and said, or resized where that is wanted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,12 +98,10 @@ def localize(
                     pooled += result.counts
                     kept.append(coarse(result.counts).astype(np.int32))
     measured = ~np.isnan(ious)
-    mean = Mean(np.where(measured, ious, 0.0), measured)
-    interval = next(mean_intervals([mean], resamples=resamples, seed=seed))
     counts: NDArray[np.int32] = np.stack(kept) if kept else np.zeros((0, 2, COARSE), dtype=np.int32)
     return Localization(
         int(measured.sum()),
-        Estimate(mean.value, interval),
+        mean_iou(ious, resamples=resamples, seed=seed),
         intersections / unions if unions else None,
         len(kept),
         Estimate(pixel_auc(pooled), pixel_auc_interval(counts, resamples=resamples, seed=seed)),
@@ -149,10 +147,8 @@ def _resized(values: Floats, size: Size) -> Floats:
     return np.clip(scaled, 0.0, 1.0)
 
 
-def mean_iou(ious: Iterable[float], *, resamples: int, seed: int) -> Estimate | None:
-    """The mean of the IoUs that were measured, with its interval; None where none was."""
-    values = np.array([iou for iou in ious if iou == iou])
-    if not len(values):
-        return None
+def mean_iou(ious: Floats, *, resamples: int, seed: int) -> Estimate:
+    """The mean of those that are not NaN, with its interval; None of none."""
+    values = ious[~np.isnan(ious)]
     mean = Mean(values, np.ones(len(values), dtype=np.bool_))
-    return Estimate(mean.value, next(mean_intervals([mean], resamples=resamples, seed=seed)))
+    return Estimate(mean.value, next(mean_intervals([mean], resamples=resamples, seed=seed, shares=True)))

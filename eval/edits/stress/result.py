@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.published import EDITS_CAVEAT, published
-from uncanny.eval.common.tables import Cell, Column, RowsResult, Table
+from uncanny.eval.common.tables import Cell, Column, RowsResult, Table, explain_intervals
 from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Joined, Predictions
 from uncanny.eval.edits.stress.factors import (
     GROUP_COLUMNS,
@@ -28,6 +28,7 @@ from uncanny.eval.edits.stress.factors import (
 from uncanny.eval.edits.stress.localize import Localization
 from uncanny.eval.metrics.auc import Auc
 from uncanny.eval.metrics.detection import SOURCES, Accuracy
+from uncanny.eval.metrics.intervals import METHOD
 from uncanny.parameters import check_parameters
 from uncanny.wording import counted, some_of
 
@@ -257,7 +258,7 @@ class StressResult(RowsResult):
                 "without_image": self.edits.without_image,
             },
             "min_edits": self.min_edits,
-            "intervals": "Wilson for shares, DeLong for AUC, else percentile bootstrap over images",
+            "intervals": f"DeLong for AUC, {METHOD}",
             "resamples": self.resamples,
             "seed": self.seed,
             **({"published": published("edit_scores")} if self.published else {}),
@@ -328,7 +329,9 @@ class StressResult(RowsResult):
         if self.published:
             tables.append(published_table())
         last = tables.pop()
-        return (*tables, replace(last, notes=(*last.notes, *self.notes())))
+        return explain_intervals(
+            (*tables, replace(last, notes=(*last.notes, *self.notes()))), wanted=self.resamples
+        )
 
     def overall(self) -> Table:
         """A line a detector and condition; conditions are no rivals, detectors on images as given are."""

@@ -329,7 +329,9 @@ class _Task:
         )
 
     def _iou(self, ious: Floats) -> Estimate | None:
-        return mean_iou(ious.tolist(), resamples=min(self.resamples, _GROUP_RESAMPLES), seed=self.seed)
+        if np.isnan(ious).all():
+            return None
+        return mean_iou(ious, resamples=min(self.resamples, _GROUP_RESAMPLES), seed=self.seed)
 
     def _pairs(self, grouping: Grouping, table: NDArray[np.int64]) -> tuple[PairTest, ...]:
         places = list(combinations(range(len(grouping.names)), 2))
@@ -362,7 +364,8 @@ def _class_scores(accuracy: Accuracy, resamples: int, seed: int) -> dict[str, Cl
         hits = accuracy.counts[source, source]
         true = sum(count for (each, _), count in accuracy.counts.items() if each == source)
         judged = sum(count for (_, each), count in accuracy.counts.items() if each == source)
-        f1 = Estimate(accuracy.f1(source), drawn.get((source, "f1")))
+        # F1 of a class without images has no value, whatever is taken for it.
+        f1 = Estimate(accuracy.f1(source), drawn.get((source, "f1"))) if true else Estimate(None)
         scores[source] = ClassScore(true, wilson_share(hits, judged), wilson_share(hits, true), f1)
 
     def mean(name: str) -> Estimate:
@@ -387,6 +390,8 @@ def _drawn(
     counts = np.random.default_rng(seed).multinomial(images, chances, size=resamples).astype(np.float64)
     column = {cell: counts[:, place] for place, cell in enumerate(cells)}
     values: dict[tuple[str, str], Floats] = {}
+    # How many images each is of.
+    sizes: dict[tuple[str, str], int] = {}
     with np.errstate(invalid="ignore", divide="ignore"):
         for source in SOURCES:
             hits = column[source, source]
@@ -394,7 +399,15 @@ def _drawn(
             judged = sum(column[each, source] for each in SOURCES)
             values[source, "precision"], values[source, "recall"] = hits / judged, hits / true
             values[source, "f1"] = 2 * hits / (true + judged)
+            of_source = {cell: count for cell, count in accuracy.counts.items() if source in cell}
+            sizes[source, "precision"] = sum(n for cell, n in of_source.items() if cell[1] == source)
+            sizes[source, "recall"] = sum(n for cell, n in of_source.items() if cell[0] == source)
+            sizes[source, "f1"] = sum(of_source.values())
         for name in ("precision", "recall", "f1"):
             values["all", name] = (values["generated", name] + values["real", name]) / 2
-    ends = percentile_intervals(np.stack(list(values.values()), axis=1))
+            # The rarer class says how much is known of both.
+            sizes["all", name] = min(sizes[source, name] for source in SOURCES)
+    ends = percentile_intervals(
+        np.stack(list(values.values()), axis=1), images=[sizes[place] for place in values]
+    )
     return dict(zip(values, ends, strict=True))

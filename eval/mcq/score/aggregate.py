@@ -32,7 +32,6 @@ from uncanny.eval.metrics.intervals import (
     ratio,
     replicates,
     share_intervals,
-    with_width,
 )
 from uncanny.eval.metrics.mcq import (
     ARTIFACT,
@@ -110,10 +109,8 @@ def _shares(tables: Sequence[Mapping[Place, Ratio]], resamples: int, seed: int) 
         with np.errstate(invalid="ignore"):
             counted = ~np.isnan(drawn)
             mean = np.nansum(drawn, axis=1) / counted.sum(axis=1)
-        intervals = [
-            with_width(ends, int(np.any([table[place].out_of > 0 for table in tables], axis=0).sum()))
-            for place, ends in zip(places, percentile_intervals(mean), strict=True)
-        ]
+        counted_in = [np.any([table[place].out_of > 0 for table in tables], axis=0) for place in places]
+        intervals = percentile_intervals(mean, images=[int(each.sum()) for each in counted_in])
     return {
         place: _share([table[place] for table in tables], interval)
         for place, interval in zip(places, intervals, strict=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uncanny.eval.common.estimates import Share, interval_json
-from uncanny.eval.common.tables import RowsResult, Table
+from uncanny.eval.common.tables import RowsResult, Table, explain_intervals
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, ItemSet, Question
 from uncanny.eval.mcq.score.controls import NoImageScore
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
@@ -180,7 +180,8 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
 
     def tables(self, *, published: bool = False) -> tuple[Table, ...]:
         """The table of main figures; of several models each two on all Q1–4, or those next to each other."""
-        return (self.table(published=published), *pair_tables(self))
+        tables = (self.table(published=published), *pair_tables(self))
+        return explain_intervals(tables, wanted=self.resamples)
 
     def to_json(self) -> dict[str, Any]:
         """What `mcq score --json` prints: one model's object, or `models`, `oracle` and `mcnemar` of several.

@@ -15,7 +15,7 @@ from uncanny.eval.common.published import published as published_tables
 from uncanny.eval.common.tables import MISSING, Cell, Column, Table
 from uncanny.eval.common.texts import asked_with, texts_notes
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer
-from uncanny.eval.mcq.score.controls import is_baseline
+from uncanny.eval.mcq.score.controls import RANDOM, is_baseline
 from uncanny.eval.mcq.score.matrix import is_rater
 from uncanny.wording import either
 
@@ -53,7 +53,7 @@ def score_table(scores: McqScores, *, published: bool = False) -> Table:
     Models come in the order of the main figure, which is all Q1–4, people and baselines after them.
     """
     models = ranked(scores)
-    rows: list[tuple[Cell, ...]] = [(name, *_cells(scores[name])) for name in models]
+    rows: list[tuple[Cell, ...]] = [(name, *_cells(scores[name], drawn=name != RANDOM)) for name in models]
     notes = _notes(scores)
     if published:
         rows.append(("published:", *("" for _ in COLUMNS)))
@@ -158,8 +158,10 @@ def changed_note(changed: Sequence[tuple[str, str]]) -> str:
     )
 
 
-def _cells(score: ModelScore) -> list[Cell]:
-    return [score.share(split, name) for _, split, name in COLUMNS]
+def _cells(score: ModelScore, *, drawn: bool) -> list[Cell]:
+    """What is expected was not drawn: it has no interval."""
+    shares = [score.share(split, name) for _, split, name in COLUMNS]
+    return [*shares] if drawn else [share and share.value for share in shares]
 
 
 def _published_cells(row: dict[str, Any]) -> list[Cell]:

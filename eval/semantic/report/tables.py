@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import caveat
-from uncanny.eval.common.tables import Cell, Column, Table
+from uncanny.eval.common.tables import Cell, Column, Table, explain_intervals
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
 from uncanny.eval.semantic.report.rows import (
@@ -49,7 +49,7 @@ def score_tables(score: SemanticScore) -> tuple[Table, ...]:
     tables += _differences(score)
     last = tables[-1]
     notes = (*last.notes, *_notes(score))
-    return (*tables[:-1], replace(last, notes=notes))
+    return explain_intervals((*tables[:-1], replace(last, notes=notes)), wanted=score.resamples)
 
 
 def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:

@@ -27,7 +27,6 @@ from uncanny.eval.metrics.intervals import (
     mean_intervals,
     mean_tests,
     wilson_interval,
-    with_width,
 )
 from uncanny.eval.metrics.paired import cohens_d
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Match, ProtocolName, View, f1, unmatched
@@ -233,11 +232,8 @@ def _with_verdict(columns: ImageColumns) -> Bools:
 
 def estimates(means: Sequence[Mean], *, resamples: int, seed: int) -> list[Estimate]:
     """The means, of scores in 0–1, with their intervals, in their order."""
-    intervals = mean_intervals(means, resamples=resamples, seed=seed)
-    return [
-        Estimate(mean.value, with_width(interval, int(mean.counted.sum())))
-        for mean, interval in zip(means, intervals, strict=True)
-    ]
+    intervals = mean_intervals(means, resamples=resamples, seed=seed, shares=True)
+    return [Estimate(mean.value, interval) for mean, interval in zip(means, intervals, strict=True)]
 
 
 def differences(

@@ -16,7 +16,16 @@ import pytest
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.table_forms import best_cells, csv_content
-from uncanny.eval.common.tables import MISSING, NARROW, Column, Figure, Table, TableResult, data_frame
+from uncanny.eval.common.tables import (
+    MISSING,
+    NARROW,
+    Column,
+    Figure,
+    Table,
+    TableResult,
+    data_frame,
+    explain_intervals,
+)
 
 LONG = "openai-compatible/a-model-whose-name-is-longer-than-a-terminal-is-wide-and-must-be-read-whole/v2"
 TABLE = Table(("Model", "Q1", "Q2"), ((LONG, "91.3", MISSING), ("b", "7.0", "100.0")), "Scores", ("n = 5",))
@@ -232,3 +241,21 @@ def test_no_spreadsheet_takes_a_name_for_a_formula() -> None:
     assert [name[:1] for name, _ in rows[:5]] == ["'"] * 5
     assert [name for name, _ in rows[7:]] == names[7:]
     assert {score for _, score in rows} == {"-1.5"}
+
+
+def test_figures_without_an_interval_are_named_with_the_reason() -> None:
+    table = Table(
+        ("", "n", Column("mine", unit="%")),
+        (
+            ("  recall", 1, Share(0.5, 1, 2)),
+            ("precision", 1, Figure(Estimate(0.5), Column(""))),
+            ("F1", 1, Estimate(0.5, (0.1, 0.9))),
+            ("IoU", 0, Estimate(None)),
+        ),
+        notes=("A note.",),
+    )
+    (explained,) = explain_intervals([table], wanted=100)
+    note = "Without an interval: recall (mine), precision (mine). A figure of one image, or one that is"
+    assert explained.notes[0] == "A note."
+    assert explained.notes[1].startswith(note)
+    assert explain_intervals([table], wanted=0) == (table,)

@@ -328,6 +328,34 @@ def test_nothing_is_called_a_difference_whose_interval_holds_zero() -> None:
     assert sure.startswith("new finds 100 % fewer anomalies than old for the same cost; 0 are in common")
 
 
+@pytest.mark.parametrize(("images", "differs"), [(1, False), (2, False), (5, False), (6, True)])
+def test_what_is_the_same_on_all_images_has_no_interval_and_a_test_decides(
+    images: int, differs: bool
+) -> None:
+    many = [record(f"{place}.png", [anomaly(f"{place}", kind="light")]) for place in range(images)]
+    none = [record(f"{place}.png") for place in range(images)]
+    truth = as_records(many)
+    (comparison,) = uncanny.compare(as_records(many), as_records(none), truth=truth).comparisons
+    assert comparison.truth is not None
+    for figure in (comparison.figures["af"], comparison.truth.recall, comparison.truth.by_kind["light"][1]):
+        assert (figure.difference.value, figure.difference.interval) == (-1.0, None)
+        assert figure.differs is differs
+        assert figure.p_value == (None if images == 1 else 2.0 ** (1 - images))
+    assert ("no interval tells if by chance" in comparison.headline) is not differs
+    assert comparison.to_json()["figures"]["af"].get("p_value") == comparison.figures["af"].p_value
+
+
+def test_one_image_of_a_kind_is_no_difference() -> None:
+    """However many others there are: they say nothing of it."""
+    many = [record(f"{place}.png", [anomaly(f"{place}")]) for place in range(20)]
+    ours, theirs = [*many[:-1], record("19.png")], many
+    truth = [*many[:-1], record("19.png", [anomaly("19", kind="light")])]
+    (comparison,) = uncanny.compare(as_records(ours), as_records(theirs), truth=as_records(truth)).comparisons
+    assert comparison.truth is not None
+    _, light = comparison.truth.by_kind["light"]
+    assert (light.a, light.b, light.difference.interval, light.differs) == (0.0, 1.0, None, False)
+
+
 def test_rows_are_the_same_figures() -> None:
     a, b = known_runs()
     result = uncanny.compare({"a": as_records(a), "b": as_records(b)}, truth=as_records(TRUTH))

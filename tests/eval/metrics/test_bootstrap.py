@@ -10,14 +10,13 @@ from scipy.stats import ttest_1samp  # type: ignore[import-untyped]
 
 from uncanny.eval.metrics.intervals import (
     Ratio,
-    if_wide,
     percentile_intervals,
     ratio,
-    ratio_intervals,
     replicates,
     resampled_sums,
     resampled_t_test,
     sign_flip_test,
+    wilson_interval,
 )
 
 
@@ -40,7 +39,7 @@ def test_drawing_kinds_is_drawing_images() -> None:
 
 def test_width_is_that_of_a_share() -> None:
     right = np.arange(950) < 285
-    (ends,) = ratio_intervals([ratio(right, np.ones(950, dtype=np.bool_))])
+    (ends,) = percentile_intervals(replicates([ratio(right, np.ones(950, dtype=np.bool_))]))
     assert ends is not None
     assert (ends[1] - ends[0]) / 2 == pytest.approx(1.96 * np.sqrt(0.3 * 0.7 / 950), rel=0.05)
 
@@ -58,11 +57,13 @@ def test_seed_decides() -> None:
 
 
 def test_nothing_to_count_out_of_has_no_interval() -> None:
-    assert ratio_intervals([Ratio(column(0, 0), column(0, 0))], resamples=10) == [None]
-    assert ratio_intervals([Ratio(column(), column())], resamples=10) == [None]
-    assert ratio_intervals([], resamples=10) == []
+    assert percentile_intervals(replicates([Ratio(column(0, 0), column(0, 0))], resamples=10)) == [None]
+    assert percentile_intervals(replicates([Ratio(column(), column())], resamples=10)) == [None]
+    assert percentile_intervals(replicates([], resamples=10)) == []
     # One image of two: some resamples miss it, and those are left out.
-    assert ratio_intervals([Ratio(column(1, 0), column(1, 0))], resamples=100) == [(1.0, 1.0)]
+    of_one = replicates([Ratio(column(1, 0), column(1, 0))], resamples=100)
+    assert np.isnan(of_one).any()
+    assert percentile_intervals(of_one, images=[1]) == [wilson_interval(1, 1)]
 
 
 def test_many_kinds_are_drawn_in_parts() -> None:
@@ -78,10 +79,11 @@ def test_many_kinds_are_drawn_in_parts() -> None:
 def test_intervals_lie_in_the_unit_range_and_in_order(rows: list[tuple[bool, bool]]) -> None:
     right, counted = (np.array(list(part), dtype=np.bool_) for part in zip(*rows, strict=True))
     share = ratio(right & counted, counted)
-    (ends,) = ratio_intervals([share], resamples=200)
+    images = [int(counted.sum())]
+    (ends,) = percentile_intervals(replicates([share], resamples=200), images=images)
     assert (ends is None) == (share.value is None)
     if ends is not None:
-        assert 0 <= ends[0] <= ends[1] <= 1
+        assert 0 <= ends[0] < ends[1] <= 1
 
 
 def test_percentiles_leave_out_what_is_not_a_number() -> None:
@@ -103,9 +105,10 @@ def test_the_test_of_resamples_is_students_of_a_mean() -> None:
 
 
 def test_an_interval_without_a_width_is_none() -> None:
-    assert [if_wide(each) for each in (None, (0.0, 0.0), (2.0, 2.0 + 1e-16), (0.0, 0.1))] == [
-        None,
-        None,
-        None,
-        (0.0, 0.1),
-    ]
+    drawn = np.array([[0.0, 2.0, 0.0, 0.5, 1.0, np.nan], [0.0, 2.0 + 1e-16, 0.1, 0.5, 1.0, np.nan]])
+    low, high = 0.1 * 0.025, 0.1 * 0.975
+    assert percentile_intervals(drawn) == [None, None, pytest.approx((low, high)), None, None, None]
+    # Shares: Wilson's of 7 images at 0, and of 5 at 1.
+    shares = percentile_intervals(drawn, images=[7, 3, 3, 3, 5, 3])
+    widths = [wilson_interval(0, 7), None, pytest.approx((low, high)), None, wilson_interval(5, 5), None]
+    assert shares == widths

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uncanny.eval.metrics import intervals as means
-from uncanny.eval.metrics.intervals import Mean, mean_intervals
+from uncanny.eval.metrics.intervals import Mean, mean_intervals, wilson_interval
 
 RNG = np.random.default_rng(3)
 VALUES = RNG.random(200)
@@ -33,10 +33,19 @@ def test_no_interval_without_images_or_resamples() -> None:
     assert not list(mean_intervals([], resamples=50))
 
 
-def test_a_constant_difference_has_no_width() -> None:
+def test_a_constant_difference_has_no_interval() -> None:
     """Paired: image by image the difference is the same, however much the images vary."""
-    (ends,) = mean_intervals([Mean((VALUES + 0.1) - VALUES, ALL)], resamples=100)
-    assert ends == pytest.approx((0.1, 0.1))
+    constant = Mean((VALUES + 0.1) - VALUES, ALL)
+    assert list(mean_intervals([constant], resamples=100)) == [None]
+    assert list(mean_intervals([constant], resamples=100, shares=True)) == [None]
+
+
+def test_a_score_of_0_or_1_on_all_images_has_wilsons_interval() -> None:
+    scores = [Mean(0 * VALUES, SOME), Mean(0 * VALUES + 1, SOME)]
+    n = int(SOME.sum())
+    expected = [wilson_interval(0, n), wilson_interval(n, n)]
+    assert list(mean_intervals(scores, resamples=100, shares=True)) == expected
+    assert list(mean_intervals(scores, resamples=100)) == [None, None]
 
 
 def test_many_means_are_resampled_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:

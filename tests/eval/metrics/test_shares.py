@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 
 from benchmarks.coverage import SHARES, bootstrap, of_share, wilson
-from uncanny.eval.metrics.intervals import Ratio, is_plain, ratio_intervals, share_intervals, wilson_interval
+from uncanny.eval.metrics.intervals import (
+    Ratio,
+    is_plain,
+    percentile_intervals,
+    replicates,
+    share_intervals,
+    wilson_interval,
+)
 
 
 def of(counts: list[int], out_of: list[int]) -> Ratio:
@@ -45,7 +52,7 @@ def test_plain_shares_get_wilson_and_others_a_bootstrap() -> None:
     nothing = of([0, 0, 0, 0], [0, 0, 0, 0])
     assert [is_plain(each) for each in (plain, f1, several_answers, nothing)] == [True, False, False, True]
     intervals = share_intervals([f1, plain, nothing, several_answers], resamples=100, seed=1)
-    drawn = ratio_intervals([f1, several_answers], resamples=100, seed=1)
+    drawn = percentile_intervals(replicates([f1, several_answers], resamples=100, seed=1))
     assert intervals == [drawn[0], wilson_interval(2, 3), None, drawn[1]]
     assert share_intervals([f1, plain], resamples=0) == [None, None]
 
