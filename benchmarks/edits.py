@@ -19,7 +19,8 @@ from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
 from uncanny.edits import EditPair, EditParameters, load
 from uncanny.eval.edits.data import EditFiles
 from uncanny.eval.edits.score import measure_edit
-from uncanny.eval.metrics.edits import post_edit, squared_difference, ssim
+from uncanny.eval.metrics.edits import squared_difference, ssim
+from uncanny.eval.metrics.post_edit import post_edit
 from uncanny.images import read_rgb
 
 SIDE, PAIRS, ROUNDS = 1024, 24, 3

@@ -25,7 +25,7 @@ from uncanny.eval.edits.data import EditFiles
 from uncanny.eval.edits.plots import NAMES, mask_plot, spread_plot, spreads
 from uncanny.eval.edits.result import FIDELITY_CAVEAT, EditMeasure, EditParameters, MeasuredEdits
 from uncanny.eval.edits.score import mask_of
-from uncanny.eval.metrics.edits import BINS, Mask, post_edit, squared_difference
+from uncanny.eval.metrics.edits import BINS, Mask, squared_difference
 from uncanny.images import read_rgb
 
 MOST_SHOWN: Final = 24
@@ -134,14 +134,7 @@ def _layers(files: EditFiles, parameters: EditParameters) -> list[Layer]:
         mask, _ = mask_of(files, before)
         if mask is not None:
             layers.append(Layer("mask", data=_white_on_black(mask)))
-        changed = post_edit(
-            squared_difference(before, after),
-            threshold=parameters.threshold,
-            least_object=parameters.least_object,
-            dilation=parameters.dilation,
-            least_component=parameters.least_component,
-            neighbours=parameters.neighbours,
-        )
+        changed = parameters.post_edit(squared_difference(before, after))
         layers.append(Layer("post-edit mask", data=_white_on_black(changed.mask)))
     apart = difference(original, edited)
     return layers if apart is None else [*layers, Layer(f"difference × {AMPLIFIED}", data=apart)]

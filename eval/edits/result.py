@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from uncanny.errors import UsageError
@@ -27,10 +28,12 @@ from uncanny.eval.edits.columns import (
 )
 from uncanny.eval.edits.data import EditSet, from_cell
 from uncanny.eval.metrics import edits as metrics
-from uncanny.eval.metrics.edits import BINS, Bin, Cutoffs, Shape, ShapeRule
+from uncanny.eval.metrics import post_edit
+from uncanny.eval.metrics.edits import BINS, Bin, Cutoffs
+from uncanny.eval.metrics.post_edit import EDIT_PROTOCOLS, EditProtocol, PostEdit, SetShape, Shape
 from uncanny.parameters import check_parameters
 from uncanny.schema import Record
-from uncanny.wording import counted, shown
+from uncanny.wording import counted, option, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -79,6 +82,7 @@ class EditMeasure(Record):
     unmeasured: Annotated[Mapping[str, str], BeforeValidator(_as_mapping)] = {}
     notes: Annotated[tuple[str, ...], BeforeValidator(from_cell)] = ()
     all_black: bool | None = None
+    protocol: EditProtocol = post_edit.PROTOCOL
     width: int | None = None
     height: int | None = None
     preserved_psnr: float | None = None
@@ -102,21 +106,29 @@ class EditMeasure(Record):
 
 @dataclass(frozen=True, slots=True)
 class EditParameters:
-    """The constants of the measures, with the defaults decided on; `docs/edits.md` says what each does."""
+    """The constants of the measures, with the defaults decided on; `docs/edits.md` says what each does.
 
+    `protocol` is how the post-edit mask is made and shapes are told, and by `paper` SSIM is brought to 0–1.
+    `least_object` is what it says unless it is given.
+    """
+
+    protocol: EditProtocol = post_edit.PROTOCOL
     window: int = metrics.WINDOW
-    threshold: float = metrics.THRESHOLD
-    least_object: int = metrics.LEAST_OBJECT
-    dilation: int = metrics.DILATION
-    least_component: int = metrics.LEAST_COMPONENT
-    neighbours: float = metrics.NEIGHBOURS
-    diffused_ratio: float = metrics.DIFFUSED_RATIO
+    threshold: float = post_edit.THRESHOLD
+    least_object: int | None = None
+    dilation: int = post_edit.DILATION
+    least_component: int = post_edit.LEAST_COMPONENT
+    neighbours: float = post_edit.NEIGHBOURS
+    diffused_ratio: float = post_edit.DIFFUSED_RATIO
     low_percentile: float = metrics.LOW_PERCENTILE
     high_percentile: float = metrics.HIGH_PERCENTILE
     deviations: float = metrics.DEVIATIONS
 
     def __post_init__(self) -> None:
         """Raises UsageError for what has no meaning."""
+        check_protocol(self.protocol)
+        if self.least_object is None:
+            object.__setattr__(self, "least_object", post_edit.LEAST_OBJECT[self.protocol])
         for name, least in (("window", 3), ("dilation", 1)):
             value = getattr(self, name)
             if not isinstance(value, int) or value % 2 == 0 or not least <= value <= 999:
@@ -137,6 +149,26 @@ class EditParameters:
         if self.low_percentile > self.high_percentile:
             raise UsageError("low_percentile is above high_percentile", remedy="Swap them.")
 
+    def post_edit(self, squares: NDArray[np.uint32]) -> PostEdit:
+        """The post-edit mask of what `squared_difference` gives, with these constants."""
+        return post_edit.post_edit(
+            squares,
+            protocol=self.protocol,
+            threshold=self.threshold,
+            least_object=self.least_object,
+            dilation=self.dilation,
+            least_component=self.least_component,
+            neighbours=self.neighbours,
+        )
+
+
+def check_protocol(protocol: object) -> None:
+    """Raises UsageError for what is none."""
+    if protocol not in EDIT_PROTOCOLS:
+        raise UsageError(
+            f"{option('protocol')} is {shown(protocol)}", remedy=f"Give {', '.join(EDIT_PROTOCOLS)}."
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SetCutoffs:
@@ -145,11 +177,15 @@ class SetCutoffs:
     bins: Mapping[str, Cutoffs] = field(default_factory=dict)
     clusters: float | None = None
     distance: float | None = None
+    components: float | None = None
+    protocol: EditProtocol = post_edit.PROTOCOL
 
     def to_json(self) -> dict[str, Any]:
         return {
+            "protocol": self.protocol,
             "bins": {name: list(cutoffs) for name, cutoffs in self.bins.items()},
             "clusters": self.clusters,
+            "components": self.components,
             "distance": self.distance,
         }
 
@@ -164,8 +200,8 @@ class SetCutoffs:
         try:
             assert isinstance(content, Mapping)
             pairs = {str(name): Cutoffs(*map(float, ends)) for name, ends in content["bins"].items()}
-            numbers = [content.get("clusters"), content.get("distance")]
-            clusters, distance = (None if number is None else float(number) for number in numbers)
+            numbers = [content.get(name) for name in ("clusters", "distance", "components")]
+            clusters, distance, components = (None if each is None else float(each) for each in numbers)
         except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(
                 f"These are no cut-offs: {shown(content)}",
@@ -176,11 +212,18 @@ class SetCutoffs:
         if unknown or any(not ends.low <= ends.high for ends in pairs.values()):
             what = f"there is no metric {unknown[0]!r}" if unknown else "a lower end is above its upper end"
             raise UsageError(f"Cut-offs: {what}", remedy=f"Metrics are {', '.join((*BINNED, *SCENE))}.")
-        return cls(pairs, clusters, distance)
+        protocol = content.get("protocol", post_edit.PROTOCOL)
+        check_protocol(protocol)
+        return cls(pairs, clusters, distance, components, protocol)
 
 
 def of_set(measures: Sequence[EditMeasure], parameters: EditParameters, given: SetCutoffs) -> SetCutoffs:
-    """The set's own cut-offs, but for those that are given."""
+    """The set's own cut-offs, but for those given. Raises UsageError for cut-offs of another protocol."""
+    if (given.bins or given.clusters is not None) and given.protocol != parameters.protocol:
+        raise UsageError(
+            f"The cut-offs are of edits measured by the protocol {given.protocol}, not {parameters.protocol}",
+            remedy="Measure both sets alike; cut-offs written by hand say theirs under `protocol`.",
+        )
     typical = [each for each in measures if each.counts]
     bins: dict[str, Cutoffs] = {}
     for name in BINNED:
@@ -198,13 +241,17 @@ def of_set(measures: Sequence[EditMeasure], parameters: EditParameters, given: S
         if (ends := given.bins.get(name, own)) is not None:
             bins[name] = ends
     placed = [each for each in typical if each.clusters is not None]
-    rule = metrics.shape_rule(
-        [each.clusters or 0 for each in placed], [each.largest_centroid_distance or 0.0 for each in placed]
+    own_shape = post_edit.set_shape(
+        [each.clusters or 0 for each in placed],
+        [each.components or 0 for each in placed],
+        [each.largest_centroid_distance or 0.0 for each in placed],
     )
     return SetCutoffs(
         bins,
-        rule.clusters if given.clusters is None else given.clusters,
-        rule.distance if given.distance is None else given.distance,
+        own_shape.clusters if given.clusters is None else given.clusters,
+        own_shape.distance if given.distance is None else given.distance,
+        own_shape.components if given.components is None else given.components,
+        parameters.protocol,
     )
 
 
@@ -218,11 +265,17 @@ def with_set(measure: EditMeasure, cutoffs: SetCutoffs, parameters: EditParamete
     shape: Shape | None = None
     unmeasured = dict(measure.unmeasured)
     if measure.clusters is not None:
-        shape = metrics.edit_shape(
+        rule = post_edit.shape_rule(
+            SetShape(cutoffs.clusters, cutoffs.components, cutoffs.distance),
+            (measure.width or 0, measure.height or 0),
+            protocol=parameters.protocol,
+            ratio=parameters.diffused_ratio,
+        )
+        shape = post_edit.edit_shape(
             measure.largest_component_ratio or 0.0,
-            measure.clusters,
+            (measure.clusters if parameters.protocol == "uncanny" else measure.components) or 0,
             measure.largest_centroid_distance or 0.0,
-            ShapeRule(parameters.diffused_ratio, cutoffs.clusters, cutoffs.distance),
+            rule,
         )
         if shape is None:
             unmeasured["shape"] = "no part of the image changed enough"

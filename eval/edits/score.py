@@ -223,6 +223,7 @@ def measure_edit(
 ) -> EditMeasure:
     """One edit by itself: everything but bins and shape. Never raises for what is wrong with the files."""
     words: dict[str, Any] = {
+        "protocol": parameters.protocol,
         "scene_diversity": files.pair.diversity,
         "scene_complexity": files.pair.complexity,
     }
@@ -250,17 +251,12 @@ def _figures(
         unmeasured["mask_ratio"] = why
         wrong = bool(files.masks)
     squares = metrics.squared_difference(original, edited)
-    edit = metrics.post_edit(
-        squares,
-        threshold=parameters.threshold,
-        least_object=parameters.least_object,
-        dilation=parameters.dilation,
-        least_component=parameters.least_component,
-        neighbours=parameters.neighbours,
-    )
+    edit = parameters.post_edit(squares)
     ssim = metrics.ssim(original, edited, window=parameters.window)
     if ssim is None:
         unmeasured["ssim"] = "the image is smaller than the window"
+    elif parameters.protocol == "paper":
+        ssim = metrics.normalized(ssim)
     black = not edited.any()
     notes = [*changes, *more]
     if black:

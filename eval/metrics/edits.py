@@ -1,4 +1,4 @@
-"""How much an edit changed, where, and what it left alone: Semi-Truths, section 3.1, C.2 and algorithm 2.
+"""How much an edit changed, and what it left alone: Semi-Truths, sections 3.1 and C.2.
 
 Images are `uint8` arrays of shape (height, width, 3), RGB, both of one size; masks are `bool` arrays of shape
 (height, width), True where something was to be edited. Areas are shares of the image in 0–1, distances are in
@@ -9,7 +9,7 @@ open is said at each function; every constant is a parameter with the default de
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -20,32 +20,32 @@ Pixels = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Whole = NDArray[np.signedinteger[Any]]
 
-Shape = Literal["localized", "diffused"]
 Bin = Literal["small", "medium", "large"]
 BINS: Final[tuple[Bin, ...]] = ("small", "medium", "large")
 
 WINDOW: Final = 5
-THRESHOLD: Final = 0.1
-LEAST_OBJECT: Final = 10
-DILATION: Final = 11
-LEAST_COMPONENT: Final = 200
-NEIGHBOURS: Final = 200.0
-DIFFUSED_RATIO: Final = 0.2
 LOW_PERCENTILE, HIGH_PERCENTILE = 25.0, 75.0
 DEVIATIONS: Final = 1.0
 
 _TOP: Final = 255
 # The largest sum of squared differences over the three channels of a pixel.
-_MOST_DIFFERENT: Final = 3 * _TOP**2
+MOST_DIFFERENT: Final = 3 * _TOP**2
 # Constants of SSIM, as in Wang et al. (2004), table of defaults.
 _K1, _K2 = 0.01, 0.03
 # So many rows at a time stay in the processor's cache.
 _ROWS: Final = 16
 # The widest window whose sums fit into 32 bits.
 _WIDEST_32: Final = 11
-# Above it, distances are taken between the outermost points alone.
-_MANY_POINTS: Final = 1000
 _SQUARES: Final = (np.arange(_TOP + 1, dtype=np.uint32) ** 2).astype(np.uint32)
+
+
+def normalized(value: float) -> float:
+    """A similarity of −1 to 1, such as SSIM, as 0 to 1.
+
+    Semi-Truths, section 3.1, normalizes all sizes of edits to 0–1 and does not say how. This is the way that
+    depends on no other edit; bins by percentiles are the same with any.
+    """
+    return (1 + value) / 2
 
 
 def mask_ratio(mask: Mask) -> float:
@@ -70,7 +70,7 @@ def mse(squares: NDArray[np.uint32]) -> float:
 
     Channels are in 0–1, so that black against white is 1.
     """
-    return int(squares.sum(dtype=np.uint64)) / (squares.size * _MOST_DIFFERENT)
+    return int(squares.sum(dtype=np.uint64)) / (squares.size * MOST_DIFFERENT)
 
 
 def ssim(original: Pixels, edited: Pixels, *, window: int = WINDOW, mask: Mask | None = None) -> float | None:
@@ -89,7 +89,7 @@ def ssim(original: Pixels, edited: Pixels, *, window: int = WINDOW, mask: Mask |
     height, width = original.shape[0] - window + 1, original.shape[1] - window + 1
     if height < 1 or width < 1:
         return None
-    counted = None if mask is None else ~_windows_with(mask, window)
+    counted = None if mask is None else ~windows_with(mask, window)
     total, windows = 0.0, 0
     for top in range(0, height, _ROWS):
         end = min(height, top + _ROWS)
@@ -110,133 +110,6 @@ def ssim(original: Pixels, edited: Pixels, *, window: int = WINDOW, mask: Mask |
             inside = rows[:, left:right]
             total += float(similar[inside].sum(dtype=np.float64)) / 3 + number - np.count_nonzero(inside)
     return total / windows if windows else None
-
-
-class Component(NamedTuple):
-    """One connected part of a post-edit mask: pixels, and the row and column of its centroid from 0."""
-
-    area: int
-    row: float
-    column: float
-
-
-@dataclass(frozen=True, slots=True)
-class PostEdit:
-    """Where an edit changed the picture, found from the pixels alone.
-
-    `components` are the largest first. Ratios are shares of the image, 0 where nothing changed enough.
-    `largest_centroid_distance` is between two of the centroids, 0 with fewer than two components.
-    `clusters` counts components that lie near each other as one.
-    """
-
-    mask: Mask
-    components: tuple[Component, ...]
-    ratio: float
-    largest_component_ratio: float
-    largest_centroid_distance: float
-    clusters: int
-
-
-def post_edit(
-    squares: NDArray[np.uint32],
-    *,
-    threshold: float = THRESHOLD,
-    least_object: int = LEAST_OBJECT,
-    dilation: int = DILATION,
-    least_component: int = LEAST_COMPONENT,
-    neighbours: float = NEIGHBOURS,
-) -> PostEdit:
-    """The post-edit mask of what `squared_difference` gives, and what is measured on it.
-
-    Pixels whose squared difference / (3·255²) exceeds `threshold` (0–1) are changed. Changed objects under
-    `least_object` pixels are dropped, the others dilated by a square of `dilation` pixels (odd), and
-    connected components under `least_component` pixels dropped; pixels that touch at a corner are connected.
-    Components whose centroids are nearer than `neighbours` pixels, directly or by way of others, are one
-    cluster.
-
-    Source: Semi-Truths, algorithm 2, which names the threshold and the 11 × 11 square. It dilates before it
-    removes what is small and says neither sizes nor what merging does; here small objects go first, so that
-    noise is not grown, and merging changes no mask but counts clusters.
-    """
-    if dilation < 1 or dilation % 2 == 0:
-        raise ValueError(f"dilation must be odd and 1 at least, not {dilation!r}")
-    changed = squares > threshold * _MOST_DIFFERENT
-    box = _bounding_box(changed, dilation // 2)
-    mask = np.zeros(squares.shape, dtype=np.bool_)
-    components: list[Component] = []
-    if box is not None:
-        objects, _ = _without_small(changed[box], least_object)
-        kept, components = _without_small(_dilate(objects, dilation), least_component)
-        mask[box] = kept
-        top, left = box[0].start, box[1].start
-        components = [Component(area, row + top, column + left) for area, row, column in components]
-    components.sort(reverse=True)
-    centroids = np.array([each[1:] for each in components], dtype=np.float64).reshape(-1, 2)
-    return PostEdit(
-        mask,
-        tuple(components),
-        sum(each.area for each in components) / squares.size,
-        (components[0].area if components else 0) / squares.size,
-        _largest_distance(centroids),
-        count_clusters(centroids, neighbours),
-    )
-
-
-def count_clusters(centroids: NDArray[np.float64], nearer_than: float = NEIGHBOURS) -> int:
-    """Groups of points, shape (n, 2), that are linked by steps shorter than `nearer_than`; 0 of no point."""
-    if len(centroids) < 2:
-        return len(centroids)
-    from scipy.sparse import coo_array  # type: ignore[import-untyped]  # slow to import
-    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
-    from scipy.spatial import KDTree  # type: ignore[import-untyped]
-
-    links = KDTree(centroids).query_pairs(math.nextafter(nearer_than, 0.0), output_type="ndarray")
-    graph = coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(len(centroids),) * 2)
-    return int(connected_components(graph, directed=False)[0])
-
-
-class ShapeRule(NamedTuple):
-    """When an edit counts as diffused.
-
-    `clusters` and `distance` are what a set of edits has on average, None where there is no set to compare
-    with: then the ratio alone decides.
-    """
-
-    ratio: float = DIFFUSED_RATIO
-    clusters: float | None = None
-    distance: float | None = None
-
-
-def shape_rule(
-    clusters: Sequence[int], distances: Sequence[float], *, ratio: float = DIFFUSED_RATIO
-) -> ShapeRule:
-    """The rule for a set: the mean number of clusters and the median largest centroid distance of its edits.
-
-    Edits without a component count with 0 and 0. Of no edits, both are None.
-    """
-    if not clusters:
-        return ShapeRule(ratio)
-    return ShapeRule(ratio, math.fsum(clusters) / len(clusters), float(np.median(distances)))
-
-
-def edit_shape(
-    largest_component_ratio: float, clusters: int, largest_centroid_distance: float, rule: ShapeRule
-) -> Shape | None:
-    """Whether an edit is spread over the image: None where nothing changed enough to have a place.
-
-    `diffused` is what has a component of at least `rule.ratio` of the image, or more clusters than
-    `rule.clusters` and a largest centroid distance above `rule.distance`. The paper does not say what the
-    distance is compared with.
-    """
-    if not clusters:
-        return None
-    spread = (
-        rule.clusters is not None
-        and rule.distance is not None
-        and clusters > rule.clusters
-        and largest_centroid_distance > rule.distance
-    )
-    return "diffused" if largest_component_ratio >= rule.ratio or spread else "localized"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +143,7 @@ def preserved(original: Pixels, edited: Pixels, mask: Mask, *, window: int = WIN
         apart[mask[rows]] = 0
         absolute += int(apart.sum(dtype=np.uint64))
         squares += int(_SQUARES[apart].sum(dtype=np.uint64))
-    error = squares / (outside * _MOST_DIFFERENT)
+    error = squares / (outside * MOST_DIFFERENT)
     return Preserved(
         -10 * math.log10(error) if error else math.inf,
         error,
@@ -397,66 +270,8 @@ def _over_windows(values: NDArray[Any], window: int, step: int, combine: np.ufun
         width *= 2
 
 
-def _windows_with(mask: Mask, window: int) -> Mask:
+def windows_with(mask: Mask, window: int) -> Mask:
     """For every window, whether it holds a pixel of the mask."""
     rows = _over_windows(mask, window, 1, np.logical_or)
     result: Mask = _over_windows(rows.T, window, 1, np.logical_or).T
     return result
-
-
-def _dilate(mask: Mask, side: int) -> Mask:
-    """Every pixel that has one of the mask in the square of `side` pixels around it."""
-    return _windows_with(np.pad(mask, side // 2), side)
-
-
-def _bounding_box(mask: Mask, margin: int) -> tuple[slice, slice] | None:
-    """Where the mask is not empty, with a margin as far as the image goes."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    if not len(rows):
-        return None
-    top, left = max(0, int(rows[0]) - margin), max(0, int(columns[0]) - margin)
-    return slice(top, int(rows[-1]) + margin + 1), slice(left, int(columns[-1]) + margin + 1)
-
-
-def _without_small(mask: Mask, least: int) -> tuple[Mask, list[Component]]:
-    """The mask without 8-connected components under `least` pixels, and the others."""
-    from scipy.ndimage import label  # type: ignore[import-untyped]  # slow to import
-
-    labels, number = label(mask, structure=np.ones((3, 3), dtype=np.int8))
-    rows, columns = np.nonzero(labels)
-    numbers = labels[rows, columns]
-    areas = np.bincount(numbers, minlength=number + 1)
-    keep = areas >= least
-    keep[0] = False
-    # Sums of whole numbers below 2**53: exact.
-    row_sums = np.bincount(numbers, weights=rows, minlength=number + 1)
-    column_sums = np.bincount(numbers, weights=columns, minlength=number + 1)
-    components = [
-        Component(
-            int(areas[each]), float(row_sums[each] / areas[each]), float(column_sums[each] / areas[each])
-        )
-        for each in np.flatnonzero(keep)
-    ]
-    return keep[labels], components
-
-
-def _largest_distance(points: NDArray[np.float64]) -> float:
-    if len(points) < 2:
-        return 0.0
-    from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
-
-    if len(points) > _MANY_POINTS:
-        points = _outermost(points)
-    return float(pdist(points).max())
-
-
-def _outermost(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Those on the convex hull, among which the two farthest apart are."""
-    from scipy.spatial import ConvexHull, QhullError
-
-    try:
-        vertices: NDArray[np.intp] = ConvexHull(points).vertices
-        return points[vertices]
-    except QhullError:  # all on a line, where the two ends are the farthest apart
-        order = np.lexsort(points.T)
-        return points[order[[0, -1]]]

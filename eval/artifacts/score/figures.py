@@ -31,6 +31,7 @@ from uncanny.eval.artifacts.score.tally import (
     WITH_PREDICTED,
     WITH_TRUE,
     Tally,
+    verdict,
 )
 from uncanny.eval.common.estimates import Estimate, wilson_share
 from uncanny.eval.metrics.intervals import (
@@ -40,7 +41,7 @@ from uncanny.eval.metrics.intervals import (
     resampled_sums,
 )
 from uncanny.eval.metrics.regions import Bin, agreement, judgement, overlap, presence, value_bins
-from uncanny.schema import ARTIFACT_CATEGORIES, Source
+from uncanny.schema import ARTIFACT_CATEGORIES
 
 PAR = "par"
 EXAMPLES = 12
@@ -81,16 +82,9 @@ def scored(tally: Tally, values: Floats, settings: Settings) -> PredictionScore:
 
 def _sources(tally: Tally, settings: Settings) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
     """What each image is, and what it is taken for; empty where nobody says."""
-
-    def judged(image: ArtifactImage) -> Source | None:
-        record = image.record
-        if record.source is not None or record.score is None:
-            return record.source
-        return "generated" if record.score >= settings.score_threshold else "real"
-
     return (
         np.array([true.record.source or "" for true, _ in tally.rows], dtype="<U9"),
-        np.array([judged(predicted) or "" for _, predicted in tally.rows], dtype="<U9"),
+        np.array([verdict(predicted, settings) or "" for _, predicted in tally.rows], dtype="<U9"),
     )
 
 

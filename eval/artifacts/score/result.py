@@ -185,6 +185,7 @@ class Settings:
     bins: str
     n_bins: int
     real_images: bool
+    gated: bool
     score_threshold: float
     resamples: int
     seed: int
@@ -340,6 +341,7 @@ def prediction_json(prediction: PredictionScore, score: ArtifactScore) -> dict[s
             "min_confidence": settings.min_confidence,
             "weight_confidence": settings.weight_confidence,
             "real_images": settings.real_images,
+            "gated": settings.gated,
             "score_threshold": settings.score_threshold,
         },
     }

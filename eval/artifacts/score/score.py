@@ -3,9 +3,11 @@
 Source: *Unveiling Perceptual Artifacts* (X-AIGD), sections 3.3 and 4 (authenticity judgment, perceptual
 artifact detection, pixel metrics pooled over the set, category-agnostic, PAR), A.5 (instances), C.1
 (presence), A.6 (confidence). Paper and released scorer differ in the instance metrics; `protocol` chooses,
-and `metrics.regions` says how they differ. Where the paper is silent: real images are in no figure about
-regions unless `real_images` is given, since artifacts are annotated in generated images; what a prediction
-failed on is in no figure.
+and `metrics.regions` says how they differ. Deviation: the paper's task looks for artifacts in images that are
+called generated; here regions count whatever the verdict unless `gated` is given, so that they say how well
+a model finds artifacts and not how well it judges images. Where the paper is silent: real images are in no
+figure about regions unless `real_images` is given, since artifacts are annotated in generated images; what a
+prediction failed on is in no figure.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from uncanny.eval.artifacts.data.load import PathLike, Records, load
 from uncanny.eval.artifacts.data.records import ArtifactSet, numbers_of
 from uncanny.eval.artifacts.score.figures import PAR, scored
 from uncanny.eval.artifacts.score.result import ArtifactScore, Settings, TruthInfo
-from uncanny.eval.artifacts.score.tally import OnImage, Tally, count
+from uncanny.eval.artifacts.score.tally import OnImage, Tally, count, verdict
 from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.pixels.masks import HEAT_MAP_THRESHOLD
 from uncanny.eval.metrics.intervals import RESAMPLES, Floats
@@ -45,6 +47,7 @@ def score(
     bins: str = PAR,
     n_bins: int = BINS,
     real_images: bool = False,
+    gated: bool = False,
     score_threshold: float = 0.5,
     heat_maps: bool = False,
     heat_map_threshold: float = HEAT_MAP_THRESHOLD,
@@ -71,6 +74,8 @@ def score(
             or a key of the records that holds numbers, such as `niqe`, in the truth or else the predictions.
         n_bins: how many bins with about as many images each; images without artifacts have one apart in PAR.
         real_images: have real images in figures about regions, where every predicted region is wrong.
+        gated: predicted regions count only in images that the prediction calls generated, by its verdict or
+            its score, as in the paper's task; an image without either has no gate.
         score_threshold: from which score on an image without a verdict is taken for generated, 0–1.
         heat_maps: mask files of the predictions are heat maps.
         heat_map_threshold: from which share of white on a heat map is artifact, above 0 and up to 1.
@@ -103,6 +108,7 @@ def score(
             bins,
             n_bins,
             real_images,
+            gated,
             score_threshold,
             resamples,
             seed,
@@ -112,8 +118,14 @@ def score(
         name: load(each, root=root, heat_maps=heat_maps, heat_map_threshold=heat_map_threshold)
         for name, each in _named(predictions).items()
     }
+    for name, each in named.items() if settings.gated else ():
+        if all(verdict(image, settings) is None for image in each.images):
+            raise UsageError(
+                f"{name}: no prediction says whether its image is generated, which {option('gated')} needs",
+                remedy="Give predictions with `source` or `score`, or leave the option out.",
+            )
     true = load(truth, root=root)
-    tallies = {name: Tally.of(name, each, true) for name, each in named.items()}
+    tallies = {name: Tally.of(name, each, true, settings) for name, each in named.items()}
     truth_drawing = count(true, tallies, settings, on_image)
     values = _bin_values(true, tallies, settings)
     regions = sum(len(image.regions) for image in true.images)

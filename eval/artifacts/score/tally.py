@@ -5,8 +5,9 @@ Regions are drawn for one image at a time, and nothing is kept of their pixels.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -20,10 +21,12 @@ from uncanny.eval.common.pixels.crops import Size
 from uncanny.eval.common.sources import of_place
 from uncanny.eval.metrics.intervals import Bools, Floats
 from uncanny.eval.metrics.regions import artifact_ratio, instance_counts, region_counts
-from uncanny.schema import ArtifactCategory
+from uncanny.schema import ArtifactCategory, Source
 
 OnImage = Callable[[int, int], None]
 LOW_CONFIDENCE = "true region below the confidence wanted"
+GATED = "predicted region of an image that is called real: does not count"
+NO_GATE = "image without a verdict: its predicted regions count"
 # Columns of `Tally.counts`.
 PIXELS: Final = slice(0, 3)
 REGIONS: Final = slice(3, 7)
@@ -56,8 +59,9 @@ class Tally:
     unmeasured: dict[ArtifactCategory, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, predictions: ArtifactSet, truth: ArtifactSet) -> Tally:
+    def of(cls, name: str, predictions: ArtifactSet, truth: ArtifactSet, settings: Settings) -> Tally:
         """Raises UsageError where the two have no image in common."""
+        drawing = Drawing()
         pairing = pair_images(predictions.images, truth.images, labels=(predictions.origin, truth.origin))
         pairs = [
             (image, predictions.images[place])
@@ -65,6 +69,8 @@ class Tally:
             if place is not None and image.record.status == "ok"
         ]
         rows = [pair for pair in pairs if pair[1].record.status in ("ok", "partial")]
+        if settings.gated:
+            rows = [(true, _gated(predicted, drawing.notes, settings)) for true, predicted in rows]
         left_out = LeftOut(
             tuple(
                 image.image
@@ -80,7 +86,7 @@ class Tally:
             name,
             predictions,
             pairing,
-            Drawing(),
+            drawing,
             rows,
             np.zeros((*shape, COUNTS)),
             np.zeros(shape, dtype=np.bool_),
@@ -164,6 +170,25 @@ def _is_located(predicted: ArtifactImage) -> bool:
     """Whether the prediction says where artifacts are: a partial one only where it says what it lacks."""
     record = predicted.record
     return record.regions is not None and (record.status == "ok" or bool(record.lacking))
+
+
+def verdict(image: ArtifactImage, settings: Settings) -> Source | None:
+    """What the image is taken for, by its score where nothing else says it; None without either."""
+    record = image.record
+    if record.source is not None or record.score is None:
+        return record.source
+    return "generated" if record.score >= settings.score_threshold else "real"
+
+
+def _gated(image: ArtifactImage, notes: Counter[str], settings: Settings) -> ArtifactImage:
+    """The prediction as it counts behind its verdict: called real, the image has no artifact."""
+    called = verdict(image, settings)
+    notes[NO_GATE] += called is None
+    if called != "real" or image.record.regions is None:
+        return image
+    notes[GATED] += len(image.regions)
+    nothing = {"regions": (), "unmeasured": (), "incomplete": ()}
+    return replace(image, record=image.record.model_copy(update=nothing))
 
 
 def _true_regions(

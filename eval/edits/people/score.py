@@ -414,9 +414,7 @@ class _Task:
                     str(each) if isinstance(each, Path) else each for each in self._by_id[key.name].masks
                 ]
                 located.append((key, Located(key.name, truth, heat_map, mask, Path(), predictions.root)))
-        _, ious = localize(
-            [each for _, each in located], threshold=0.5, resize=False, resamples=0, seed=self.seed
-        )
+        _, ious = localize([each for _, each in located], threshold=0.5, resamples=0, seed=self.seed)
         return {key: iou for (key, _), iou in zip(located, ious.tolist(), strict=True) if iou == iou}
 
 

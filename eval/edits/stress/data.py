@@ -25,6 +25,7 @@ from uncanny.eval.common.matching import pair_images
 from uncanny.eval.edits.data import from_cell
 from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics.intervals import Floats
+from uncanny.eval.metrics.post_edit import EDIT_PROTOCOLS, PROTOCOL
 from uncanny.records.annotation_table import restore_lines
 from uncanny.wording import counted, shown
 
@@ -53,6 +54,11 @@ SCENE_METRICS: Final = ("scene_diversity", "scene_complexity")
 # Of which the smallest values are the largest changes.
 SIMILARITIES: Final = frozenset({"ssim", "text_similarity"})
 LEVELS: Final = ("shape", "dataset", "method", "model")
+# Figures that depend on the protocol that an edit was measured by; without a word of it, it was the first.
+_BY_PROTOCOL: Final = (
+    *("ssim", "post_edit_ratio", "largest_component_ratio", "largest_centroid_distance"),
+    *("components", "clusters", "shape"),
+)
 _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "1": True, "false": False, "0": False}
 _TEXTS: Final = ("label", "edited_label", "caption", "edited_caption", *LEVELS)
 
@@ -179,6 +185,11 @@ class Edits:
     n_rows: int
     without_image: int
 
+    @property
+    def protocol(self) -> str | None:
+        """That by which the edits were measured; None where nothing was that depends on it."""
+        return next((each for each in self.column("protocol") if each is not None), None)
+
     def column(self, name: str) -> list[Any]:
         return self.columns.get(name) or [None] * self.n_rows
 
@@ -217,6 +228,12 @@ def read_edits(
     for other in others:
         without_image += _merge(cells, names, ids, other)
     problems = [problem for table in tables for problem in _of_place(table.columns)]
+    protocols = sorted({each for each in cells["protocol"] if each is not None})
+    if len(protocols) > 1:
+        raise UsageError(
+            f"The edits were measured by the protocols {' and '.join(protocols)}, whose figures differ",
+            remedy="Measure all of them alike.",
+        )
     n = len(names)
     truth = np.array([NONE if each is None else each for each in cells.get("source") or [None] * n])
     edited = np.array([each is not None for each in cells.get("edited") or [None] * n], dtype=np.bool_)
@@ -266,6 +283,11 @@ class _MetaTable:
             for row, (truth, edit) in enumerate(zip(cells["source"], edited, strict=True)):
                 if truth == REAL and edit is not None:
                     columns.problem(row, edit, "source", "says real of an edit; correct either")
+        said = [each if each in EDIT_PROTOCOLS else PROTOCOL for each in columns.get("protocol")]
+        cells["protocol"] = [
+            protocol if any(name in cells and cells[name][row] is not None for name in _BY_PROTOCOL) else None
+            for row, protocol in enumerate(said)
+        ]
         if "all_black" in columns:
             # CSV has words for it.
             cells["all_black"] = [_TRUTHS.get(str(c).casefold(), c) for c in columns.get("all_black")]

@@ -1,9 +1,11 @@
 """How well a detector says where an edit is: IoU of masks, AUC of the pixels of heat maps.
 
-Source: SAGI, supplementary, section 3.1. IoU is per image and its mean over the edits with a mask; a heat map
-is taken for a mask from a threshold on. The AUC needs none: the pixels of all edits are put together, each
-counting the same. What the paper does silently is an option here: a map of another size than its mask is left
-out and said, or resized where that is wanted.
+Source: SAGI, supplementary, sections 3 and 3.1. IoU is per image and its mean over the edits with a mask; a
+heat map is taken for a mask from a threshold on. The AUC needs none: the pixels of all edits are put
+together, each counting the same. Deviation: the paper resizes all maps and masks for the AUC and does not say
+to what; here they keep the size of the mask, so that figures are of the pixels that detector and truth are
+about, unless `map_size` names a size. A map of another size than its mask is left out and said, or resized
+where that is wanted: how well a scaled map fits depends on the scaling.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from uncanny.eval.metrics.intervals import Floats, Mean, mean_intervals
 
 _THREADS = 2
 _AT_ONCE = 32
+# From so much of its area on a pixel of a scaled mask is in it.
+_HALF = 0.5
 
 
 class Located(NamedTuple):
@@ -47,7 +51,9 @@ class Localization:
 
     `iou` is the mean over `n` edits, `pooled_iou` that of all their pixels together, 0–1, higher is better.
     `pixel_auc` is over the pixels of the `n_maps` edits with a heat map; None without one. `threshold` is
-    from where on a heat map is a mask. `left_out` says by edit why it is in no figure here.
+    from where on a heat map is a mask. `resized` are the maps of another size than their mask. The AUC is of
+    maps and masks of `map_size` × `map_size` pixels; None for their own. `left_out` says by edit why it is in
+    no figure here.
     """
 
     n: int
@@ -57,6 +63,7 @@ class Localization:
     pixel_auc: Estimate
     threshold: float
     resized: int
+    map_size: int | None
     left_out: Mapping[str, str]
 
 
@@ -68,9 +75,19 @@ class _Measured(NamedTuple):
 
 
 def localize(
-    edits: Sequence[Located], *, threshold: float, resize: bool, resamples: int, seed: int
+    edits: Sequence[Located],
+    *,
+    threshold: float,
+    resize: bool = False,
+    map_size: int | None = None,
+    resamples: int,
+    seed: int,
 ) -> tuple[Localization | None, Floats]:
-    """The figures, and the IoU of each edit, NaN where it was not measured; None where no edit has a map."""
+    """The figures, and the IoU of each edit, NaN where it was not measured; None where no edit has a map.
+
+    Maps of another size than their mask are scaled to it with `resize`, and with a `map_size`, which is what
+    all maps and masks are scaled to for the AUC: the side of a square in pixels.
+    """
     ious = np.full(len(edits), np.nan)
     located = [
         place for place, each in enumerate(edits) if each.heat_map is not None or each.mask is not None
@@ -85,7 +102,7 @@ def localize(
         # Some at a time: a map of a megapixel is eight megabytes while it is worked on.
         for start in range(0, len(located), _AT_ONCE):
             some = located[start : start + _AT_ONCE]
-            results = pool.map(lambda place: _measure(edits[place], threshold, resize), some)
+            results = pool.map(lambda place: _measure(edits[place], threshold, resize, map_size), some)
             for place, result in zip(some, results, strict=True):
                 if isinstance(result, str):
                     left_out[edits[place].edit] = result
@@ -107,11 +124,12 @@ def localize(
         Estimate(pixel_auc(pooled), pixel_auc_interval(counts, resamples=resamples, seed=seed)),
         threshold,
         resized,
+        map_size,
         left_out,
     ), ious
 
 
-def _measure(edit: Located, threshold: float, resize: bool) -> _Measured | str:
+def _measure(edit: Located, threshold: float, resize: bool, map_size: int | None) -> _Measured | str:
     """What there is to count of one edit, or why there is nothing."""
     if edit.truth is None:
         return "the edit has no mask to compare with"
@@ -120,16 +138,20 @@ def _measure(edit: Located, threshold: float, resize: bool) -> _Measured | str:
         if not truth.any():
             return "the mask of the edit is empty"
         size = (truth.shape[1], truth.shape[0])
-        values = _predicted(edit, None if resize else size)
-        resized = values.shape != truth.shape
-        if resized:
-            values = _resized(values, size)
+        heat = _predicted(edit, None if resize or map_size else size)
     except UsageError as error:
         return error.message
+    resized = heat.shape != truth.shape
+    values = _resized(heat, size) if resized else heat
     predicted = values >= threshold
     intersection = int(np.count_nonzero(predicted & truth))
     union = int(np.count_nonzero(predicted)) + int(np.count_nonzero(truth)) - intersection
-    counts = None if edit.heat_map is None else pixel_counts(values, truth)
+    if edit.heat_map is None:
+        return _Measured(intersection, union, None, resized)
+    if map_size is not None:
+        square = map_size, map_size
+        values, truth = _resized(heat, square), _resized(truth.astype(np.float64), square) >= _HALF
+    counts = pixel_counts(values, truth)
     return _Measured(intersection, union, counts, resized)
 
 

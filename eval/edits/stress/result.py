@@ -152,6 +152,8 @@ class ConditionScore:
             image, why = next(iter(self.localization.left_out.items()))
             n = len(self.localization.left_out)
             yield f"{counted(n, 'edit')} with a map in no IoU: {image} ({why}){', …' if n > 1 else ''}"
+        if self.localization is not None and self.localization.map_size is not None:
+            yield f"pixel AUC of maps and masks scaled to {self.localization.map_size:,} pixels square"
         if not self.classes["real"].n:
             yield "no real image has a prediction: precision says nothing, and there is no AUC"
 
@@ -256,6 +258,7 @@ class StressResult(RowsResult):
                 "rows": self.edits.n_rows,
                 "images": len(self.edits.images),
                 "without_image": self.edits.without_image,
+                "protocol": self.edits.protocol,
             },
             "min_edits": self.min_edits,
             "intervals": f"DeLong for AUC, {METHOD}",
@@ -448,6 +451,7 @@ def _localization_json(located: Localization) -> dict[str, Any]:
         "ci": {"iou": interval_json(located.iou), "pixel_auc": interval_json(located.pixel_auc)},
         "threshold": located.threshold,
         "resized": located.resized,
+        "map_size": located.map_size,
         "left_out": dict(list(located.left_out.items())[:MOST_NAMED]),
         "n_left_out": len(located.left_out),
     }

@@ -60,6 +60,7 @@ from uncanny.wording import option, shown
 
 MIN_EDITS: Final = 20
 MAP_THRESHOLD: Final = 0.5
+MOST_MAP_SIZE: Final = 4096
 # Of more groups there is no common test: one of each against the rest says more.
 MOST_TESTED: Final = 50
 # IoU of a group is resampled so often: there may be hundreds of groups.
@@ -79,6 +80,7 @@ def stress(
     root: str | Path | None = None,
     map_threshold: float = MAP_THRESHOLD,
     resize_maps: bool = False,
+    map_size: int | None = None,
     published: bool = False,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -93,8 +95,9 @@ def stress(
     beside them. `by` names further columns to group by. `cutoffs` are the ends of the medium bin by metric;
     without, they are the percentiles 25 and 75 of the edits in `meta`. Directional edits need `min_edits`.
     Paths in the tables start at `root`, else at each file's folder. From `map_threshold` on a heat map is a
-    mask; maps of another size than their mask are left out, or scaled with `resize_maps`. `published` shows
-    the published detectors. The same `seed` gives the same intervals.
+    mask; maps of another size than their mask are left out, or scaled with `resize_maps`. With `map_size` all
+    maps and masks are scaled to a square of so many pixels for the pixel AUC, as SAGI does, so that every
+    edit weighs the same. `published` shows the published detectors. The same `seed` gives the same intervals.
 
     Raises ItemsError with all that is wrong in the tables, and UsageError for what cannot be read, or where
     predictions and metadata have no image in common.
@@ -108,7 +111,7 @@ def stress(
     check_parameters(root=root, resize_maps=resize_maps, published=published, resamples=resamples, seed=seed)
     check_kind("cutoffs", cutoffs, Mapping)
     columns = check_records(by, str, what=f"{option('by')} are names of columns")
-    _check(threshold, map_threshold, min_edits, cutoffs or {})
+    _check(threshold, map_threshold, map_size, min_edits, cutoffs or {})
     base = None if root is None else Path(root)
     named = by_detector(_named(predictions))
     tables = meta if isinstance(meta, list | tuple) and not _is_rows(meta) else [meta]
@@ -122,7 +125,7 @@ def stress(
             problems += wrong
     refuse(problems, [*edits.places, *(each.place for some in read.values() for each in some.values())])
     grouped = groupings(edits, columns, cutoffs or {}, min_edits)
-    task = _Task(edits, grouped, base, map_threshold, resize_maps, resamples, seed)
+    task = _Task(edits, grouped, base, map_threshold, resize_maps, map_size, resamples, seed)
     detectors = {name: task.detector(name, conditions) for name, conditions in read.items()}
     return StressResult(
         detectors,
@@ -136,12 +139,20 @@ def stress(
 
 
 def _check(
-    threshold: float | None, map_threshold: float, min_edits: int, cutoffs: Mapping[str, tuple[float, float]]
+    threshold: float | None,
+    map_threshold: float,
+    map_size: int | None,
+    min_edits: int,
+    cutoffs: Mapping[str, tuple[float, float]],
 ) -> None:
     for name, value in (("threshold", threshold), ("map_threshold", map_threshold)):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is not None and not (number and 0 <= value <= 1):
             raise UsageError(f"{option(name)} must be a number from 0 to 1, not {shown(value)}")
+    if map_size is not None and (type(map_size) is not int or not 1 <= map_size <= MOST_MAP_SIZE):
+        raise UsageError(
+            f"{option('map_size')} must be a whole number from 1 to {MOST_MAP_SIZE:,}, not {shown(map_size)}"
+        )
     if not isinstance(min_edits, int) or isinstance(min_edits, bool) or min_edits < 1:
         raise UsageError(f"{option('min_edits')} must be a whole number from 1, not {shown(min_edits)}")
     for name, ends in cutoffs.items():
@@ -198,6 +209,7 @@ class _Task:
     root: Path | None
     map_threshold: float
     resize_maps: bool
+    map_size: int | None
     resamples: int
     seed: int
 
@@ -268,6 +280,7 @@ class _Task:
             located,
             threshold=self.map_threshold,
             resize=self.resize_maps,
+            map_size=self.map_size,
             resamples=self.resamples,
             seed=self.seed,
         )

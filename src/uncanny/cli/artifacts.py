@@ -227,6 +227,7 @@ class ScoreKeywords(TypedDict):
     bins: str
     n_bins: int
     real_images: bool
+    gated: bool
     score_threshold: float
     heat_maps: bool
     heat_map_threshold: float
@@ -276,6 +277,11 @@ class ScoreKeywords(TypedDict):
 )
 @click.option("--n-bins", type=Whole(1, 100), default=5, show_default=True, help="How many bins.")
 @click.option("--real-images", is_flag=True, help="Have real images in figures about regions too.")
+@click.option(
+    "--gated",
+    is_flag=True,
+    help="Count predicted regions only in images that are predicted to be generated, as the paper does.",
+)
 @click.option(
     "--score-threshold",
     type=Real(0, 1),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.edits.data import EditSet
     from uncanny.eval.edits.perceptual import LpipsNet
+    from uncanny.eval.metrics.post_edit import EditProtocol
 
 _ANY = Real(0, 1e9)
 
@@ -81,9 +82,10 @@ device_option = click.option("--device", help="Where models compute: cpu, cuda, 
 class ParameterKeywords(TypedDict):
     """The constants of the measures."""
 
+    protocol: EditProtocol
     window: int
     threshold: float
-    least_object: int
+    least_object: int | None
     dilation: int
     least_component: int
     neighbours: float
@@ -93,14 +95,25 @@ class ParameterKeywords(TypedDict):
     deviations: float
 
 
-def _constant(name: str, kind: click.ParamType[Any], default: float, meaning: str) -> Callable[[F], F]:
+def _constant(name: str, kind: click.ParamType[Any], default: float | str, meaning: str) -> Callable[[F], F]:
     return click.option(f"--{name}", type=kind, default=default, show_default=True, help=meaning)
 
 
 parameter_options = together(
+    _constant(
+        "protocol",
+        click.Choice(["uncanny", "paper", "release"]),
+        "uncanny",
+        "How the post-edit mask is made and shapes are told: uncanny's way, Semi-Truths as printed, or the "
+        "authors' released program.",
+    ),
     _constant("window", Whole(3, 999), 5, "Side of SSIM's window in pixels, odd."),
     _constant("threshold", Real(0, 1), 0.1, "Post-edit mask: squared difference, 0–1, above which one is."),
-    _constant("least-object", Whole(0, 10**9), 10, "Post-edit mask: pixels below which an object is noise."),
+    click.option(
+        "--least-object",
+        type=Whole(0, 10**9),
+        help="Post-edit mask: pixels below which an object is noise. [default: 10; 0 by the protocol paper]",
+    ),
     _constant("dilation", Whole(1, 999), 11, "Post-edit mask: side of the dilating square, odd."),
     _constant("least-component", Whole(0, 10**9), 200, "Post-edit mask: pixels of a component at least."),
     _constant("neighbours", _ANY, 200, "Pixels: components with nearer centroids are one cluster."),

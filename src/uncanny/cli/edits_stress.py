@@ -58,6 +58,7 @@ class StressKeywords(TypedDict):
     root: Path | None
     map_threshold: float
     resize_maps: bool
+    map_size: int | None
     published: bool
     resamples: int
     seed: int
@@ -103,6 +104,12 @@ class StressKeywords(TypedDict):
     help="From which value on a heat map is a mask.",
 )
 @click.option("--resize-maps", is_flag=True, help="Scale maps of another size to that of the mask.")
+@click.option(
+    "--map-size",
+    type=Whole(1, 4096),
+    metavar="SIDE",
+    help="Pixel AUC of all maps and masks scaled to SIDE × SIDE, as SAGI does. [default: their own size]",
+)
 @click.option("--published", is_flag=True, help="Show the published detectors beside yours.")
 @json_file_option
 @table_options

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 import uncanny.artifacts
 from tests.eval.artifacts.made_sets import box, image, polygon, write_lines
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.artifacts.data.pixels import CLIPPED, CROSSING, NO_PIXELS, OUTSIDE, SHADES
-from uncanny.eval.artifacts.score.tally import LOW_CONFIDENCE
+from uncanny.eval.artifacts.score.tally import GATED, LOW_CONFIDENCE, NO_GATE
 from uncanny.eval.common.pixels.masks import encode_rle
 from uncanny.schema import ARTIFACT_CATEGORIES
 
@@ -116,6 +118,51 @@ def test_accuracy_by_artifact_ratio_and_by_any_column() -> None:
     assert by_niqe.left_out.without_value == ("e.png",)
     with pytest.raises(UsageError, match=r"no record has a number 'mdfs'.*niqe"):
         scored(predicted, true, bins="mdfs")
+
+
+def test_regions_count_behind_the_verdict_where_it_is_wanted() -> None:
+    """Squares of 9 pixels in boxes of 25; of b the verdict is real, of c the score, d has neither."""
+    true = [image(f"{name}.png", polygon(), source="generated") for name in "abcd"]
+    predicted = [
+        image("a.png", box(), source="generated", score=0.1),
+        image("b.png", box(), source="real", score=0.9),
+        image("c.png", box(), score=0.4),
+        image("d.png", box()),
+    ]
+    free, gated = scored(predicted, true), scored(predicted, true, gated=True)
+    both, ours, theirs = 4 * 9, 4 * 25, 4 * 9
+    assert free.agnostic.pixel["iou"].value == both / (ours + theirs - both)
+    both, ours = 2 * 9, 2 * 25
+    assert gated.agnostic.pixel["iou"].value == both / (ours + theirs - both)
+    assert gated.agnostic.pixel["precision"].value == both / ours
+    assert gated.agnostic.pixel["recall"].value == 0.5
+    assert (gated.agnostic.with_predicted, gated.agnostic.with_true) == (2, 4)
+    assert gated.notes[GATED] == 2
+    assert gated.notes[NO_GATE] == 1
+    assert values(gated.aj.figures) == values(free.aj.figures)
+    bold = scored(predicted, true, gated=True, score_threshold=0.3)
+    assert bold.agnostic.pixel["recall"].value == 0.75, "c is called generated now"
+    boxed = [{**each, "source": "generated"} for each in predicted]
+    assert scored(boxed, true, gated=True).agnostic == scored(boxed, true).agnostic
+
+
+@given(st.data())
+def test_a_gate_is_as_if_nothing_were_predicted_in_images_called_real(data: st.DataObject) -> None:
+    names = [f"{place}.png" for place in range(data.draw(st.integers(1, 5)))]
+    regions = st.lists(st.sampled_from([polygon(), box(), box("color", (0, 0, 2, 5))]), max_size=3)
+    true = [image(name, *data.draw(regions), source="generated") for name in names]
+    verdicts = st.sampled_from(["real", "generated"])
+    predicted = [image(name, *data.draw(regions), source=data.draw(verdicts)) for name in names]
+    emptied = [{**each, "regions": []} if each["source"] == "real" else each for each in predicted]
+    assert scored(predicted, true, gated=True).scopes == scored(emptied, true).scopes
+
+
+def test_a_gate_needs_a_verdict_and_is_recorded() -> None:
+    true = [image("a.png", polygon(), source="generated")]
+    with pytest.raises(UsageError, match=r"predictions: no prediction says .*gated"):
+        scored([image("a.png", box())], true, gated=True)
+    scores = uncanny.artifacts.score([image("a.png", box(), score=1)], truth=true, gated=True, resamples=0)
+    assert scores.to_json()["settings"]["gated"] is True
 
 
 def test_real_images_are_left_out_unless_wanted() -> None:

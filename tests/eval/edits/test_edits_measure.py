@@ -274,6 +274,48 @@ def test_given_cutoffs_stand_in_for_the_sets_own(tmp_path: Path) -> None:
     assert edits.cutoffs.bins["ssim"].low < 1, "what is not given is the set's own"
 
 
+def test_the_protocol_is_in_every_output_and_changes_the_figures(tmp_path: Path) -> None:
+    speck = np.zeros((256, 256, 3), dtype=np.uint8)
+    speck[9:12, 9:12] = speck[9:12, 200:203] = 255
+    save(tmp_path / "black.png", np.zeros_like(speck))
+    save(tmp_path / "white.png", np.full_like(speck, 255))
+    save(tmp_path / "specks.png", speck)
+    pairs = write_pairs(
+        tmp_path / "pairs.jsonl",
+        {"id": "a", "original": "black.png", "edited": "specks.png"},
+        {"id": "b", "original": "white.png", "edited": "white.png"},
+    )
+    ours = measure(pairs)
+    paper = measure(pairs, parameters=EditParameters(protocol="paper"), out=tmp_path / "paper.jsonl")
+    assert (ours["a"].components, ours["a"].shape, ours["a"].protocol) == (0, None, "uncanny")
+    assert (paper["a"].components, paper["a"].shape, paper["a"].protocol) == (2, "diffused", "paper")
+    assert ours["a"].ssim is not None
+    assert paper["a"].ssim == pytest.approx((1 + ours["a"].ssim) / 2)
+    assert paper["a"].bins["ssim"] == ours["a"].bins["ssim"]
+    assert paper.cutoffs.components == 1
+    written = orjson.loads((tmp_path / "paper.jsonl").read_bytes().splitlines()[0])
+    assert written["protocol"] == "paper"
+    content = paper.to_json()
+    assert (content["parameters"]["protocol"], content["parameters"]["least_object"]) == ("paper", 0)
+    assert content["cutoffs"]["protocol"] == "paper"
+    page = paper.report(tmp_path / "paper.html").read_text()
+    assert "protocol <code>paper</code>" in page
+    release = measure(tmp_path / "paper.jsonl", parameters=EditParameters(protocol="release"))
+    assert [each.protocol for each in release] == ["release"] * 2
+
+
+def test_cutoffs_of_another_protocol_are_refused(tmp_path: Path) -> None:
+    pairs, parameters = known_cases(tmp_path), EditParameters(protocol="release")
+    theirs = measure(pairs, parameters=parameters).to_json()
+    assert measure(pairs, parameters=parameters, cutoffs=theirs).to_json()["cutoffs"] == theirs["cutoffs"]
+    with pytest.raises(UsageError, match="edits measured by the protocol release, not uncanny"):
+        measure(pairs, cutoffs=theirs)
+    with pytest.raises(UsageError, match=r"protocol.* is 'mine'"):
+        SetCutoffs.from_json({"bins": {}, "protocol": "mine"})
+    with pytest.raises(UsageError, match=r"protocol.* is 'mine'"):
+        EditParameters(protocol="mine")  # type: ignore[arg-type]
+
+
 def test_an_output_of_another_format_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="suffixes"):
         measure("scenes", out=tmp_path / "m.xlsx")
@@ -286,7 +328,8 @@ def test_invalid_records_are_named_with_their_lines(tmp_path: Path) -> None:
     )
     with pytest.raises(ItemsError) as caught:
         measure(file)
-    assert [(problem.line, problem.field) for problem in caught.value.problems] == [(1, "edited"), (2, None)]
+    wrong = [(problem.line, problem.field) for problem in caught.value.problems]
+    assert wrong == [(1, "edited"), (2, None), (3, "id")]
 
 
 def test_a_pipe_for_a_mask_keeps_nobody_waiting(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import uncanny
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.pixels.masks import encode_rle
 from uncanny.eval.edits.stress.data import by_detector, name_condition
+from uncanny.eval.edits.stress.localize import Localization
 from uncanny.eval.metrics.association import association
 from uncanny.eval.metrics.intervals import wilson_interval
 
@@ -406,6 +407,74 @@ def test_masks_in_every_form_and_maps_that_do_not_fit(tmp_path: Path) -> None:
     scaled = resized["m"].first.localization
     assert scaled is not None
     assert (scaled.n, scaled.resized, set(scaled.left_out)) == (4, 1, {"e2.png", "e3.png"})
+
+
+def test_maps_and_masks_scaled_alike_weigh_every_edit_the_same(tmp_path: Path) -> None:
+    """As SAGI puts them together; by hand: of a large map that is right and a small one that is wrong."""
+    right, wrong = np.zeros((80, 80), dtype=np.uint8), np.zeros((8, 8), dtype=np.uint8)
+    right[:, :40] = wrong[:, :4] = 255
+    Image.fromarray(right).save(tmp_path / "large.png")
+    Image.fromarray(wrong).save(tmp_path / "small.png")
+    Image.fromarray(255 - wrong).save(tmp_path / "not_small.png")
+    meta = [{"edited": f"{name}.png", "mask": f"{name}.png"} for name in ("large", "small")]
+    seen = [
+        {"image": "large.png", "score": 1, "heat_map": "large.png"},
+        {"image": "small.png", "score": 1, "heat_map": "not_small.png"},
+    ]
+
+    def located(**options: Any) -> Localization:
+        result = uncanny.edits.stress({"m": seen}, meta=meta, root=tmp_path, resamples=0, **options)
+        found = result["m"].first.localization
+        assert found is not None
+        assert result.to_json()["detectors"]["m"]["conditions"]["as given"]["localization"]["map_size"] == (
+            options.get("map_size")
+        )
+        return found
+
+    # Of 3,200 + 32 pixels inside, and as many outside: right over right, ties, wrong under right.
+    n, m = 3200, 32
+    assert located().pixel_auc.value == pytest.approx((n * n + n * m) / (n + m) ** 2)
+    scaled = located(map_size=16)
+    assert scaled.pixel_auc.value == pytest.approx(0.5, abs=0.005), "but for soft edges"
+    assert (scaled.iou, scaled.pooled_iou) == (located().iou, located().pooled_iou)
+    for size in (0, 4097, 1.5, True, "16"):
+        with pytest.raises(UsageError, match=r"map_size.* must be a whole number from 1 to 4,096"):
+            located(map_size=size)
+
+
+def test_the_auc_of_scaled_maps_and_masks_is_that_of_scikit_learn(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    meta, seen, truths, scores = [], [], [], []
+    for place, side in enumerate((20, 60, 40)):
+        heat = rng.integers(0, 256, (side, side), dtype=np.uint8)
+        mask = np.kron(rng.random((5, 5)) < 0.4, np.ones((side // 5, side // 5))) > 0
+        Image.fromarray(heat).save(tmp_path / f"h{place}.png")
+        Image.fromarray(mask).save(tmp_path / f"m{place}.png")
+        meta.append({"edited": f"e{place}.png", "mask": f"m{place}.png"})
+        seen.append({"image": f"e{place}.png", "score": 0.5, "heat_map": f"h{place}.png"})
+        # Whole blocks of pixels: their means are what every kind of scaling gives.
+        truths.append(mask.reshape(5, side // 5, 5, side // 5).mean(axis=(1, 3)) >= 0.5)
+        scores.append(
+            np.asarray(Image.fromarray(heat / np.float32(255)).resize((5, 5), Image.Resampling.BILINEAR))
+        )
+    result = uncanny.edits.stress({"m": seen}, meta=meta, root=tmp_path, map_size=5, resamples=0)
+    found = result["m"].first.localization
+    assert found is not None
+    expected = roc_auc_score(np.stack(truths).ravel(), np.stack(scores).ravel())
+    assert found.pixel_auc.value == pytest.approx(expected, abs=1e-4)
+
+
+def test_edits_measured_by_two_protocols_are_not_put_together() -> None:
+    meta, seen = hand_worked()
+    measured = [{**row, "post_edit_ratio": 0.1, "protocol": "paper"} for row in meta]
+    result = uncanny.edits.stress({"m": seen}, meta=measured)
+    assert result.to_json()["metadata"]["protocol"] == "paper"
+    assert uncanny.edits.stress({"m": seen}, meta=meta).to_json()["metadata"]["protocol"] is None
+    del measured[0]["protocol"]  # as before there were several
+    with pytest.raises(UsageError, match="by the protocols paper and uncanny, whose figures differ"):
+        uncanny.edits.stress({"m": seen}, meta=measured)
+    unrelated = [{**row, "protocol": "my own words"} for row in meta]
+    uncanny.edits.stress({"m": seen}, meta=unrelated)
 
 
 def test_nothing_in_common_and_nothing_at_all() -> None:

@@ -9,29 +9,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
 from scipy import ndimage  # type: ignore[import-untyped]
+from scipy.cluster.hierarchy import fcluster, linkage  # type: ignore[import-untyped]
 from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
 
 from uncanny.eval.metrics.edits import (
     Cutoffs,
     Mask,
     Pixels,
-    PostEdit,
-    ShapeRule,
     bin_of,
-    count_clusters,
     deviation_cutoffs,
-    edit_shape,
     mask_ratio,
     mse,
+    normalized,
     percentile_cutoffs,
-    post_edit,
     preserved,
-    shape_rule,
     squared_difference,
     ssim,
 )
+from uncanny.eval.metrics.post_edit import (
+    PostEdit,
+    SetShape,
+    ShapeRule,
+    count_clusters,
+    edit_shape,
+    post_edit,
+    set_shape,
+    shape_rule,
+)
 
+measure = pytest.importorskip("skimage.measure")
 metrics = pytest.importorskip("skimage.metrics")
 morphology = pytest.importorskip("skimage.morphology")
 
@@ -46,7 +54,7 @@ def squares(*boxes: tuple[int, int, int], side: int = 256) -> Pixels:
     return image
 
 
-def measured(original: Pixels, edited: Pixels, **parameters: float) -> PostEdit:
+def measured(original: Pixels, edited: Pixels, **parameters: float | str) -> PostEdit:
     return post_edit(squared_difference(original, edited), **parameters)  # type: ignore[arg-type]
 
 
@@ -112,8 +120,30 @@ def test_no_change() -> None:
     assert mse(squared_difference(BLACK, BLACK)) == 0
 
 
+def test_specks_by_the_paper_and_by_uncanny() -> None:
+    """Specks of 9 pixels, 169 when dilated: uncanny drops them first, the paper merges those nearby."""
+    one, near, far = squares((50, 50, 3)), squares((50, 50, 3), (50, 150, 3)), squares((9, 9, 3), (9, 240, 3))
+    for edited in (one, near, far):
+        assert measured(BLACK, edited).components == ()
+        assert measured(BLACK, edited, protocol="release").components == ()
+    alone = measured(BLACK, one, protocol="paper")
+    assert (alone.components, alone.ratio) == (((169, 51, 51),), 0), "counted, and under 200 pixels"
+    assert alone.largest_component_ratio == 169 / 65536
+    merged = measured(BLACK, near, protocol="paper")
+    assert (len(merged.components), merged.clusters, merged.largest_centroid_distance) == (2, 1, 100)
+    assert merged.ratio == 2 * 169 / 65536 == mask_ratio(merged.mask)
+    assert merged.largest_component_ratio == 169 / 65536
+    apart = measured(BLACK, far, protocol="paper")
+    assert (len(apart.components), apart.clusters, apart.largest_centroid_distance) == (2, 2, 231)
+    assert apart.ratio == 0
+    assert not apart.mask.any()
+    assert measured(BLACK, far, protocol="paper", least_object=10).components == ()
+
+
 def test_shapes() -> None:
-    rule = shape_rule([1, 1, 4], [0.0, 10.0, 300.0])
+    typical = set_shape([1, 1, 4], [1, 3, 8], [0.0, 10.0, 300.0])
+    assert typical == SetShape(2, 4, 10)
+    rule = shape_rule(typical, (400, 300))
     assert rule == ShapeRule(0.2, 2, 10)
     assert edit_shape(0.01, 1, 0, rule) == "localized"
     assert edit_shape(0.01, 4, 300, rule) == "diffused"
@@ -122,7 +152,32 @@ def test_shapes() -> None:
     assert edit_shape(0.2, 1, 0, rule) == "diffused"
     assert edit_shape(0.3, 1, 0, rule._replace(ratio=0.4)) == "localized"
     assert edit_shape(0, 0, 0, rule) is None
-    assert edit_shape(0.1, 9, 900, shape_rule([], [])) == "localized", "without a set the ratio decides"
+    alone = shape_rule(set_shape([], [], []), (400, 300))
+    assert edit_shape(0.1, 9, 900, alone) == "localized", "without a set the ratio decides"
+
+
+def test_shapes_by_the_paper_and_by_the_authors_program() -> None:
+    """Of 400 × 300 pixels a quarter of the diagonal is 125."""
+    typical = set_shape([1, 1, 4], [1, 3, 8], [0.0, 10.0, 300.0])
+    paper = shape_rule(typical, (400, 300), protocol="paper")
+    release = shape_rule(typical, (400, 300), protocol="release")
+    assert (paper, release) == (ShapeRule(0.2, 4, 0), ShapeRule(0.2, 4, 125, at_ratio=False))
+    assert edit_shape(0.2, 1, 0, paper) == "diffused"
+    assert edit_shape(0.2, 1, 0, release) == "localized", "more than a fifth"
+    assert edit_shape(0.21, 1, 0, release) == "diffused"
+    for count, distance, by_paper, by_release in (
+        (4, 300, "localized", "localized"),
+        (5, 300, "diffused", "diffused"),
+        (5, 125, "diffused", "localized"),
+        (5, 126, "diffused", "diffused"),
+        (5, 0, "localized", "localized"),
+    ):
+        assert edit_shape(0.01, count, distance, paper) == by_paper
+        assert edit_shape(0.01, count, distance, release) == by_release
+
+
+def test_similarities_of_0_to_1() -> None:
+    assert [normalized(value) for value in (-1.0, 0.0, 0.5, 1.0)] == [0, 0.5, 0.75, 1]
 
 
 def test_bins() -> None:
@@ -224,6 +279,66 @@ def test_the_mask_is_that_of_scipy(edited: Pixels, dilation: int, least: int) ->
     assert sum(component.area for component in edit.components) == mask.sum()
     assert edit.ratio == mask_ratio(mask)
     assert edit.largest_centroid_distance == pytest.approx(pdist(centres).max() if number > 1 else 0)
+
+
+@given(
+    arrays.arrays(np.uint8, (40, 52), elements=st.sampled_from([0, 60, 255]), fill=st.just(0)),
+    st.sampled_from([1, 3, 5]),
+    st.sampled_from([0, 4, 30]),
+    st.sampled_from([4.0, 12.0, 60.0]),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_papers_mask_is_that_of_scikit_image_and_scipy(
+    grey: NDArray[np.uint8], dilation: int, least: int, neighbours: float
+) -> None:
+    """Algorithm 2 step by step as printed, with other library functions."""
+    edited = np.repeat(grey[..., None], 3, axis=2)
+    edit = measured(
+        np.zeros_like(edited),
+        edited,
+        protocol="paper",
+        dilation=dilation,
+        least_component=least,
+        neighbours=neighbours,
+    )
+    wide = morphology.dilation(grey == 255, np.ones((dilation, dilation)))
+    labels = measure.label(wide, connectivity=2)
+    regions = measure.regionprops(labels)
+    centroids = np.array([each.centroid for each in regions]).reshape(-1, 2)
+    assert len(edit.components) == len(regions)
+    assert sorted(each.area for each in edit.components) == sorted(int(each.area) for each in regions)
+    distances = pdist(centroids)
+    assert edit.largest_centroid_distance == pytest.approx(distances.max() if len(distances) else 0)
+    assert edit.largest_component_ratio == max((each.area for each in regions), default=0) / grey.size
+    merged = np.ones(len(regions), dtype=int)
+    if len(regions) > 1:
+        merged = fcluster(linkage(centroids), math.nextafter(neighbours, 0), "distance")
+    assert edit.clusters == len(set(merged))
+    kept = np.zeros_like(wide)
+    for cluster in set(merged):
+        together = np.isin(labels, np.flatnonzero(merged == cluster) + 1)
+        if together.sum() >= least:
+            kept |= together
+    np.testing.assert_array_equal(edit.mask, kept)
+    assert edit.ratio == kept.mean()
+
+
+@pytest.mark.parametrize("kind", ["anywhere", "on a grid", "on a line", "twice"])
+def test_clusters_of_many_points_are_those_of_single_linkage(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    points = rng.uniform(0, 400, (1500, 2))
+    match kind:
+        case "on a grid":
+            places = np.flatnonzero(rng.random(1600) < 0.7)
+            points = 10.0 * np.stack(np.divmod(places, 40), axis=1)
+        case "on a line":
+            points[:, 1] = 2 * points[:, 0]
+        case "twice":
+            points[700:1400] = points[:700]
+    assert len(points) > 1000
+    for nearer in (0.5, 5.0, 10.0, 10.1, 14.2, 600.0):
+        groups = fcluster(linkage(points), math.nextafter(nearer, 0), "distance")
+        assert count_clusters(points, nearer) == len(set(groups))
 
 
 @given(

@@ -158,6 +158,7 @@ class EditsMeasureParams(Params):
     text_model: Reference | None = None
     device: Device | None = None
     threads: int | None = Field(None, ge=1, le=1024)
+    protocol: Literal["uncanny", "paper", "release"] | None = None
     window: int | None = Field(None, ge=3, le=999)
     threshold: Share | None = None
     least_object: int | None = Field(None, ge=0, le=10**9)
