@@ -91,14 +91,17 @@ def mcq_people_command(
     "--images", type=FOLDER, metavar="DIR", help="Images that new items may be about.  [default: none]"
 )
 @click.option("--root", type=FOLDER, help="Where image paths start. [default: the item file's folder]")
+@click.option("--force", is_flag=True, help="Add items to a file that holds something else.")
 @page_server_options
-def mcq_author_command(items: Path, images: Path | None, root: Path | None, port: int, opens: bool) -> None:
+def mcq_author_command(
+    items: Path, images: Path | None, root: Path | None, force: bool, port: int, opens: bool
+) -> None:
     """Write ITEMS on a local page: options, right answers and boxes, with the checks of `mcq check` live.
 
     ITEMS may not be there yet where --images names some. Saving replaces the file in one step; keys that the
-    page does not know and lines that nobody touched stay as they are. Of two who change one item the second
-    is told, and nothing is overwritten. The first line printed is `listening on http://127.0.0.1:PORT`;
-    Ctrl-C ends it.
+    page does not know and lines that nobody touched stay as they are, byte for byte. Of two who change one
+    item the second is told, and nothing is overwritten. The first line printed is `listening on
+    http://127.0.0.1:PORT`; Ctrl-C ends it.
 
     \b
     Keys: Ctrl-S save, Alt-up and Alt-down another item, Alt-A to Alt-D draw a box, F1 all keys.
@@ -106,7 +109,7 @@ def mcq_author_command(items: Path, images: Path | None, root: Path | None, port
     from uncanny.service.people.author_pages import mcq_author_app
     from uncanny.service.people.authoring import ItemsFile
 
-    serve_page(mcq_author_app(ItemsFile(items, images=images, root=root)), port, opens=opens)
+    serve_page(mcq_author_app(ItemsFile(items, images=images, root=root, force=force)), port, opens=opens)
 
 
 @click.command("people", cls=Command, extra="review")

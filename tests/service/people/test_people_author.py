@@ -12,6 +12,7 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
+from tests.runs.e2e import uncanny_here
 from tests.service.running import serving
 from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.eval.mcq.data.checks import check
@@ -89,6 +90,84 @@ def test_lines_that_are_no_items_stay_byte_for_byte(file: Path) -> None:
     # One of them can be mended.
     items.save(items.entries()[0].key, fields_of(items, 4) | {"id": "whole"})
     assert orjson.loads(file.read_bytes().splitlines()[0])["id"] == "whole"
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["", "BOM"])
+@pytest.mark.parametrize("last", [True, False], ids=["ended", "open"])
+def test_blank_lines_and_line_ends_stay_byte_for_byte(
+    end: bytes, mark: bytes, last: bool, file: Path
+) -> None:
+    lines = file.read_bytes().splitlines()[:4]
+    spaced = [lines[0], b"", b"  \t", lines[1], b"{broken", b"", lines[2] + b"  ", lines[3]]
+    file.write_bytes(mark + end.join(spaced) + (end + b" " + end if last else b""))
+    before = file.read_bytes()
+    items = ItemsFile(file)
+    assert len(items.entries()) == 5
+    # Changed and changed back, the whole file is as it was, but for how the one item was written.
+    compact = orjson.dumps(orjson.loads(lines[3]))
+    for draft in (True, False):
+        items.save(items.entries()[4].key, fields_of(items, 4) | {"draft": draft})
+    assert file.read_bytes() == before.replace(lines[3], compact)
+    items.save(None, fields_of(items, 4) | {"id": "new"})
+    after = file.read_bytes()
+    start = before.replace(lines[3], compact) + (b"" if last else end)
+    assert after.startswith(start)
+    assert after.endswith(end)
+    assert after[len(start) :].count(b"\n") == 1
+    items.remove(items.entries()[5].key)
+    assert file.read_bytes() == start
+    items.remove(items.entries()[1].key)
+    assert file.read_bytes() == start.replace(lines[1] + end, b"")
+
+
+FOREIGN = {
+    "a picture": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "a page": b"<html>\n<p>Notes</p>\n</html>\n",
+    "one JSON document": b'{\n  "name": "x",\n  "split": "art_pg"\n}\n',
+    "records": b'{"image": "a.png", "status": "ok", "anomalies": []}\n',
+    "pairs": b'{"id": "a", "original": "a.png", "edited": "b.png"}\n',
+    "lists and numbers": b"[1]\n7\n",
+    "UTF-16": '{"id": "a", "split": "art_pg"}\n'.encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+def test_a_file_without_an_item_is_left_alone_unless_forced(
+    content: bytes, tmp_path: Path, file: Path
+) -> None:
+    foreign = tmp_path / "foreign.jsonl"
+    foreign.write_bytes(content)
+    images = file.parent / "images"
+    with pytest.raises(UsageError, match=r"foreign\.jsonl holds no item"):
+        ItemsFile(foreign, images=images)
+    assert foreign.read_bytes() == content
+    done = uncanny_here("mcq", "author", foreign, "--images", images)
+    assert done.code == 2
+    assert "holds no item" in done.told
+    assert "--force" in done.told
+    items = ItemsFile(foreign, images=images, force=True)
+    items.save(None, fields_of(ItemsFile(file)) | {"image": ""})
+    assert foreign.read_bytes().startswith(content)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b" \r\n\n"])
+def test_an_empty_file_is_begun(content: bytes, tmp_path: Path, file: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.write_bytes(content)
+    items = ItemsFile(empty)
+    items.save(None, fields_of(ItemsFile(file)) | {"image": ""})
+    assert empty.read_bytes().startswith(content)
+    assert len(ItemsFile(empty).entries()) == 1
+
+
+def test_a_link_to_a_file_stays_a_link(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(file)
+    items = ItemsFile(link, root=file.parent)
+    items.save(items.entries()[0].key, fields_of(items) | {"pair_id": "by the link"})
+    assert link.is_symlink()
+    assert b"by the link" in file.read_bytes()
 
 
 def test_two_authors_never_overwrite_each_other(file: Path, items: ItemsFile) -> None:

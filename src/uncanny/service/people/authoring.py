@@ -1,23 +1,24 @@
 """An item file under the hands of authors: read, checked and written item by item.
 
 The file is that of `uncanny mcq`, and stays it: keys that a page does not know are kept, lines that nobody
-touches stay byte for byte, also invalid ones, and it is replaced in one step. Two who write one item never
-overwrite each other: an item is known by what its line holds, and whoever comes second is told.
+touches stay byte for byte, with their ends, also invalid and blank ones, and it is replaced in one step. Two
+who write one item never overwrite each other: an item is known by what its line holds, and whoever comes
+second is told.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, Literal
 
-import orjson
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
@@ -26,7 +27,7 @@ from uncanny.eval.common.inputs.problems import of_validation
 from uncanny.eval.mcq.data.checks import check_item
 from uncanny.eval.mcq.data.items import OPTIONS, Item, ItemSet, Option, Split
 from uncanny.images import discover, read_rgb
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import dump_json, load_json, write_atomically
 from uncanny.records.shared_log import LOCK_WAIT_S, file_state
 from uncanny.wording import option
 
@@ -37,16 +38,28 @@ _PARTNERS: Final[Mapping[Split, Split]] = {
     "art_dg": "ref_real",
     "ref_real": "art_dg",
 }
+_ITEM_KEYS: Final = frozenset({"split", "q1", "q2", "q3", "q4"})
 TEXT_QUESTIONS: Final[tuple[Literal["q2", "q4"], ...]] = ("q2", "q4")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the file; `key` changes with it. `data` is None where it is no JSON object."""
+    """One line of the file; `key` changes with it. `data` is None where it is no JSON object.
+
+    `before` is what stands ahead of the line, blank lines and a byte order mark; `end` is its line end, empty
+    where the file ends without one.
+    """
 
     key: str
     line: bytes
     data: dict[str, Any] | None
+    before: bytes = b""
+    end: bytes = b"\n"
+
+    @property
+    def is_item(self) -> bool:
+        """Whether it was meant for an item, valid or not."""
+        return self.data is not None and "id" in self.data and not _ITEM_KEYS.isdisjoint(self.data)
 
     @property
     def id(self) -> str:
@@ -76,15 +89,23 @@ class ItemsFile:
     All methods may be called from several threads at once.
     """
 
-    def __init__(self, path: Path, *, images: Path | None = None, root: Path | None = None) -> None:
-        """Raises UsageError where there is neither a file nor images, or the file cannot be read."""
+    def __init__(
+        self, path: Path, *, images: Path | None = None, root: Path | None = None, force: bool = False
+    ) -> None:
+        """Raises UsageError where there is neither a file nor images, or the file cannot be read.
+
+        A file that holds something and no item is refused, too, unless `force`.
+        """
         self.path, self.root = path, root
+        # A link stays one, and all who come by one have the same lock.
+        self._file = path.resolve()
         # Stands in addresses of pictures, which browsers keep: files may change while nothing is served.
         self.tag = f"{time.time_ns():x}"
         self._base = root if root is not None else path.parent
         self._lock = RLock()
         self._state: object = ()
         self._entries: tuple[Entry, ...] = ()
+        self._rest = b""  # blank lines after the last entry
         self.images = () if images is None else self._images(images)
         if path.is_dir() or not path.parent.is_dir():
             raise UsageError(f"{path} cannot be an item file", remedy="Name a file in a folder that exists.")
@@ -93,7 +114,12 @@ class ItemsFile:
                 f"{path} is not there",
                 remedy=f"Name an item file, or images to begin one with {option('images')}.",
             )
-        self.entries()
+        entries = self.entries()
+        if entries and not force and not any(each.is_item for each in entries):
+            raise UsageError(
+                f"{path} holds no item, and saving would write to it",
+                remedy=f"Name an item file, or give {option('force')} to add items to this one.",
+            )
 
     def entries(self) -> tuple[Entry, ...]:
         """The lines as they are now. Raises UsageError where the file cannot be read."""
@@ -104,8 +130,7 @@ class ItemsFile:
                     data = self.path.read_bytes() if state is not None else b""
                 except OSError as error:
                     raise UsageError(f"{self.path} cannot be read: {error.strerror or error}") from error
-                lines = data.removeprefix(b"\xef\xbb\xbf").splitlines()
-                self._entries = tuple(_entry(line) for line in lines if line.strip())
+                self._entries, self._rest = _taken_apart(data)
                 self._state = state
             return self._entries
 
@@ -145,8 +170,12 @@ class ItemsFile:
         def change(entries: list[Entry]) -> list[Entry]:
             nonlocal entry
             at = _place(entries, key)
-            entry = _entry(orjson.dumps(self._changed(None if at is None else entries[at], fields)))
-            return [*entries, entry] if at is None else [*entries[:at], entry, *entries[at + 1 :]]
+            old = None if at is None else entries[at]
+            entry = _entry(dump_json(self._changed(old, fields)))
+            if at is None or old is None:
+                return [*entries, entry]
+            entry = replace(entry, before=old.before, end=old.end)
+            return [*entries[:at], entry, *entries[at + 1 :]]
 
         self._write(change)
         return entry
@@ -156,7 +185,13 @@ class ItemsFile:
 
         def change(entries: list[Entry]) -> list[Entry]:
             at = _place(entries, key)
-            return [each for place, each in enumerate(entries) if place != at]
+            assert at is not None  # it has a key
+            gone, after = entries[at], entries[at + 1 :]
+            if after:
+                after[0] = replace(after[0], before=gone.before + after[0].before)
+            else:
+                self._rest = gone.before + self._rest
+            return [*entries[:at], *after]
 
         self._write(change)
 
@@ -236,7 +271,7 @@ class ItemsFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        lock = FileLock(self.path.with_name(f".{self.path.name}.lock"))
+        lock = FileLock(self._file.with_name(f".{self._file.name}.lock"))
         try:
             lock.acquire(timeout=LOCK_WAIT_S)
         except Timeout as error:
@@ -249,8 +284,9 @@ class ItemsFile:
     def _write(self, change: Callable[[list[Entry]], list[Entry]]) -> None:
         try:
             with self._lock, self._locked():
-                entries = change(list(self.entries()))
-                write_atomically(self.path, (each.line + b"\n" for each in entries))
+                before = list(self.entries())
+                entries = change(before)
+                write_atomically(self._file, _put_together(before, entries, self._rest))
                 self.entries()
         except OSError as error:
             raise StorageError(
@@ -259,10 +295,38 @@ class ItemsFile:
             ) from error
 
 
+def _taken_apart(data: bytes) -> tuple[tuple[Entry, ...], bytes]:
+    """The lines with something in them, and the blank ones after the last of them."""
+    before = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
+    entries: list[Entry] = []
+    for whole in data.removeprefix(before).splitlines(keepends=True):
+        line = whole.rstrip(b"\r\n")
+        if line.strip():
+            entries.append(replace(_entry(line), before=before, end=whole[len(line) :]))
+            before = b""
+        else:
+            before += whole
+    return tuple(entries), before
+
+
+def _put_together(old: Sequence[Entry], new: Sequence[Entry], rest: bytes) -> Iterator[bytes]:
+    """The file of the `new` entries: those that were there keep their bytes, and blank lines theirs."""
+    ends = Counter(each.end for each in old if each.end)
+    usual = ends.most_common(1)[0][0] if ends else b"\n"
+    for number, entry in enumerate(new):
+        added = number >= len(old)
+        if added:
+            yield rest
+            rest = b""
+        end = usual if added or (not entry.end and number < len(new) - 1) else entry.end
+        yield entry.before + entry.line + end
+    yield rest
+
+
 def _entry(line: bytes) -> Entry:
     try:
-        data = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        data = load_json(line)
+    except ValueError:
         data = None
     return Entry(sha256(line).hexdigest()[:16], line, data if isinstance(data, dict) else None)
 
