@@ -27,8 +27,9 @@ from uncanny.wording import shown
 OTHER_FORMS: Final[Mapping[str, str]] = {"options": "choices"}
 # Variables that only texts of earlier versions have; they are still filled in.
 EARLIER_VARIABLES: Final = frozenset({"draft", "drafts", "scan", "scans"})
-# Texts that are filled into others, which those of earlier versions have no place for.
-FILLED_IN: Final = frozenset({"open", "strict"})
+# Texts that sets of earlier versions lack: those filled into others, which have no place for them there, and
+# that of a question that no run of theirs asks.
+LACKING: Final = frozenset({"open", "strict", "blind"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class PromptSet:
         """
         for name, prompt in other.prompts.items():
             if name not in self.prompts:
-                if name in FILLED_IN:
+                if name in LACKING:
                     continue
                 return f"the text {name}.md is missing"
             if not self[name].template.is_valid():

@@ -53,6 +53,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "objects": "objects of the picture, as a list, or one a line",
     "options": "the options by letter, as a JSON object",
     "parts": "what the enlarged parts show, or nothing where there are none",
+    "question": "the text of the question that is asked with a picture otherwise, filled in",
     "problem": "what is wrong with the answer before, in words",
     "relations": "what is wrong between the object and others, as a list",
     "scan": "which of the scans this is, from 1",
@@ -128,6 +129,8 @@ def read_prompts(protocol: Protocol, folder: str | os.PathLike[str] | None) -> P
     if folder is None:
         return ours
     texts = _read_folder(protocol, Path(folder))
+    if (earlier := earlier_set(make_set(protocol, texts).id)) is not None:
+        return earlier.chosen_with(())
     mixed = make_set(protocol, ours.texts() | texts)
     known = mixed.id == ours.id or earlier_set(mixed.id) is not None
     own = tuple(name for name in sorted(texts) if mixed[name].id != ours[name].id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Final
 
@@ -34,17 +34,32 @@ def paired_table(tests: Sequence[PairedTest], ranked: Sequence[str], what: str, 
         f"right; exact McNemar test, corrected by Holm for {counted(len(tests), 'pair')} of models; "
         f"Cohen's g.{of}"
     )
-    columns = (
-        *("", items, Column("difference", unit="points", signed=True)),
-        *("only first", "only second", Column("p", p_value=True)),
-        *(Column("p, Holm", p_value=True), Column("g", digits=2)),
-    )
+    columns = _columns(items, "only first", "only second")
     return Table(columns, tuple(rows), f"Two models on the same {items}, {what}", (note,))
 
 
-def _cells(test: PairedTest) -> tuple[Cell, ...]:
+def conditions_table(
+    tests: Mapping[str, PairedTest], title: str, items: str, first: str, second: str, *notes: str
+) -> Table | None:
+    """The same model under two conditions, called `first` and `second`, a line a test; None without one.
+
+    `tests` are by what each is about. The columns are those of `paired_table`.
+    """
+    rows = tuple(_cells(test, name) for name, test in tests.items())
+    return Table(_columns(items, first, second), rows, title, notes) if rows else None
+
+
+def _columns(items: str, first: str, second: str) -> tuple[str | Column, ...]:
     return (
-        f"{test.first} − {test.second}",
+        *("", items, Column("difference", unit="points", signed=True)),
+        *(first, second, Column("p", p_value=True)),
+        *(Column("p, Holm", p_value=True), Column("g", digits=2)),
+    )
+
+
+def _cells(test: PairedTest, name: str | None = None) -> tuple[Cell, ...]:
+    return (
+        name or f"{test.first} − {test.second}",
         test.n,
         test.difference,
         test.first_only,

@@ -11,7 +11,7 @@ from uncanny.client.prices import PriceTable
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import question_text, system_text
 from uncanny.eval.mcq.run import McqOptions
-from uncanny.eval.mcq.task import McqConfig, McqTask
+from uncanny.eval.mcq.task import UNSEEN, McqConfig, McqTask
 from uncanny.images import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.prompts.folders import read_prompts
@@ -102,18 +102,16 @@ def forecast_task(task: McqTask) -> McqForecast:
     pending = task.load_pending(task.records(), Progress())
     counter, unreadable = UsageCounter(task.models.model), 0
     images: dict[str, int | None] = {}
-    for each in pending:
-        item = each.item
-        for question in each.questions:
-            text = text_tokens(system_text(item, texts)) + text_tokens(question_text(item, question, texts))
-            if question == "q4_no_image":
-                counter.add(text, output=ANSWER_TOKENS)
-                continue
-            if item.image not in images:
-                size = stored_size(task.items.image_path(item))
-                unreadable += size is None
-                images[item.image] = 0 if size is None else image_tokens(str(counter.model), *size)
-            counter.add(text, images[item.image], output=ANSWER_TOKENS)
+    for item, question in task.calls(pending):
+        text = text_tokens(system_text(item, texts)) + text_tokens(question_text(item, question, texts))
+        if question in UNSEEN:
+            counter.add(text, output=ANSWER_TOKENS)
+            continue
+        if item.image not in images:
+            size = stored_size(task.items.image_path(item))
+            unreadable += size is None
+            images[item.image] = 0 if size is None else image_tokens(str(counter.model), *size)
+        counter.add(text, images[item.image], output=ANSWER_TOKENS)
     return McqForecast(
         **forecast_inputs(
             task.models,

@@ -40,6 +40,7 @@ class McqOptions(AskOptions, total=False):
     top_p: float | None
     max_output_tokens: int
     control: bool
+    blind: bool
 
 
 class McqRun(RunResult[Answer]):
@@ -138,6 +139,7 @@ async def run_async(
     top_p: float | None = None,
     max_output_tokens: int = 2_000,
     control: bool = False,
+    blind: bool = False,
     **options: Unpack[AskOptions],
 ) -> McqRun | dict[str, McqRun]:
     """Ask every question of a set, each in a call of its own.
@@ -147,7 +149,8 @@ async def run_async(
     image was changed. With a list of models each has a run in a folder of its own in `out`, one after the
     other, limits hold for all together, and the runs come back by model. `root` is where image paths start.
     Sampling is sent where the model takes it, None leaves the model's own; `max_output_tokens` are doubled
-    when an answer is cut off. `control` asks Q4 again without the image. `options`: see `AskOptions`.
+    when an answer is cut off. `control` asks Q4 again without the image and with an option for saying so;
+    `blind` asks all questions again without it, to be guessed from the words. `options`: see `AskOptions`.
 
     Returns the run, also where it ended early or some calls failed: see its `summary` and the answers'
     `outcome`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
@@ -172,8 +175,9 @@ async def run_async(
         top_p=top_p,
         max_output_tokens=max_output_tokens,
         control=control,
+        blind=blind,
     )
-    config = McqConfig(temperature, top_p, max_output_tokens, control)
+    config = McqConfig(temperature, top_p, max_output_tokens, control, blind)
     prompts = read_prompts("mcq", options.get("prompts"))
     # The bundled set by its name has a copy in the run folder and nowhere else.
     bundled = isinstance(items, str | os.PathLike) and is_bundled(items)

@@ -1,7 +1,8 @@
 """The task of asking questions: which ones are left, what each is asked with, and its record.
 
 Every question is a single-turn call of its own (SalArt-VQA, section 4.1). Q1, Q2 and Q4 are asked about the
-image, Q3 about the same image with its boxes drawn; the control asks Q4 again without an image.
+image, Q3 about the same image with its boxes drawn; the control asks Q4 again without an image, and blind
+questions are all four without one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uncanny.agents.artifact_answerer import ROLES, QuestionPrompt, RawAnswer
 from uncanny.errors import ENDS_RUN, StorageError, UncannyError, UsageError
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
-from uncanny.eval.mcq.data.items import Answer, AskedQuestion, Item, ItemSet
+from uncanny.eval.mcq.data.items import ASKS, BLIND, CONTROL, QUESTIONS, Answer, AskedQuestion, Item, ItemSet
 from uncanny.eval.mcq.data.overlay import OVERLAYS, draw_overlay
 from uncanny.eval.mcq.data.texts import (
     content_digest,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 MOST_ITEMS_AT_ONCE = 64
 QUESTIONS_AN_ITEM = 4
+# What is asked without an image.
+UNSEEN: frozenset[AskedQuestion] = frozenset(ASKS) - frozenset(QUESTIONS)
 STATUSES = ("ok", "refused", "failed")
 # Whose texts are asked, as `run.json` says it.
 _WHOSE = {"ours": "ours", "set": "the set's", "mixed": "both"}
@@ -60,13 +63,15 @@ class McqConfig(SamplingConfig):
     """How questions are asked.
 
     Zero-shot at `temperature` 0 where the model takes one; what was sent stands in `run.json`. Reasoning is
-    left to the provider. `control` asks every Q4 again without the image.
+    left to the provider. `control` asks every Q4 again without the image, with F for saying so; `blind` asks
+    every question again without it, to be guessed.
     """
 
     temperature: float | None = 0.0
     top_p: float | None = None
     max_output_tokens: int = 2_000
     control: bool = False
+    blind: bool = False
 
 
 def _asks_own_texts_only(item: Item) -> bool:
@@ -92,7 +97,7 @@ class Pictures:
     `failed` has the questions whose picture cannot be read, `changes` the kinds of changes made to pixels.
     """
 
-    images: dict[AskedQuestion, SentImage | None] = field(default_factory=lambda: {"q4_no_image": None})
+    images: dict[AskedQuestion, SentImage | None] = field(default_factory=lambda: dict.fromkeys(UNSEEN))
     files: dict[AskedQuestion, RecordedFile] = field(default_factory=dict)
     failed: list[RawAnswer] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
@@ -117,7 +122,8 @@ class McqTask(Task[PendingItem, Answer]):
 
     def __post_init__(self) -> None:
         self.root = self.items.root
-        if self.prompts.chosen and not self.config.control and all(map(_asks_own_texts_only, self.items)):
+        ours = self.config.control or self.config.blind
+        if self.prompts.chosen and not ours and all(map(_asks_own_texts_only, self.items)):
             raise UsageError(
                 f"The items carry texts of their own and are asked with them, so {option('prompts')} has "
                 "nothing to say",
@@ -130,10 +136,21 @@ class McqTask(Task[PendingItem, Answer]):
 
     @property
     def calls_per_input(self) -> int:
-        return QUESTIONS_AN_ITEM + self.config.control
+        return QUESTIONS_AN_ITEM * (1 + self.config.blind) + self.config.control
 
     def calls_expected(self, pending: Sequence[PendingItem]) -> int:
-        return sum(len(each.questions) for each in pending)
+        return sum(1 for _ in self.calls(pending))
+
+    def calls(self, pending: Sequence[PendingItem]) -> Iterator[Asked]:
+        """The questions that take a call; what has the same words and no image is answered from the cache."""
+        asked: set[tuple[str, str]] = set()
+        for item, question in ((each.item, question) for each in pending for question in each.questions):
+            if question in UNSEEN and self.options.cache:
+                words = system_text(item, self.prompts), question_text(item, question, self.prompts)
+                if words in asked:
+                    continue
+                asked.add(words)
+            yield item, question
 
     @property
     def inputs_at_once(self) -> int:
@@ -190,9 +207,10 @@ class McqTask(Task[PendingItem, Answer]):
         return [each for each in pending if each.questions]
 
     def questions(self, item: Item) -> tuple[AskedQuestion, ...]:
-        """The questions asked of an item, the control last."""
-        control: tuple[AskedQuestion, ...] = ("q4_no_image",)
-        return (*item.questions(), *(control if self.config.control and item.q4 is not None else ()))
+        """The questions asked of an item, those without the image last."""
+        asked = item.questions()
+        control = [CONTROL] if self.config.control and "q4" in asked else []
+        return (*asked, *control, *(BLIND[question] for question in asked if self.config.blind))
 
     def _stands(self, asked: Asked, answer: Answer) -> bool:
         item, _ = asked

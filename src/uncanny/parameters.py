@@ -62,6 +62,7 @@ _KINDS: Mapping[str, Kind] = {
     "top_p": _NUMBER,
     "max_output_tokens": _NEEDED_NUMBER,
     "control": _YES_OR_NO,
+    "blind": _YES_OR_NO,
     "joint": _YES_OR_NO,
     "likelihood": _YES_OR_NO,
     "show_images": _YES_OR_NO,

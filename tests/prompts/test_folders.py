@@ -89,7 +89,7 @@ def test_an_empty_system_text_sends_none(folder: Path) -> None:
     ("name", "content", "words"),
     [
         ("q7.md", b"Well?", "mcq has no text 'q7.md'. It is called q4.md?|q1.md?"),
-        ("notes.txt", b"Well?", "mcq has no text 'notes.txt'. They are called q1.md, q2.md, "),
+        ("notes.txt", b"Well?", "mcq has no text 'notes.txt'. They are called blind.md, q1.md, "),
         ("Q1.md", b"Well?", "mcq has no text 'Q1.md'. It is called q1.md?"),
         ("q1.md", b"", "q1.md is empty. Write a text, or delete the file"),
         ("q1.md", b" \n", "q1.md is empty"),
@@ -126,7 +126,7 @@ def make_parent(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda _path: None, "is not there. `uncanny prompts mcq` shows 6 texts to begin from"),
+        (lambda _path: None, "is not there. `uncanny prompts mcq` shows 7 texts to begin from"),
         (make_file, "is a file and no folder of texts. Name the folder it is in"),
         (Path.mkdir, "holds no texts"),
         (make_parent, "holds texts of several protocols. Name "),

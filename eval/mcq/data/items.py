@@ -7,7 +7,7 @@ What a question says to a model, word for word, is in `texts`; how sets are read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args, overload
@@ -17,8 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from uncanny.wording import counted, harmless
 
 Question = Literal["q1", "q2", "q3", "q4"]
-# The control asks Q4 again without the image, with a further option F: no image was provided.
-AskedQuestion = Literal["q1", "q2", "q3", "q4", "q4_no_image"]
+Blind = Literal["q1_blind", "q2_blind", "q3_blind", "q4_blind"]
+# Without the image: the control asks Q4 again with a further option F, no image was provided; blind questions
+# are the four as they are, to be guessed.
+AskedQuestion = Literal["q1", "q2", "q3", "q4", "q4_no_image", Blind]
 Split = Literal["art_dg", "art_pg", "ref_real", "ref_pg"]
 ArtifactType = Literal["count", "topology", "local_render", "anatomy", "plausibility", "other"]
 Letter = Literal["A", "B", "C", "D", "E"]
@@ -27,6 +29,19 @@ AnswerForm = Literal["letter", "json"]
 Box = tuple[float, float, float, float]
 
 QUESTIONS: tuple[Question, ...] = ("q1", "q2", "q3", "q4")
+CONTROL: AskedQuestion = "q4_no_image"
+BLIND: Mapping[Question, Blind] = {
+    "q1": "q1_blind",
+    "q2": "q2_blind",
+    "q3": "q3_blind",
+    "q4": "q4_blind",
+}
+# By the question as it is recorded, the one of an item that it asks.
+ASKS: Mapping[AskedQuestion, Question] = {
+    **{question: question for question in QUESTIONS},
+    CONTROL: "q4",
+    **{blind: question for question, blind in BLIND.items()},
+}
 OPTIONS: tuple[Option, ...] = get_args(Option)
 ARTIFACT_SPLITS: frozenset[Split] = frozenset({"art_dg", "art_pg"})
 

@@ -64,7 +64,7 @@ def load(
         return _inside(replace(items, file=file), folder)
     bundled = is_bundled(source)
     if bundled and folder is None:
-        return ItemSet(tuple(map(scene_item, scenes())), DATA / ITEMS_FILE, bundled=True)
+        return ItemSet(tuple(map(scene_item, scenes())), DATA / ITEMS_FILE, bundled=True, whole=True)
     file = bundled_file(folder) if bundled and folder is not None else Path(source)
     if (file / "run.json").is_file():
         score = _score_call(file)

@@ -119,7 +119,7 @@ def overlay(
             paths["overlay"] = os.path.relpath(overlay_for(item, items, folder / OVERLAYS), folder)
         drawn.append(Item.model_validate({**item.model_dump(exclude_unset=True), **paths}))
     write_items(drawn, target)
-    return ItemSet(tuple(drawn), target)
+    return ItemSet(tuple(drawn), target, whole=True)
 
 
 def drawn_before(file: Path, items: ItemSet) -> bool:

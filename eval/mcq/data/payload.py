@@ -141,7 +141,7 @@ def import_payloads(path: Path, folder: Path) -> ItemSet:
         raise ItemsError(str(path), problems, remedy="Correct these lines; nothing was written.")
     made = tuple(item for _, item in items)
     write_items(made, target)
-    return ItemSet(made, target)
+    return ItemSet(made, target, whole=True)
 
 
 def _item(line: bytes, number: int, base: Path, folder: Path) -> Item | list[Problem]:

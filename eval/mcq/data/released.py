@@ -148,7 +148,7 @@ def import_table(
     stored = ImageFolder(folder / "images")
     fresh = not folder.exists()
     try:
-        items = ItemSet(tuple(_items(path, files, where, stored)), target)
+        items = ItemSet(tuple(_items(path, files, where, stored)), target, whole=True)
         errors = [problem for problem in check(items, images=images) if problem.severity == "error"]
         if errors:
             raise ItemsError(str(path), errors, remedy="Correct the table; nothing was imported.")

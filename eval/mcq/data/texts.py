@@ -12,8 +12,18 @@ from typing import Any, Literal
 
 import orjson
 
-from uncanny.eval.mcq.data.items import Answer, AskedQuestion, BoxChoice, Item, Question, TextChoice
-from uncanny.prompts import PromptSet, earlier_set, prompt_set
+from uncanny.eval.mcq.data.items import (
+    ASKS,
+    BLIND,
+    CONTROL,
+    Answer,
+    AskedQuestion,
+    BoxChoice,
+    Item,
+    Question,
+    TextChoice,
+)
+from uncanny.prompts import Prompt, PromptSet, earlier_set, prompt_set
 
 NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}
 NO_PICTURE = "no picture was provided"
@@ -44,20 +54,28 @@ def system_text(item: Item, ours: PromptSet | None = None) -> str:
 def question_text(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
     """The user's turn, without the image. An item's own text is taken as it is.
 
-    The control without the image always has our own wording: no set carries one for it.
+    The control without the image always has our own wording: no set carries one for it. A blind question has
+    the same words as the one with the image, whosever they are, between words of ours.
     """
-    if question != "q4_no_image" and item.prompts and question in item.prompts:
+    if question in BLIND.values():
+        return _blind_text(ours).fill(question=question_text(item, ASKS[question], ours))
+    if question != CONTROL and item.prompts and question in item.prompts:
         return item.prompts[question]
     options = _own_options(item, question)
     text = (ours or prompt_set("mcq"))[question]
     return text.fill(**({} if options is None else {"options": _json(options), "choices": _lines(options)}))
 
 
+def _blind_text(ours: PromptSet | None) -> Prompt:
+    """Sets of earlier versions have none."""
+    return (ours or prompt_set("mcq")).prompts.get("blind") or prompt_set("mcq")["blind"]
+
+
 def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
     """For records: our prompt's id, or `own:` and the hash of the item's own text."""
-    if question != "q4_no_image" and item.prompts and question in item.prompts:
+    if question != CONTROL and item.prompts and question in item.prompts:
         return f"own:{question}@{_digest(item.prompts[question])}"
-    return (ours or prompt_set("mcq"))[question].id
+    return (_blind_text(ours) if question in BLIND.values() else (ours or prompt_set("mcq"))[question]).id
 
 
 def texts_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
@@ -79,7 +97,7 @@ def content_digest(item: Item, question: AskedQuestion) -> str:
 
     Of the image only the file's name counts, so that a set may be moved, or stored anew with drawn boxes.
     """
-    source: Question = "q4" if question == "q4_no_image" else question
+    source = ASKS[question]
     choice = item.choice(source)
     texts: list[Any] = [item.system, (item.prompts or {}).get(source)] if carries_texts(item) else []
     options: dict[str, Any] = {}
@@ -87,7 +105,9 @@ def content_digest(item: Item, question: AskedQuestion) -> str:
         options = dict(sorted(choice.options.items()))
     elif isinstance(choice, BoxChoice):
         options = {letter: list(box) for letter, box in sorted(choice.boxes.items())}
-    return _digest(_json([question, item.image.rpartition("/")[2], texts, options]))
+    # What a blind question asks is the same as with the image.
+    asked = question if question == CONTROL else source
+    return _digest(_json([asked, item.image.rpartition("/")[2], texts, options]))
 
 
 def changed_since(answer: Answer, item: Item) -> bool:
@@ -106,7 +126,7 @@ def changed_since(answer: Answer, item: Item) -> bool:
 
 def _own_options(item: Item, question: AskedQuestion) -> dict[str, str] | None:
     """The options that stand in our wording of a question; None where none do."""
-    if question == "q4_no_image":
+    if question == CONTROL:
         return _options(item, "q4") | {"F": NO_PICTURE}
     return _options(item, question) if question in ("q2", "q4") else None
 

@@ -23,6 +23,8 @@ from uncanny.eval.mcq.report.tables import (
     is_asked,
     main_row,
     mcnemar_rows,
+    points,
+    points_ends,
     published_row,
     question_rates,
 )
@@ -39,6 +41,7 @@ from uncanny.eval.mcq.score.tables import (
     texts_by_model,
     texts_words,
 )
+from uncanny.eval.metrics.intervals import ALPHA
 from uncanny.wording import counted
 
 # Of more models charts are tables, and what each answered to a shown item is folded.
@@ -91,6 +94,8 @@ def write_page(
         scatter=plots.scatter(models, known["main"]),
         types=plots.types_of(scores.models.values()),
         tests=mcnemar_rows(scores.mcnemar),
+        unseen_tests=mcnemar_rows(scores.blind),
+        alpha=ALPHA,
         gallery=gallery(scores, views, overlays=overlays),
         browser=browse(scores, out, pictures),
         many=len(scores.models) > MANY_MODELS,
@@ -166,7 +171,13 @@ def _environment() -> Environment:
     environment = score_page(
         "uncanny.eval.mcq",
         ("mcq.css",),
-        {"p": p_words, "ends": interval_words, "missing_words": missing_words},
+        {
+            "p": p_words,
+            "ends": interval_words,
+            "missing_words": missing_words,
+            "points": points,
+            "points_ends": points_ends,
+        },
         scripts=("items.js",),
     )
     environment.globals |= {

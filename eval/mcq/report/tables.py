@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uncanny.eval.common.estimates import Share, interval_words
+from uncanny.eval.common.estimates import Estimate, Share, interval_words
 from uncanny.eval.common.page import percent
 from uncanny.eval.mcq.data.items import QUESTIONS, Item, Question
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
@@ -108,6 +108,17 @@ def question_rates(matrices: Sequence[ResponseMatrix]) -> list[QuestionRates]:
         refused = sum(int(matrix.refused[:, column].sum()) for matrix in matrices)
         rates.append(QuestionRates(asked, asked - answered, invalid, refused))
     return rates
+
+
+def points(difference: Estimate) -> str:
+    """A difference of shares in points, with its sign."""
+    return NO_ANSWER if difference.value is None else f"{100 * difference.value:+.1f}"
+
+
+def points_ends(difference: Estimate) -> str:
+    """The two ends of its interval; empty where there is none."""
+    ends = difference.interval
+    return f"{100 * ends[0]:+.1f} to {100 * ends[1]:+.1f}" if ends else ""
 
 
 def mcnemar_rows(tests: Iterable[McNemar]) -> list[tuple[str, str, dict[str, McNemar]]]:

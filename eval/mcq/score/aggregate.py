@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
-from typing import TypedDict
+from dataclasses import fields, replace
+from typing import Literal, TypedDict
 
 import numpy as np
 
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
-from uncanny.eval.mcq.score.controls import options_of
+from uncanny.eval.mcq.score.controls import BLIND_PREFIX, options_of
 from uncanny.eval.mcq.score.matrix import (
     CODES,
     HUMAN,
@@ -26,6 +26,7 @@ from uncanny.eval.mcq.score.matrix import (
     is_rater,
 )
 from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore, SplitScores
+from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.intervals import (
     Ratio,
     percentile_intervals,
@@ -45,8 +46,10 @@ from uncanny.eval.metrics.mcq import (
     type_ratios,
     within,
 )
-from uncanny.eval.metrics.paired import paired_tests
+from uncanny.eval.metrics.paired import PairedTest, paired_tests
 
+Tested = Literal[Question, "all_q1_4"]
+TESTED: tuple[Tested, ...] = (*QUESTIONS, "all_q1_4")
 # Where a share stands in the result, as ("splits", "artifact", "q1").
 Place = tuple[str, ...]
 
@@ -288,14 +291,37 @@ def mcnemar(matrices: Sequence[ResponseMatrix]) -> tuple[McNemar, ...]:
     """
     if len(matrices) < 2:
         return ()
-    names = [matrix.model for matrix in matrices]
+    tests = [(question, _tests(matrices, question)) for question in TESTED]
+    return tuple(_named(test, question) for question, of_question in tests for test in of_question)
+
+
+def against_blind(responses: Mapping[str, ResponseMatrix]) -> tuple[McNemar, ...]:
+    """Each model that also guessed without the images, against itself: for each question and for all four.
+
+    Corrected p-values are so for all such models with one question.
+    """
+    pairs = [
+        (matrix, responses[BLIND_PREFIX + name])
+        for name, matrix in responses.items()
+        if BLIND_PREFIX + name in responses
+    ]
     tests: list[McNemar] = []
-    for question in (*QUESTIONS, "all_q1_4"):
-        columns = slice(None) if question == "all_q1_4" else [QUESTIONS.index(question)]
-        right = np.array([matrix.right[:, columns].all(axis=1) for matrix in matrices])
-        answered = np.array([matrix.answered[:, columns].all(axis=1) for matrix in matrices])
+    for question in TESTED:
+        of_question = [test for pair in pairs for test in _tests(pair, question)]
+        adjusted = holm([test.p_value for test in of_question])
         tests += [
-            McNemar(**{field.name: getattr(test, field.name) for field in fields(test)}, question=question)
-            for test in paired_tests(names, right, answered)
+            _named(replace(test, adjusted_p=p), question)
+            for test, p in zip(of_question, adjusted, strict=True)
         ]
     return tuple(tests)
+
+
+def _tests(matrices: Sequence[ResponseMatrix], question: Tested) -> list[PairedTest]:
+    columns = slice(None) if question == "all_q1_4" else [QUESTIONS.index(question)]
+    right = np.array([matrix.right[:, columns].all(axis=1) for matrix in matrices])
+    answered = np.array([matrix.answered[:, columns].all(axis=1) for matrix in matrices])
+    return paired_tests([matrix.model for matrix in matrices], right, answered)
+
+
+def _named(test: PairedTest, question: Tested) -> McNemar:
+    return McNemar(**{field.name: getattr(test, field.name) for field in fields(test)}, question=question)

@@ -1,8 +1,8 @@
 """Answers that look at no image: what a score is worth is seen against them.
 
-Baselines are made up here, one that guesses and one that never finds anything. The control is asked of a
-model: Q4 again with nothing to see and a sixth option F, no image was provided, which is right (SalArt-VQA,
-section 4.2).
+Baselines are made up here, one that guesses and one that never finds anything. A model is asked two more: the
+control, Q4 again with nothing to see and a sixth option F, no image was provided, which is right (SalArt-VQA,
+section 4.2); and blind, all questions again to be guessed from their words, which is no part of the paper.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from random import Random
 from typing import Any, Literal
 
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Answer, AskedQuestion, Item, Question, Split
+from uncanny.eval.common.estimates import Share, interval_json, wilson_share
+from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, CONTROL, Answer, AskedQuestion, Item, Question, Split
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import changed_since
 from uncanny.eval.mcq.score.matrix import failed
@@ -28,9 +29,13 @@ BASELINES: tuple[Baseline, ...] = ("random", "always-E/no")
 RANDOM = BASELINE_PREFIX + "random"
 
 
+# A model's guesses without the images are scored under this and its name.
+BLIND_PREFIX = "blind/"
+
+
 def is_baseline(model: str) -> bool:
-    """Whether these answers were made up here."""
-    return model.startswith(BASELINE_PREFIX)
+    """Whether whoever answered looked at no image: made up here, or a model that guessed."""
+    return model.startswith((BASELINE_PREFIX, BLIND_PREFIX))
 
 
 def baseline_answers(items: ItemSource, baseline: Baseline, *, seed: int = 0) -> list[Answer]:
@@ -126,24 +131,55 @@ ABSTAIN = "F"
 
 @dataclass(frozen=True, slots=True)
 class NoImageScore:
-    """Q4 without the image, over `n` images; shares are in 0–1, None for no images.
+    """Q4 without the image, over `n` images; each attribute is a share in 0–1, None of no images.
 
     `n` counts the images whose Q4 is answered, `missing` the others, those among them whose question was
     changed since. `f_rate`, `a_to_e_rate` and the share of `invalid` answers add up to 1. `key_match` is how
     often the answer is Q4's right answer for the image not shown, and `key_match_e` the part of it that is E.
     `same_non_e` is how often the model gives the same letter, other than E, with the image: a share of the
-    `n_both` images answered both ways.
+    `n_both` images answered both ways. `shares` has the same with counts and interval.
     """
 
     n: int
     missing: int
     invalid: int
-    f_rate: float | None
-    a_to_e_rate: float | None
-    key_match: float | None
-    key_match_e: float | None
-    same_non_e: float | None
     n_both: int
+    shares: Mapping[str, Share]
+
+    @property
+    def f_rate(self) -> float | None:
+        """How often F is given, which is right."""
+        return self.shares["f_rate"].value
+
+    @property
+    def a_to_e_rate(self) -> float | None:
+        """How often another letter is given."""
+        return self.shares["a_to_e_rate"].value
+
+    @property
+    def key_match(self) -> float | None:
+        """How often that is the right one for the image."""
+        return self.shares["key_match"].value
+
+    @property
+    def key_match_e(self) -> float | None:
+        """How often it is E, and that is right."""
+        return self.shares["key_match_e"].value
+
+    @property
+    def same_non_e(self) -> float | None:
+        """How often A to D is given, and the same with the image."""
+        return self.shares["same_non_e"].value
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "n": self.n,
+            "missing": self.missing,
+            "invalid": self.invalid,
+            **{name: share.value for name, share in self.shares.items()},
+            "n_both": self.n_both,
+            "ci": {name: interval_json(share) for name, share in self.shares.items()},
+        }
 
 
 def score_no_image(
@@ -152,30 +188,34 @@ def score_no_image(
     with_image: Iterable[Answer] = (),
     *,
     parser: Parser = "exact",
+    intervals: bool = True,
 ) -> NoImageScore:
-    """One model's answers to Q4 without the image (SalArt-VQA, section 4.2).
+    """One model's answers to Q4 without the image (SalArt-VQA, section 4.2), with Wilson's intervals.
 
     Both may be a run's answers as they are: Q4 is Q4 with the image, or, in `without_image`, `q4_no_image`.
     Raises `UsageError` where an answer comes twice.
     """
     by_id = {item.id: item for item in items if item.q4 is not None}
-    blind = _read(by_id, without_image, ("q4", "q4_no_image"), "ABCDEF", parser)
+    blind = _read(by_id, without_image, ("q4", CONTROL), "ABCDEF", parser)
     seen = _read(by_id, with_image, ("q4",), "ABCDE", parser)
     choices = {item: reading.choice for item, reading in blind.items()}
     letters = {item: choice for item, choice in choices.items() if choice not in (None, ABSTAIN)}
     match = [choice for item, choice in letters.items() if choice == by_id[item].right("q4")]
     both = blind.keys() & seen.keys()
     same = sum(letters.get(item) == seen[item].choice not in (None, "E") for item in both)
+    counts = {
+        "f_rate": (sum(choice == ABSTAIN for choice in choices.values()), len(blind)),
+        "a_to_e_rate": (len(letters), len(blind)),
+        "key_match": (len(match), len(blind)),
+        "key_match_e": (match.count("E"), len(blind)),
+        "same_non_e": (same, len(both)),
+    }
     return NoImageScore(
         n=len(blind),
         missing=len(by_id) - len(blind),
         invalid=sum(choice is None for choice in choices.values()),
-        f_rate=_share(sum(choice == ABSTAIN for choice in choices.values()), len(blind)),
-        a_to_e_rate=_share(len(letters), len(blind)),
-        key_match=_share(len(match), len(blind)),
-        key_match_e=_share(match.count("E"), len(blind)),
-        same_non_e=_share(same, len(both)),
         n_both=len(both),
+        shares={name: wilson_share(*of, interval=intervals) for name, of in counts.items()},
     )
 
 
@@ -200,28 +240,24 @@ def _read(
             )
         raw = None if answer.outcome == "refused" else answer.raw
         reading = read_choice(raw, "q4", item.answer_form, parser=parser, letters=letters)
-        if reading.choice is None and answer.question == "q4_no_image":
+        if reading.choice is None and answer.question == CONTROL:
             # The control asks for a letter whatever the set's own texts ask for; either form obeys one text.
             reading = read_choice(raw, "q4", "letter", parser=parser, letters=letters)
         readings[answer.id] = reading
     return readings
 
 
-def _share(count: int, total: int) -> float | None:
-    return count / total if total else None
-
-
 def control_scores(
-    items: Iterable[Item], answers: Iterable[Answer], *, parser: Parser = "exact"
+    items: Iterable[Item], answers: Iterable[Answer], *, parser: Parser = "exact", intervals: bool = True
 ) -> dict[str, NoImageScore]:
     """`score_no_image` of every model that was asked the control; empty where none was."""
     items = list(items)
     blind: dict[str, list[Answer]] = {}
     seen: dict[str, list[Answer]] = {}
     for answer in answers:
-        by_model = blind if answer.question == "q4_no_image" else seen
+        by_model = blind if answer.question == CONTROL else seen
         by_model.setdefault(answer.model, []).append(answer)
     return {
-        model: score_no_image(items, without_image, seen.get(model, ()), parser=parser)
+        model: score_no_image(items, without_image, seen.get(model, ()), parser=parser, intervals=intervals)
         for model, without_image in blind.items()
     }

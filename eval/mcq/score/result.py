@@ -6,14 +6,16 @@ that the provider marks as refusals), `missing_by` (why answers are missing), `a
 be), `unused` (answers to nothing that is asked), `changed` (missing answers that were given before their
 question was changed), `stand_ins` where answers came from other models, by which, `raters` where people were
 averaged, `no_image` where the control was asked, and
-`lenient`, the whole object once more under the lenient reading. Several models also have `oracle_counts`.
+`lenient`, the whole object once more under the lenient reading. Several models also have `oracle_counts`, and
+`blind` where one guessed without the images: it is `blind/MODEL` among the models, and tested there against
+`MODEL`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +25,7 @@ from uncanny.eval.mcq.data.items import Answer, AskedQuestion, ItemSet, Question
 from uncanny.eval.mcq.score.controls import NoImageScore
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.parser import PARSER_VERSION, Parser
-from uncanny.eval.mcq.score.tables import pair_tables, score_table
+from uncanny.eval.mcq.score.tables import pair_tables, score_table, unseen_tables
 from uncanny.eval.metrics.intervals import LEVEL, METHOD
 from uncanny.eval.metrics.paired import PairedTest
 from uncanny.parameters import check_needed
@@ -145,8 +147,8 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
     A mapping from model to `ModelScore`; people who answered are averaged under `human`. `lenient` holds the
     second reading where it was asked for, `controls` the models that were asked Q4 without the image.
     `oracle` is the share of artifact images that at least one model gets all right, None for a single model;
-    `mcnemar` compares each two, people and baselines left out. `item_set`, `answers` and `responses` are what
-    was scored; the page needs them.
+    `mcnemar` compares each two, people and baselines left out, and `blind` each model with what it guessed
+    without the images. `item_set`, `answers` and `responses` are what was scored; the page needs them.
 
     Printed, it is the table of `mcq score`.
     """
@@ -158,6 +160,7 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
     controls: Mapping[str, NoImageScore]
     oracle: Share | None
     mcnemar: tuple[McNemar, ...]
+    blind: tuple[McNemar, ...]
     parser: Parser
     resamples: int
     seed: int
@@ -179,8 +182,11 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         return score_table(self, published=published)
 
     def tables(self, *, published: bool = False) -> tuple[Table, ...]:
-        """The table of main figures; of several models each two on all Q1–4, or those next to each other."""
-        tables = (self.table(published=published), *pair_tables(self))
+        """The table of main figures; of several models each two on all Q1–4, or those next to each other.
+
+        Then what models do without the images, where they were asked that.
+        """
+        tables = (self.table(published=published), *pair_tables(self), *unseen_tables(self))
         return explain_intervals(tables, wanted=self.resamples)
 
     def to_json(self) -> dict[str, Any]:
@@ -193,34 +199,44 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
             (content,) = models.values()
             # The control is reported by model, and people who answered are one entry here.
             for control in self.controls.values():
-                content["no_image"] = asdict(control)
+                content["no_image"] = control.to_json()
             return content
         for name, control in self.controls.items():
             if name in models:
-                models[name]["no_image"] = asdict(control)
+                models[name]["no_image"] = control.to_json()
+        blind = {"blind": _tests_json(self.blind)} if self.blind else {}
         return {
             "models": models,
             "oracle": None if self.oracle is None else self.oracle.value,
             "oracle_counts": None if self.oracle is None else _oracle_json(self.oracle),
             "mcnemar": _tests_json(self.mcnemar),
+            **blind,
         }
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """The shares of `splits`, one row a model, split and score; `low` and `high` end its interval."""
-        for model, scores in self.models.items():
-            for split, of_split in scores.splits.items():
-                for name, share in of_split.shares.items():
-                    low, high = share.interval or (None, None)
-                    yield {
-                        "model": model,
-                        "split": split,
-                        "score": name,
-                        "value": share.value,
-                        "low": low,
-                        "high": high,
-                        "counts": share.counts,
-                        "out_of": share.out_of,
-                    }
+        """The shares of `splits`, one row a model, split and score; `low` and `high` end its interval.
+
+        Those of Q4 without the image follow, with `no_image` in place of the split.
+        """
+        tables = [
+            (model, split, of_split.shares)
+            for model, scores in self.models.items()
+            for split, of_split in scores.splits.items()
+        ]
+        tables += [(model, "no_image", control.shares) for model, control in self.controls.items()]
+        for model, split, shares in tables:
+            for name, share in shares.items():
+                low, high = share.interval or (None, None)
+                yield {
+                    "model": model,
+                    "split": split,
+                    "score": name,
+                    "value": share.value,
+                    "low": low,
+                    "high": high,
+                    "counts": share.counts,
+                    "out_of": share.out_of,
+                }
 
     def report(
         self,

@@ -8,17 +8,26 @@ share and counted, while an invalid answer or a refusal is wrong.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.answers import read_answers
-from uncanny.eval.mcq.data.items import Answer
+from uncanny.eval.mcq.data.items import ASKS, BLIND, QUESTIONS, Answer
 from uncanny.eval.mcq.data.load import ItemSource, load
-from uncanny.eval.mcq.score.aggregate import aggregate, as_rater, expected_score, grouped, mcnemar, oracle
+from uncanny.eval.mcq.score.aggregate import (
+    against_blind,
+    aggregate,
+    as_rater,
+    expected_score,
+    grouped,
+    mcnemar,
+    oracle,
+)
 from uncanny.eval.mcq.score.controls import (
     BASELINES,
+    BLIND_PREFIX,
     RANDOM,
     baseline_answers,
     control_scores,
@@ -74,7 +83,8 @@ def score(
     then stands for the one in the records. Each of `human` holds the answers of one person, named after
     the file or, in a mapping, by its key: all are averaged into `human`. `baselines` adds
     `baseline/random`, what guessing gives on average, without intervals, and `baseline/always-E/no`.
-    Neither people nor baselines are part of the oracle or of tests.
+    Where a run asked blind, its guesses without the images are scored as `blind/MODEL` and tested against the
+    same model's answers with them. Neither people nor baselines are part of the oracle or of other tests.
 
     `parser="lenient"` adds a second reading beside the exact one. `resamples` is the number of bootstrap
     resamples over images, for figures that are no plain shares; 0 leaves all intervals out.
@@ -102,7 +112,8 @@ def score(
         everything += as_rater(read_answers([file]), name)
 
     key = AnswerKey.of(item_set)
-    with_image = [answer for answer in everything if answer.question != "q4_no_image"]
+    with_image = [answer for answer in everything if answer.question in QUESTIONS]
+    with_image += _blind(everything)
     responses = response_matrices(key, with_image)
     if not responses:
         raise UsageError("there are no answers to score", remedy="Run the questions first.")
@@ -115,9 +126,10 @@ def score(
     return McqScores(
         models=_aggregated(responses, resamples, seed) | guessing,
         lenient=_aggregated(lenient, resamples, seed) | (guessing if lenient else {}),
-        controls=control_scores(item_set, everything, parser=parser),
+        controls=control_scores(item_set, everything, parser=parser, intervals=resamples > 0),
         oracle=oracle(models, resamples=resamples, seed=seed),
         mcnemar=mcnemar(models),
+        blind=against_blind(responses),
         parser=parser,
         resamples=resamples,
         seed=seed,
@@ -125,6 +137,15 @@ def score(
         answers=tuple(everything),
         responses=responses,
     )
+
+
+def _blind(answers: Iterable[Answer]) -> Iterator[Answer]:
+    """Guesses without the image, as answers of a model of their own to the questions that they are about."""
+    for answer in answers:
+        if answer.question in BLIND.values():
+            yield _renamed(answer, BLIND_PREFIX + answer.model).model_copy(
+                update={"question": ASKS[answer.question]}
+            )
 
 
 def _answers(source: AnswerSource) -> list[Answer]:

@@ -6,18 +6,18 @@ without a word on what else differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uncanny.eval.common.estimates import Share
-from uncanny.eval.common.paired_table import paired_table
+from uncanny.eval.common.paired_table import conditions_table, paired_table
 from uncanny.eval.common.published import published as published_tables
 from uncanny.eval.common.tables import MISSING, Cell, Column, Table
 from uncanny.eval.common.texts import asked_with, texts_notes
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer
-from uncanny.eval.mcq.score.controls import RANDOM, is_baseline
+from uncanny.eval.mcq.score.controls import BLIND_PREFIX, RANDOM, is_baseline
 from uncanny.eval.mcq.score.matrix import is_rater
-from uncanny.wording import either
+from uncanny.wording import counted, either
 
 if TYPE_CHECKING:
     from uncanny.eval.mcq.score.result import McqScores, ModelScore
@@ -36,6 +36,15 @@ COLUMNS = (
 )
 _MAIN = COLUMNS[7]
 TITLE = "Scores on Q1 to Q4"
+CONTROL_SHARES: Mapping[str, str] = {
+    "f_rate": "F",
+    "a_to_e_rate": "A–E",
+    "key_match": "Q4's answer",
+    "key_match_e": "of it E",
+    "same_non_e": "same A–D",
+}
+# Q1 and Q3 have no words of an item's own: by themselves they show which answer a model likes.
+_BLIND_LABELS: Mapping[str, str] = {"q2": "Q2", "q4": "Q4", "all_q1_4": "all Q1–4"}
 _REASONS: Mapping[str, str] = {
     "image": "image not readable",
     "infrastructure": "no answer from the server",
@@ -84,6 +93,54 @@ def pair_tables(scores: McqScores) -> tuple[Table, ...]:
     tests = [each for each in scores.mcnemar if each.question == "all_q1_4"]
     table = paired_table(tests, names, "all Q1–4", "items")
     return () if table is None else (table,)
+
+
+def unseen_tables(scores: McqScores) -> tuple[Table, ...]:
+    """What models do without the images: the control, and what they guess. Empty where none was asked."""
+    names = [name for name in ranked(scores) if name in scores.controls]
+    control = Table(
+        ("model", "items", *(Column(heading, unit="%") for heading in CONTROL_SHARES.values()), "invalid"),
+        tuple(
+            (
+                name,
+                scores.controls[name].n,
+                *(scores.controls[name].shares[key] for key in CONTROL_SHARES),
+                scores.controls[name].invalid,
+            )
+            for name in names
+        ),
+        "Q4 without the image, with F for saying so",
+        tuple(_control_notes(scores, names)),
+    )
+    tests = {
+        f"{test.first}, {label}": test
+        for name in ranked(scores)
+        for test in scores.blind
+        if test.first == name and (label := _BLIND_LABELS.get(test.question))
+    }
+    blind = conditions_table(
+        tests,
+        "All questions guessed without the images",
+        "items",
+        "only with",
+        "only without",
+        "Difference in shares right, with the images minus without, with 95 % intervals (Newcombe, paired); "
+        "items that are right only with the image, and only without; exact McNemar test, corrected by Holm "
+        f"for {counted(len({test.first for test in scores.blind}), 'model')}; Cohen's g.",
+    )
+    return (*([control] if names else []), *([blind] if blind else []))
+
+
+def _control_notes(scores: McqScores, names: Sequence[str]) -> Iterator[str]:
+    missing = [f"{name} {count:,}" for name in names if (count := scores.controls[name].missing)]
+    if missing:
+        yield f"Missing answers, in no share: {'; '.join(missing)}"
+    ends = ", in brackets 95 % intervals (Wilson)" if scores.resamples else ""
+    yield (
+        "F says that there is no image, and is right. Q4's answer: the letter that is right for the image "
+        "that is not shown, and of these E. Same A–D: the letter given with the image, too, of the items "
+        f"answered both ways. Percent{ends}."
+    )
 
 
 def _place(name: str) -> int:
@@ -187,6 +244,9 @@ def _notes(scores: McqScores) -> list[str]:
     unused = [f"{name} {score.unused:,}" for name, score in scores.items() if score.unused]
     if unused:
         notes.append(f"Answers to what these items do not ask, left out: {'; '.join(unused)}")
+    blind = [name for name in scores if name.startswith(BLIND_PREFIX)]
+    if blind:
+        notes.append(f"Guessed from the words of the questions, without the images: {', '.join(blind)}")
     invalid = [
         f"{name} {count:,}{_refused(refused, count)}"
         for name, count, refused in (

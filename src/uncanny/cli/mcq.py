@@ -88,13 +88,19 @@ command.add_command(mcq_author_command)
 @_ROOT
 @sampling_options(temperature=0.0, top_p=None, max_output_tokens=2000)
 @force_option
-@click.option("--control", is_flag=True, help="Ask Q4 again without the image.")
+@click.option(
+    "--control", is_flag=True, help="Ask Q4 again without the image, with an option F for saying so."
+)
+@click.option(
+    "--blind", is_flag=True, help="Ask all questions again without the image, to be guessed from the words."
+)
 def run_command(
     items: str,
     run: Path | None,
     models: tuple[str, ...],
     root: Path | None,
     control: bool,
+    blind: bool,
     force: bool,
     as_json: bool,
     **options: Unpack[SampledKeywords],
@@ -114,6 +120,7 @@ def run_command(
         "top_p": options["top_p"],
         "max_output_tokens": options["max_output_tokens"],
         "control": control,
+        "blind": blind,
     }
     check = partial(check_run_folder, inputs=[Path(items)], report=False, force=force)
 

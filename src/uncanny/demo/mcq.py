@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import orjson
+
 from uncanny.demo.mistakes import MCQ_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.scenes import Scene, scenes
@@ -17,6 +19,9 @@ from uncanny.demo.views import View
 
 NO_IMAGE: Final = "q4_no_image"
 """Q4 asked as a control, with no image and F for saying so."""
+
+BLIND: Final = "blind"
+"""Any question asked without its image, to be guessed."""
 
 OVERLAY: Final = "q3"
 """The prompt whose image has boxes drawn on it."""
@@ -49,6 +54,13 @@ def answer_without_image(prompt: RecognizedPrompt, _views: Sequence[View]) -> st
     if not pair and hashlib.sha256(seed.encode()).digest()[0] < 32:
         return made_up_choice(seed, NO_IMAGE)
     return "F"
+
+
+def guess(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
+    """A choice drawn from the question's words, in the form that it asks for."""
+    question = prompt.text("question")
+    choice = choice_for_text(question, ()) or made_up_choice(question, BLIND)
+    return orjson.dumps({"answer": choice}).decode() if '"answer"' in question else choice
 
 
 def _options(prompt: RecognizedPrompt) -> dict[str, str]:
@@ -109,5 +121,6 @@ def _letters_in(text: str) -> str:
 ANSWERERS = {
     **dict.fromkeys(("q1", "q2", OVERLAY, "q4"), answer_choice),
     NO_IMAGE: answer_without_image,
+    BLIND: guess,
 }
 """Prompt → who answers it."""

@@ -43,6 +43,7 @@ WITHOUT_IMAGE: Final = {
     ("annotate", "integrate_list"),
     ("packed", "format"),
     ("mcq", mcq.NO_IMAGE),
+    ("mcq", mcq.BLIND),
     *(("edits", name) for name in edits.ANSWERERS),
 }
 """Prompts, with their sets, that are asked without an image."""

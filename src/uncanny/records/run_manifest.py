@@ -28,6 +28,7 @@ BEFORE: Mapping[str, Mapping[str, object]] = {
         "box_format": None,
     },
     "detect": {"protocol": "conversation"},
+    "mcq": {"blind": False},
 }
 
 # Counts that are not figures of usage: what is no number from 0 up is an error.

@@ -203,7 +203,22 @@ def test_the_control_has_its_own_table(tmp_path: Path) -> None:
     page = report(tmp_path, items, [*answered(items, ["1111"] * 4), *blind])
     row = page.html.split('id="h-control"')[1].split("<tbody>")[1].split("</tr>")[0]
     cells = [" ".join(cell.split()) for cell in re.findall(r"<td[^>]*>([^<]*)", row)]
-    assert cells == ["100 %", "0 %", "0", "0 %", "0 %", "0 %", "1"]
+    assert cells == ["100 %", "0 %", "0 %", "0 %", "0 %", "0", "1"]
+    assert re.findall(r"<small>([^<]*)</small>", row) == ["n = 3", "43.9–100.0", *["0.0–56.1"] * 4]
+
+
+def test_guesses_without_the_images_stand_beside_the_model_and_against_it(tmp_path: Path) -> None:
+    items = made_set({"art_dg": 8})
+    guesses = [
+        answer.model_copy(update={"question": f"{answer.question}_blind"})
+        for answer in answered(items, ["1011"] * 2 + ["1010"] * 6)
+    ]
+    page = report(tmp_path, items, [*answered(items, ["1111"] * 8), *guesses])
+    assert "<bdi>blind/<wbr>m</bdi><small>guessed without images</small>" in page.html
+    row = page.html.split('id="h-control"')[1].split("<tbody>")[1].split("</tr>")[0]
+    first = " ".join(re.sub(r"<[^>]+>", " ", row.split("</td>")[0]).split())
+    assert first == "m +100.0 +54.1 to +100.0 8 / 0 of 8 p = 0.0078"
+    assert "m gets all four questions right on" in page.text
 
 
 def test_the_page_begins_with_a_sentence_and_lists_every_item(tmp_path: Path) -> None:

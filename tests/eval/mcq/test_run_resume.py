@@ -208,7 +208,9 @@ def test_new_items_and_the_control_are_added(tmp_path: Path, run: McqRun) -> Non
         assert (server.requests(), len(run.answers())) == (12, 12)
 
 
-@pytest.mark.parametrize("more", [("--temperature", "0.7"), ("--control",), ("--max-output-tokens", "9")])
+@pytest.mark.parametrize(
+    "more", [("--temperature", "0.7"), ("--control",), ("--blind",), ("--max-output-tokens", "9")]
+)
 def test_another_protocol_is_another_run(more: tuple[str, ...], tmp_path: Path, run: McqRun) -> None:
     items_file = small_set(tmp_path / "set", 1)
     with recording() as server:

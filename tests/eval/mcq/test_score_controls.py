@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from statsmodels.stats.proportion import proportion_confint
 
 from tests.eval.mcq.made_sets import made_item
 from uncanny.errors import UsageError
@@ -36,7 +36,9 @@ def q4(raws: dict[str, str | None]) -> list[Answer]:
 def test_no_image_by_hand() -> None:
     blind = q4({"a": "B", "b": "F", "c": "E.", "d": "no picture"})
     scores = score_no_image(ITEMS, blind, q4({"a": "B", "b": "A", "c": "E", "d": "E"}))
-    assert asdict(scores) == {
+    figures = scores.to_json()
+    ends = figures.pop("ci")
+    assert figures == {
         "n": 4,
         "missing": 0,
         "invalid": 1,
@@ -47,6 +49,9 @@ def test_no_image_by_hand() -> None:
         "same_non_e": 0.25,
         "n_both": 4,
     }
+    for name, interval in ends.items():
+        count = round(4 * figures[name])
+        assert interval == pytest.approx(proportion_confint(count, 4, method="wilson"))
 
 
 def test_no_image_without_the_other_answers_or_any() -> None:

@@ -72,6 +72,7 @@ class McqParams(AskParams, SamplingParams):
     root: Reference | None = None
     model: Model
     control: bool | None = None
+    blind: bool | None = None
 
 
 class RealismParams(AskParams, SamplingParams):

@@ -202,7 +202,7 @@ class PeopleAnswers:
         by_person: dict[str, dict[tuple[str, Question], Answer]] = {}
         for answer in self._log.read():
             item = known.get(answer.id)
-            if not answer.model.startswith(RATER) or item is None or answer.question == "q4_no_image":
+            if not answer.model.startswith(RATER) or item is None or answer.question not in QUESTIONS:
                 continue
             person = answer.model.removeprefix(RATER)
             of_person = by_person.setdefault(person, {})
