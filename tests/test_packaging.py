@@ -53,6 +53,21 @@ def test_the_version_is_one() -> None:
     assert newest[1] == uncanny.__version__
 
 
+@pytest.mark.parametrize(("package", "least"), [("torch", (2, 6)), ("sentence-transformers", (6,))])
+def test_what_loads_weights_is_new_enough_to_run_no_code_of_theirs(
+    package: str, least: tuple[int, ...]
+) -> None:
+    """Before torch 2.6 pickles ran code, also with `weights_only` (CVE-2025-32434); before
+    sentence-transformers 6 a folder's own classes were loaded without being asked for."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = [*config["project"]["optional-dependencies"].values(), *config["dependency-groups"].values()]
+    wanted = [re.fullmatch(rf"{package}[>=]=([0-9.]+)", each) for group in groups for each in group]
+    bounds = [tuple(map(int, match[1].split("."))) for match in wanted if match]
+    assert len(bounds) >= 2
+    assert all(bound >= least for bound in bounds)
+    assert not [each for group in groups for each in group if each == package]
+
+
 def test_type_checkers_are_told_that_it_is_typed() -> None:
     assert (ROOT / "src" / "uncanny" / "py.typed").exists()
 

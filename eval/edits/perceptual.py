@@ -69,8 +69,9 @@ def open_perceptual(
     """The measures for `measure(…, perceptual=…)`, each only where it is named; weights come from files.
 
     `lpips` is the backbone, `alex`, `vgg` or `squeeze`; its ImageNet weights are torchvision's file at
-    `lpips_weights`, or in torch's own cache. `dreamsim` is the folder with DreamSim's weights, `text_model`
-    that of a sentence-transformers model. `device` is `cpu` unless it is given. Nothing is downloaded.
+    `lpips_weights`, or in torch's own cache. `dreamsim` is the folder with DreamSim's weights, which is code
+    as well: its `hubconf.py` runs, so take it from whom you trust. `text_model` is the folder of a
+    sentence-transformers model. `device` is `cpu` unless it is given. Nothing is downloaded.
 
     Raises UsageError for a package, file or folder that is missing, and for weights that do not fit.
 
@@ -181,7 +182,10 @@ def _renamed(state: Mapping[str, Any], wanted: set[str]) -> dict[str, Any]:
 
 
 class DreamSim:
-    """DreamSim (Fu et al., 2023), the ensemble: 0 for the same, larger is more."""
+    """DreamSim (Fu et al., 2023), the ensemble: 0 for the same, larger is more.
+
+    The package runs `facebookresearch_dino_main/hubconf.py` of the folder: whoever fills it runs code here.
+    """
 
     def __init__(self, folder: Path, device: str) -> None:
         missing = [
@@ -222,7 +226,10 @@ class SentenceSimilarity:
         package = _package("sentence_transformers")
         place = _folder(folder, "a sentence-transformers model")
         try:
-            self._model = package.SentenceTransformer(str(place), device=device, local_files_only=True)
+            # Before version 6 a folder's own classes ran all the same.
+            self._model = package.SentenceTransformer(
+                str(place), device=device, local_files_only=True, trust_remote_code=False
+            )
         except Exception as error:
             raise UsageError(
                 f"{folder} holds no sentence-transformers model ({type(error).__name__}: {error})"[:300]
@@ -249,10 +256,9 @@ class Clip:
         transformers = _package("transformers")
         place = _folder(folder, "a CLIP model")
         try:
-            self._model = (
-                transformers.CLIPModel.from_pretrained(place, local_files_only=True).eval().to(device)
-            )
-            self._tokens = transformers.AutoTokenizer.from_pretrained(place, local_files_only=True)
+            here = {"local_files_only": True, "trust_remote_code": False}
+            self._model = transformers.CLIPModel.from_pretrained(place, **here).eval().to(device)
+            self._tokens = transformers.AutoTokenizer.from_pretrained(place, **here)
             self._side = int(self._model.config.vision_config.image_size)
             self._limit = int(self._model.config.text_config.max_position_embeddings)
             mean, std = _normalisation(place)

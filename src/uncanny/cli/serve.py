@@ -9,15 +9,17 @@ import click
 
 from uncanny.cli.common.command import Command, option_help
 from uncanny.cli.common.options import PATH, Whole
+from uncanny.cli.common.places import name_and_path
 from uncanny.cli.common.terminal import complain
 from uncanny.errors import UsageError
+from uncanny.wording import option
 
 DATA = Path("uncanny-data")
 
 
 def data_options(command: click.decorators.FC) -> click.decorators.FC:
     """Where the service keeps things, as all its commands say it."""
-    for option in (
+    for each in (
         click.option(
             "--database",
             metavar="URL",
@@ -33,7 +35,7 @@ def data_options(command: click.decorators.FC) -> click.decorators.FC:
             help="Folder of jobs, uploads and the database.",
         ),
     ):
-        command = option(command)
+        command = each(command)
     return command
 
 
@@ -54,6 +56,14 @@ def data_options(command: click.decorators.FC) -> click.decorators.FC:
     type=PATH,
     multiple=True,
     help="A folder whose files jobs may name by their path. May be repeated.  [default: uploads only]",
+)
+@click.option(
+    "--weights",
+    "weights",
+    metavar="[NAME=]DIR",
+    multiple=True,
+    help="A folder of a model's weights that jobs may load, by its name. Loading may run code that lies in "
+    "it. May be repeated.",
 )
 @click.option(
     "--jobs",
@@ -82,6 +92,7 @@ def command(
     data: Path,
     database: str | None,
     roots: tuple[Path, ...],
+    weights: tuple[str, ...],
     jobs: int,
     names: tuple[str, ...],
     proxies: tuple[str, ...],
@@ -103,7 +114,7 @@ def command(
     from uncanny.service.service import Service
     from uncanny.service.web.pages import add_pages
 
-    with Service.open(data, database=database, roots=roots) as service:
+    with Service.open(data, database=database, roots=roots, weights=_named(weights)) as service:
         beyond = not is_loopback(host) or bool(names) or bool(proxies)
         # An address may have a password in it.
         where_kept = "" if data == DATA else f" --data {quote(str(data))}"
@@ -145,3 +156,17 @@ def command(
         finally:
             for each in started:
                 each.stop()
+
+
+def _named(weights: tuple[str, ...]) -> dict[str, Path]:
+    """Folders of weights by name. Raises UsageError where two have the same one."""
+    named: dict[str, Path] = {}
+    for argument in weights:
+        name, folder = name_and_path(argument)
+        name = name or folder.resolve().name
+        if name in named:
+            raise UsageError(
+                f"{option('weights')} names {name!r} twice", remedy="Give each a name of its own: NAME=DIR."
+            )
+        named[name] = folder
+    return named

@@ -37,10 +37,17 @@ _FOLDERS: Final = ("jobs", "images", "files")
 class Service:
     """What routes, pages and workers are given. Close it in the end, or use it as a context."""
 
-    def __init__(self, data: Path, database: Database, roots: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        data: Path,
+        database: Database,
+        roots: Sequence[Path] = (),
+        weights: Mapping[str, Path] | None = None,
+    ) -> None:
         """`open` is how one is made."""
         self.data = data
         self.roots = tuple(roots)
+        self.weights = dict(weights or {})
         self.database = database
         self.jobs = JobStore(database)
         self.tokens = TokenStore(database, data / CHANGES if database.is_sqlite else None)
@@ -49,16 +56,28 @@ class Service:
         self.idempotency = IdempotencyStore(database)
 
     @classmethod
-    def open(cls, data: Path = DATA, *, database: str | None = None, roots: Sequence[Path] = ()) -> Service:
+    def open(
+        cls,
+        data: Path = DATA,
+        *,
+        database: str | None = None,
+        roots: Sequence[Path] = (),
+        weights: Mapping[str, Path] | None = None,
+    ) -> Service:
         """The service kept in the folder `data`, which is made, and in the database at `database`.
 
         Without an address it is SQLite in the folder. Several processes share one PostgreSQL and one folder.
-        `roots` are folders from which jobs may take files. Raises UsageError where the folder or the
-        database cannot be used, belongs to another one, or a root is no folder.
+        `roots` are folders from which jobs may take files, `weights` those of models' weights that jobs may
+        load, by name. Raises UsageError where the folder or the database cannot be used, belongs to another
+        one, or a root is not a folder.
         """
-        for root in roots:
-            if not root.is_dir():
-                raise UsageError(f"{option('root')} {root} is not a folder", remedy="Name one that is there.")
+        weights = weights or {}
+        for name, folders in (("root", roots), ("weights", weights.values())):
+            for folder in folders:
+                if not folder.is_dir():
+                    raise UsageError(
+                        f"{option(name)} {folder} is not a folder", remedy="Name one that is there."
+                    )
         for folder in (data, *roots):
             if os.pathsep in str(folder.resolve()):
                 raise UsageError(f"{folder} has {os.pathsep!r} in its path", remedy="Give it another name.")
@@ -78,7 +97,12 @@ class Service:
             ) from error
         opened = Database.open(data, database)
         try:
-            service = cls(data.resolve(), opened, list(dict.fromkeys(root.resolve() for root in roots)))
+            service = cls(
+                data.resolve(),
+                opened,
+                list(dict.fromkeys(root.resolve() for root in roots)),
+                {name: folder.resolve() for name, folder in weights.items()},
+            )
             service._check_data()
             if opened.is_sqlite:
                 service.jobs.release_all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -129,6 +130,33 @@ def test_text_similarity_of_labels(sentences: Path, tmp_path: Path) -> None:
     assert about["model"] == "tiny-sentences"
     assert len(about["weights"]) == 16
     assert edits["other"].bins["text_similarity"] in ("small", "medium")
+
+
+EVIL = "from pathlib import Path\nPath({mark!r}).touch()\nclass Evil:\n    pass\n"
+
+
+def test_code_beside_a_text_model_is_not_run(sentences: Path, tmp_path: Path) -> None:
+    """A folder of weights whose `modules.json` names a class of a file that lies in it."""
+    folder, mark = tmp_path / "hostile", tmp_path / "ran"
+    shutil.copytree(sentences, folder)
+    (folder / "evil.py").write_text(EVIL.format(mark=str(mark)))
+    modules = json.loads((folder / "modules.json").read_text())
+    modules.append({"idx": len(modules), "name": "evil", "path": "", "type": "evil.Evil"})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(UsageError, match="holds no sentence-transformers model"):
+        open_perceptual(text_model=folder)
+    assert not mark.exists()
+
+
+def test_code_beside_a_clip_model_is_not_run(clip: Path, tmp_path: Path) -> None:
+    folder, mark = tmp_path / "hostile", tmp_path / "ran"
+    shutil.copytree(clip, folder)
+    (folder / "evil.py").write_text(EVIL.format(mark=str(mark)))
+    file = folder / "tokenizer_config.json"
+    config = json.loads(file.read_text()) | {"auto_map": {"AutoTokenizer": ["evil.Evil", None]}}
+    file.write_text(json.dumps(config | {"tokenizer_class": "Evil"}))
+    gate(known_cases(tmp_path), clip=folder)  # by a tokenizer of the library's own
+    assert not mark.exists()
 
 
 def test_gates_by_clip_are_cosines_of_its_embeddings(clip: Path, tmp_path: Path) -> None:

@@ -73,6 +73,25 @@ def test_parameters_become_the_command(opened: Service, root: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["text_model", "dreamsim"])
+def test_weights_are_named_by_who_runs_the_service_and_by_nobody_else(
+    tmp_path: Path, root: Path, name: str
+) -> None:
+    """Loading them may run code of their folder: no path, upload or job is one, also not below a root."""
+    model = tmp_path / "secret" / "model"
+    model.mkdir()
+    (root / "model").mkdir()
+    params = {"pairs": "scenes", name: "mini"}
+    with Service.open(tmp_path / "data", roots=[root], weights={"mini": model}) as service:
+        assert f"--{name.replace('_', '-')}={model}" in command(service, "edits_measure", **params)
+        image_set = service.uploads.new_set(name=None, by="ann").id
+        for other in ("other", str(model), str(root / "model"), "model", f"upload:{image_set}", "scenes"):
+            words = wrong(service, "edits_measure", **(params | {name: other}))
+            assert words == {name: "is not the name of a folder of weights here; there are mini"}
+    with Service.open(tmp_path / "data", roots=[root]) as service:
+        assert "there are none" in wrong(service, "edits_measure", **params)[name]
+
+
 def click_command(kind: Kind) -> click.Command:
     module, _, name = import_module("uncanny.cli").COMMANDS[kind.command[0]][0].partition(":")
     found: click.Command = getattr(import_module(f"uncanny.cli.{module}"), name)

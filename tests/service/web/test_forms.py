@@ -117,3 +117,17 @@ def test_the_command_is_one_that_can_be_typed(tmp_path: Path) -> None:
         job = f"job:job_{'a' * 20}"
         line = command_line(service, "compare", {"runs": {"a": job, "b": "scenes"}})
         assert line == f"uncanny compare a=runs/job_{'a' * 20} b=scenes --report compare.html"
+
+
+def test_weights_are_chosen_among_those_of_the_service() -> None:
+    """Without any their fields would only be in the way."""
+    model = KINDS["edits_measure"].params
+    names = {"dreamsim", "text_model"}
+    fields = {field.name: field for field in form_fields(model, {"dreamsim": "b"}, weights=["a", "b"])}
+    assert {(fields[name].widget, fields[name].choices) for name in names} == {("choice", ("a", "b"))}
+    assert fields["dreamsim"].value == "b"
+    assert names.isdisjoint(field.name for field in form_fields(model, weights=[]))
+    assert read_form(model, [("pairs", "scenes"), ("dreamsim", "b")]).params == {
+        "pairs": "scenes",
+        "dreamsim": "b",
+    }

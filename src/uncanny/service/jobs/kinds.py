@@ -40,7 +40,7 @@ from uncanny.service.jobs.params import (
     Sources,
     written,
 )
-from uncanny.service.jobs.references import Reference, Source, references, replaced
+from uncanny.service.jobs.references import Reference, Source, Weights, references, replaced
 
 if TYPE_CHECKING:
     from uncanny.service.service import Service
@@ -155,8 +155,8 @@ class EditsMeasureParams(Params):
     published: bool | None = None
     lpips: Literal["alex", "vgg", "squeeze"] | None = None
     lpips_weights: Reference | None = None
-    dreamsim: Reference | None = None
-    text_model: Reference | None = None
+    dreamsim: Weights | None = None
+    text_model: Weights | None = None
     device: Device | None = None
     threads: int | None = Field(None, ge=1, le=1024)
     protocol: Literal["uncanny", "paper", "release"] | None = None

@@ -19,6 +19,7 @@ from uncanny.service.folders import real_below
 from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.store.ids import is_id
 from uncanny.service.store.jobs import ENDED
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.service.service import Service
@@ -76,6 +77,34 @@ class Source(Reference):
 
     __slots__ = ()
     _bundled = True
+
+
+class Weights(Reference):
+    """A folder of a model's weights, by the name that it has on this service (`--weights`).
+
+    Such folders may hold code that runs when they are loaded: nobody who uses the service names one by its
+    path, or fills one by an upload.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(schema) | {
+            "description": "The name of a folder of weights that the service was started with.",
+            "examples": ["minilm"],
+        }
+
+    def place(self, service: Service) -> str:
+        folder = service.weights.get(self)
+        if folder is None:
+            there = (
+                ", ".join(service.weights) or f"none: {option('weights', 'DIR')} names them when it starts"
+            )
+            raise ValueError(f"is not the name of a folder of weights here; there are {there}")
+        return str(folder)
 
 
 def texts(value: object, place: str = "") -> Iterator[tuple[str, str]]:

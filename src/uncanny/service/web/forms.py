@@ -7,14 +7,14 @@ line here. What a field could not be is said by the model; the form only brings 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from uncanny.service.jobs.faults import in_words
 from uncanny.service.jobs.params import PATTERNS, written
-from uncanny.service.jobs.references import Reference
+from uncanny.service.jobs.references import Reference, Weights
 from uncanny.wording import shown
 
 Widget = Literal["text", "number", "choice", "choices", "flag", "lines", "pairs", "images", "input", "inputs"]
@@ -38,6 +38,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "lpips": "LPIPS",
     "lpips_weights": "LPIPS weights",
     "dreamsim": "DreamSim weights",
+    "text_model": "Text model",
 }
 # Of what a command takes as arguments its help has no line.
 _HINTS: Final[Mapping[str, str]] = {
@@ -51,6 +52,8 @@ _HINTS: Final[Mapping[str, str]] = {
     "generators": "A run, a file of annotations or a folder of images for each generator, as NAME=…",
     "runs": "Two runs or more over the same images, as NAME=…; each is compared with the first.",
     "run": "The run whose findings go out.",
+    "dreamsim": "Measure DreamSim with these weights.",
+    "text_model": "Compare captions, else labels, with this sentence-transformers model.",
     "to": "jsonl, csv and parquet are tables, hf a Hugging Face data set; coco, labelstudio, labelme and "
     "cvat are for tools of these names; sft and sft-detect are chats to train with; agents has every answer.",
 }
@@ -93,14 +96,21 @@ class Filled:
 
 
 def form_fields(
-    model: type[BaseModel], params: Mapping[str, Any] | None = None, help_of: Mapping[str, str] | None = None
+    model: type[BaseModel],
+    params: Mapping[str, Any] | None = None,
+    help_of: Mapping[str, str] | None = None,
+    weights: Sequence[str] | None = None,
 ) -> list[FormField]:
     """The fields of a form, those that are needed first, with the values of `params` in them.
 
-    `help_of` has what options do by their names at a command line.
+    `help_of` has what options do by their names at a command line. `weights` are the folders of weights that
+    can be chosen; where there are none their fields are left out, and with None they take any text.
     """
     help_of = help_of or {}
-    references = {name for name, field in model.model_fields.items() if _names_files(field.annotation)}
+    references = {
+        name for name, field in model.model_fields.items() if _is_made_of(field.annotation, Reference)
+    }
+    loaded = {name for name, field in model.model_fields.items() if _is_made_of(field.annotation, Weights)}
     schema = model.model_json_schema()
     required = set(schema.get("required", ()))
     fields = [
@@ -110,10 +120,16 @@ def form_fields(
             name in required,
             (params or {}).get(name),
             help_of.get(_option(name), ""),
-            name in references,
+            name in references - loaded,
         )
         for name, part in schema.get("properties", {}).items()
+        if weights is None or weights or name not in loaded
     ]
+    if weights:
+        fields = [
+            replace(field, widget="choice", choices=tuple(weights)) if field.name in loaded else field
+            for field in fields
+        ]
     order = {name: place for place, name in enumerate(_FIRST)}
     return sorted(fields, key=lambda field: (not field.required, order.get(field.name, len(order))))
 
@@ -222,10 +238,10 @@ def _option(name: str) -> str:
     return written(name, "x")[0].removeprefix("--").partition("=")[0]
 
 
-def _names_files(annotation: Any) -> bool:
-    if isinstance(annotation, type) and issubclass(annotation, Reference):
+def _is_made_of(annotation: Any, wanted: type[Reference]) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, wanted):
         return True
-    return any(map(_names_files, get_args(annotation)))
+    return any(_is_made_of(each, wanted) for each in get_args(annotation))
 
 
 def _number(part: Mapping[str, Any], *names: str) -> float | None:

@@ -128,7 +128,7 @@ def _form(
         title=kind.title,
         kind=kind.name,
         about=words.get("", ""),
-        fields=form_fields(kind.params, params, words),
+        fields=form_fields(kind.params, params, words, list(site.service.weights)),
         results=results,
         name=name or "",
         can_forecast=kind.asks,
