@@ -38,6 +38,7 @@ def _picks() -> Any:
 RIGHT: Mapping[str, Arguments] = {
     "annotate": lambda out: {"images": IMAGE, "model": "noop", "out": out},
     "annotate_image": lambda _: {"image": IMAGE, "model": "noop"},
+    "detect_image": lambda _: {"image": IMAGE, "model": "noop"},
     "annotate_forecast": lambda _: {"images": IMAGE, "model": "noop"},
     "detect": lambda out: {"images": IMAGE, "model": "noop", "out": out},
     "detect_forecast": lambda _: {"images": IMAGE, "model": "noop"},

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict, Unpack, cast
 
 from uncanny.agents import ROLES, AnnotateConfig
 from uncanny.agents.annotate_context import AnnotateContext, system_text
@@ -125,8 +125,8 @@ class AnnotateRun(RunResult[Annotation]):
                 }
 
 
-class AnnotateOptions(ImageOptions, total=False):
-    """The parameters of `annotate` that say how images are annotated, for functions that hand them on."""
+class ScheduleOptions(TypedDict, total=False):
+    """How one image is annotated, as keyword options."""
 
     schedule: ScheduleName | None
     repeats: int | None
@@ -137,6 +137,10 @@ class AnnotateOptions(ImageOptions, total=False):
     language: str
     box_format: BoxFormatName | None
     formatter_output_tokens: int | None
+
+
+class AnnotateOptions(ImageOptions, ScheduleOptions, total=False):
+    """The parameters of `annotate` that say how images are annotated, for functions that hand them on."""
 
 
 async def annotate_async(
@@ -260,7 +264,7 @@ _AS_THE_SCHEDULE_HAS_THEM: Final = (
 )
 
 
-def annotate_config(options: AnnotateOptions, folder: RunFolder | None = None) -> AnnotateConfig:
+def annotate_config(options: Mapping[str, object], folder: RunFolder | None = None) -> AnnotateConfig:
     """The parameters of annotation in `options`. Raises UsageError that names what is out of range.
 
     Without a schedule it is that of the run in `folder`, of which version 0.1.0 knew one, else the default.
@@ -287,7 +291,6 @@ class AnnotateTask(ImageTask[Annotation]):
     record_type = Annotation
 
     config: AnnotateConfig = field(default_factory=AnnotateConfig)
-    source: bytes | None = field(default=None, repr=False)
     agents: Sequence[OwnAgent] = ()
     nodes: AnnotateNodes | PackedNodes | None = None
     graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None
@@ -379,7 +382,7 @@ class AnnotateTask(ImageTask[Annotation]):
         if self._is_own:
             from uncanny.graphs.annotate import graph_names
 
-            content["graph"] = graph_names(self._graph)
+            content["graph"] = graph_names(self.compiled_graph)
         return content
 
     def system_text(self) -> str:
@@ -405,7 +408,7 @@ class AnnotateTask(ImageTask[Annotation]):
         )
 
     @cached_property
-    def _graph(self) -> AnnotateGraph[Context] | PackedGraph[Context]:
+    def compiled_graph(self) -> AnnotateGraph[Context] | PackedGraph[Context]:
         if self.graph is not None:
             return self.graph
         from uncanny.graphs.packed import schedule_graph  # LangGraph takes half a second to import
@@ -423,11 +426,11 @@ class AnnotateTask(ImageTask[Annotation]):
                 self.prompts,
                 sent_image(image),
                 size=(image.width, image.height),
-                source=self.source or file.path,
+                source=file.source,
                 source_sha256=image.source_sha256,
                 max_pixels=self.policy.max_pixels,
             )
-            state = await self._graph.ainvoke({"image": file.image}, context=context)
+            state = await self.compiled_graph.ainvoke({"image": file.image}, context=context)
         return self._annotation(file, image, state, context)
 
     def _annotation(

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from uncanny.errors import UncannyError as UncannyError
     from uncanny.eval.annotate.forecast import AnnotateForecast as AnnotateForecast
     from uncanny.eval.annotate.forecast import annotate_forecast as annotate_forecast
-    from uncanny.eval.annotate.image import annotate_image as annotate_image
-    from uncanny.eval.annotate.image import annotate_image_async as annotate_image_async
     from uncanny.eval.annotate.run import AnnotateRun as AnnotateRun
     from uncanny.eval.annotate.run import annotate as annotate
     from uncanny.eval.annotate.run import annotate_async as annotate_async
@@ -58,7 +56,12 @@ if TYPE_CHECKING:
     from uncanny.eval.export.run import ExportResult as ExportResult
     from uncanny.eval.export.run import export as export
     from uncanny.eval.report import report as report
-    from uncanny.images import PixelPolicy as PixelPolicy
+    from uncanny.eval.session import Annotator as Annotator
+    from uncanny.eval.session import BlockingAnnotator as BlockingAnnotator
+    from uncanny.eval.session import annotate_image as annotate_image
+    from uncanny.eval.session import annotate_image_async as annotate_image_async
+    from uncanny.eval.session import detect_image as detect_image
+    from uncanny.eval.session import detect_image_async as detect_image_async
     from uncanny.models.base import Capabilities as Capabilities
     from uncanny.models.base import ModelRequest as ModelRequest
     from uncanny.models.base import ModelResponse as ModelResponse
@@ -102,7 +105,6 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.client.calls": "CallRecord",
         "uncanny.errors": "UncannyError",
         "uncanny.eval.annotate.forecast": "AnnotateForecast annotate_forecast",
-        "uncanny.eval.annotate.image": "annotate_image annotate_image_async",
         "uncanny.eval.annotate.run": "AnnotateRun annotate annotate_async",
         "uncanny.eval.audit.run": "audit audit_async",
         "uncanny.eval.audit.score.result": "AuditResult",
@@ -114,7 +116,9 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.export.reading": "ImportResult import_annotations import_reviews",
         "uncanny.eval.export.run": "ExportResult export",
         "uncanny.eval.report": "report",
-        "uncanny.images": "PixelPolicy",
+        "uncanny.eval.session": (
+            "Annotator BlockingAnnotator annotate_image annotate_image_async detect_image detect_image_async"
+        ),
         "uncanny.models.base": "Capabilities ModelRequest ModelResponse Tokens",
         "uncanny.models.registry": "register_provider",
         "uncanny.runs.stop": "Stop",

@@ -48,6 +48,7 @@ _KINDS: Mapping[str, Kind] = {
     "concurrency": _WHOLE_NUMBER,
     "timeout_s": _NUMBER,
     "patience_s": _NUMBER,
+    "deadline_s": _NUMBER,
     "max_cost_usd": _NUMBER,
     "max_tokens_total": _WHOLE_NUMBER,
     "limit": _WHOLE_NUMBER,

@@ -121,6 +121,7 @@ def guarded(
     price: float | None = None,
     worst: int = 1_000,
     patience_s: float = 60.0,
+    rest_s: float | None = None,
 ) -> Endpoint:
     """`price` is dollars a token, `worst` what each request is thought to use at most."""
 
@@ -132,7 +133,9 @@ def guarded(
     def most(_: ModelRequest) -> Tokens:
         return Tokens(worst - worst // 2, worst // 2, 0, 0)
 
-    return guarded_endpoint(provider, concurrency, price=cost, worst_case=most, patience_s=patience_s)
+    return guarded_endpoint(
+        provider, concurrency, price=cost, worst_case=most, patience_s=patience_s, rest_s=rest_s
+    )
 
 
 def client_of(*models: ScriptedProvider | Endpoint, **options: Any) -> ModelClient:

@@ -227,6 +227,32 @@ async def test_an_image_alone_fails_soon_where_patience_is_short() -> None:
 
 
 @virtual_time
+async def test_a_model_that_was_given_up_is_tried_again_after_its_rest() -> None:
+    down = True
+    model = ScriptedProvider(lambda _: DOWN if down else text_response("200"))
+    own = guarded(model, patience_s=10.0, rest_s=30.0)
+    model_client = client_of(own)
+
+    async def ask(number: int) -> int:
+        return await generate(model_client, make_request(str(number)), CallScope("the same name"))
+
+    ended = await asyncio.gather(*map(ask, range(4)), return_exceptions=True)
+    assert {type(each) for each in ended} == {ModelDownError}
+    calls = len(model.requests)
+    with pytest.raises(ModelDownError):
+        await ask(4)
+    assert len(model.requests) == calls  # it rests: nobody is asked
+    await asyncio.sleep(30)
+    with pytest.raises(ModelDownError):
+        await ask(5)
+    assert len(model.requests) == calls + 1  # the breaker kept its count: one failure is enough
+    await asyncio.sleep(30)
+    down = False
+    assert await ask(6) == 200
+    assert own.unavailable is None
+
+
+@virtual_time
 async def test_calls_that_hang_for_ever_end_an_image_too() -> None:
     async def hang(_: ModelRequest) -> ProviderError:
         await asyncio.sleep(120)

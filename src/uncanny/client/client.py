@@ -158,8 +158,8 @@ class ModelClient:
                     return stored.value
             reason: ModelUnusableError | BudgetError | None = None
             for place, endpoint in enumerate(endpoints):
-                if endpoint.unavailable is not None:
-                    reason = endpoint.unavailable
+                if (given_up := endpoint.unavailable) is not None:
+                    reason = given_up
                     continue
                 own_key = keys[place] if keys else None
                 generation = Generation(
@@ -191,7 +191,8 @@ class ModelClient:
                         self._give_up(endpoint, error)
                     reason = error
             assert reason is not None
-            raise reason
+            # The same error for everybody: tracebacks would add up, and keep all they lead through.
+            raise reason.with_traceback(None)
 
     def _keeper(self, key: str | None) -> Callable[[list[CallRecord]], Awaitable[None]] | None:
         return None if self._cache is None or key is None else partial(store_answer, self._cache, key)
@@ -222,7 +223,7 @@ class ModelClient:
 
     def _give_up(self, endpoint: Endpoint, error: ModelUnusableError) -> None:
         if endpoint.unavailable is None:
-            endpoint.unavailable = error
+            endpoint.give_up(error)
             if self._on_fallback is not None:
                 self._on_fallback(endpoint, error)
 
@@ -262,7 +263,7 @@ class Generation(Generic[T]):
             try:
                 return await self._call(request)
             except TransientError as error:
-                retries = retries or Retries(self.endpoint.breaker, self.scope.image)
+                retries = retries or Retries(self.endpoint.breaker, self.scope.order)
                 await retries.wait(error)
                 continue
             except TruncatedError:
@@ -291,8 +292,8 @@ class Generation(Generic[T]):
         """One call and the value its answer reads as."""
         endpoint = self.endpoint
         async with self._admission(request):
-            if endpoint.unavailable is not None:
-                raise endpoint.unavailable
+            if (given_up := endpoint.unavailable) is not None:
+                raise given_up.with_traceback(None)
             with self.calling:
                 record = self._record(request)
                 began = time.perf_counter()
@@ -388,9 +389,9 @@ class Generation(Generic[T]):
         if isinstance(error, TransientError):
             if error.overloaded or error.retry_after is not None:
                 self.endpoint.limiter.overloaded(error.retry_after)
-            self.endpoint.breaker.failed(error, self.scope.image)
+            self.endpoint.breaker.failed(error, self.scope.order)
         elif isinstance(error, RequestRejectedError | ProviderDefectError):
-            self.endpoint.breaker.failed(error, self.scope.image)
+            self.endpoint.breaker.failed(error, self.scope.order)
 
     def _record(self, request: ModelRequest) -> CallRecord:
         return CallRecord(

@@ -10,8 +10,9 @@ when to give up a request.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, NoReturn
@@ -39,8 +40,8 @@ class Endpoint:
     """A provider, its limiter and breaker, and what it costs.
 
     `price` gives US dollars for tokens, None where the model has no known price. `worst_case` estimates the
-    most one request can use, for budgets. `address` stands for the server in the answer cache's keys.
-    `unavailable` is why no more calls go to the model.
+    most one request can use, for budgets. `address` stands for the server in the answer cache's keys. A model
+    that was given up is tried again after `rest_s` seconds, or never where that is None.
     """
 
     provider: ModelProvider
@@ -49,7 +50,9 @@ class Endpoint:
     price: Callable[[Tokens], float | None]
     worst_case: Callable[[ModelRequest], Tokens]
     address: str | None
-    unavailable: ModelUnusableError | None = field(default=None)
+    rest_s: float | None = None
+    _given_up: ModelUnusableError | None = field(init=False, default=None)
+    _rests_until: float = field(init=False, default=math.inf)
 
     @property
     def name(self) -> str:
@@ -67,6 +70,21 @@ class Endpoint:
                 return reported_usd
         return self.price(tokens)
 
+    @property
+    def unavailable(self) -> ModelUnusableError | None:
+        """Why no calls go to the model now; None where they do."""
+        if self._given_up is not None and self.breaker.clock() >= self._rests_until:
+            self._given_up = None
+        return self._given_up
+
+    def give_up(self, error: ModelUnusableError) -> None:
+        """Send no more calls to the model, because of `error`, until it has rested.
+
+        The breaker keeps its count: unless the first call after the rest comes back well, it gives up again.
+        """
+        self._given_up = error
+        self._rests_until = math.inf if self.rest_s is None else self.breaker.clock() + self.rest_s
+
     def spend(self, tokens: Tokens) -> Spend:
         """What the budget books. Unknown prices count as nothing: a cost limit refuses them at the start."""
         return Spend((tokens.input or 0) + (tokens.output or 0), self.price(tokens) or 0.0)
@@ -80,11 +98,12 @@ def guarded_endpoint(
     worst_case: Callable[[ModelRequest], Tokens],
     patience_s: float = PATIENCE_S,
     address: str | None = None,
+    rest_s: float | None = None,
 ) -> Endpoint:
     """Build one. `address` replaces the provider's own where that changes from start to start."""
     limiter = Limiter(concurrency, fixed=provider.capabilities.fixed_concurrency)
     breaker = Breaker(provider.name, patience_s)
-    return Endpoint(provider, limiter, breaker, price, worst_case, address or provider.endpoint)
+    return Endpoint(provider, limiter, breaker, price, worst_case, address or provider.endpoint, rest_s)
 
 
 START = 8
@@ -211,8 +230,8 @@ class Breaker:
     A model is given `patience_s` seconds and at least `FAILURES` failures without one good answer between
     them. A server that was never reached is given `UNREACHED_S` seconds: most often it was not started.
     Requests rejected as wrong from the first on, `FAILURES` of them, mean that the whole run would fail the
-    same way; so do as many that failed in the provider's own code. Failures about one image only, by a server
-    that can be reached, are that image's, not the model's: its generations end when patience does, and the
+    same way; so do as many that failed in the provider's own code. Failures about one input only, by a server
+    that can be reached, are that input's, not the model's: its generations end when patience does, and the
     model goes on.
 
     `answers` counts what came back, rejections too: whoever rejects is there. `clock` is the event loop's.
@@ -226,39 +245,42 @@ class Breaker:
         self._rejections = 0
         self._failures = 0
         self._since = 0.0
-        self._images: set[str] = set()
+        self._inputs: set[Hashable] = set()
 
     def succeeded(self) -> None:
         self._answered = True
         self._is_there()
 
-    def failed(self, error: TransientError | RequestRejectedError | ProviderDefectError, image: str) -> None:
-        """Count one failed call about `image`.
+    def failed(
+        self, error: TransientError | RequestRejectedError | ProviderDefectError, about: Hashable
+    ) -> None:
+        """Count one failed call, by the input it is about.
 
         Raises `ModelDownError` when it is time to give up.
         """
         if not isinstance(error, TransientError):
             self._rejected(error)
             return
-        # Patience with the model begins when a second image fails: until then it may be the image.
-        if not self._failures or (image not in self._images and len(self._images) == 1):
+        # Patience with the model begins when a second input fails: until then it may be the input.
+        if not self._failures or (about not in self._inputs and len(self._inputs) == 1):
             self._failures, self._since = 0, self.clock()
-        self._images.add(image)
+        self._inputs.add(about)
         self._failures += 1
         unreached = error.kind == "connection"
         if unreached and not self._answered:
             if self._failures >= UNREACHED_FAILURES and self._lasted() >= UNREACHED_S:
                 self._give_up_unreached(error)
         elif (
-            (unreached or len(self._images) > 1)
+            (unreached or len(self._inputs) > 1)
             and self._failures >= FAILURES
             and self._lasted() >= self._patience_s
         ):
             self._give_up(error)
 
-    def out_of_patience_with(self, image: str) -> bool:
-        """Whether patience is over and every failure of that time was about `image`: its generations end."""
-        if self._images != {image} or self._lasted() < self._patience_s:
+    def out_of_patience_with(self, about: Hashable) -> bool:
+        """Whether patience is over and every failure of that time was about this input: its generations
+        end."""
+        if self._inputs != {about} or self._lasted() < self._patience_s:
             return False
         return self._failures >= FAILURES or self._lasted() >= LONGEST_ALONE_S
 
@@ -273,7 +295,7 @@ class Breaker:
     def _is_there(self) -> None:
         self.answers += 1
         self._failures = 0
-        self._images.clear()
+        self._inputs.clear()
 
     def _rejected(self, error: RequestRejectedError | ProviderDefectError) -> None:
         self._is_there()
@@ -319,8 +341,8 @@ class Retries:
     the model answers nobody, it is an outage and its failures count for nothing here: the breaker bounds it.
     """
 
-    def __init__(self, breaker: Breaker, image: str) -> None:
-        self._breaker, self._image = breaker, image
+    def __init__(self, breaker: Breaker, about: Hashable) -> None:
+        self._breaker, self._about = breaker, about
         self._waits = 0
         self._failures = 0
         self._seconds = 0.0
@@ -351,4 +373,4 @@ class Retries:
         self._failed_at, self._answers = moment, answers
         if self._failures >= ATTEMPTS or self._seconds >= TOTAL_S:
             return True
-        return self._breaker.out_of_patience_with(self._image)
+        return self._breaker.out_of_patience_with(self._about)

@@ -78,12 +78,17 @@ def read_stamped(path: Path, max_bytes: int) -> ReadFile:
         with open_image_file(path, max_bytes) as file:
             status = os.fstat(file.fileno())
             data = file.read(max_bytes + 1)
+    check_size(data, max_bytes)
+    changed_ns = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
+    return ReadFile(data, _stamp(status) if time.time_ns() - changed_ns > _TICK_NS else None)
+
+
+def check_size(data: bytes, max_bytes: int) -> None:
+    """Raises `ImageError` for the bytes of a file that is empty or too large."""
     if not data:
         raise ImageError("the file is empty", kind="empty", remedy="Was the download cut off?")
     if len(data) > max_bytes:
         raise _too_large(len(data), max_bytes)
-    changed_ns = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
-    return ReadFile(data, _stamp(status) if time.time_ns() - changed_ns > _TICK_NS else None)
 
 
 def changed_files(files: Iterable[RecordedFile]) -> set[RecordedFile]:

@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from threading import Lock
 
-from PIL import Image
+from PIL import ExifTags, Image
 
 from uncanny.errors import ImageError, StorageError
 from uncanny.images.decode import (
@@ -22,11 +22,12 @@ from uncanny.images.decode import (
     decode,
     explain,
     header_size,
+    orientation_of,
     read_header,
     without_warnings,
 )
 from uncanny.images.encode import PixelPolicy, SendLimits, encode, on_white, plain
-from uncanny.images.file_bytes import open_image_file, read_image_file, read_stamped
+from uncanny.images.file_bytes import check_size, open_image_file, read_image_file, read_stamped
 from uncanny.images.path_names import short_path
 from uncanny.images.signature import MEDIA_TYPES, RAW_SUFFIXES
 
@@ -219,11 +220,42 @@ def _shrunk(data: bytes, side: int, policy: PixelPolicy) -> Image.Image | None:
 def prepare_bytes(data: bytes, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
     """The same for the bytes of a file that somebody has read already."""
     try:
+        check_size(data, policy.max_file_bytes)
         return _prepared(data, policy, limits)
     except StorageError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
         raise explain(error, data) from error
+
+
+@without_warnings()
+def png_of(image: Image.Image) -> bytes:
+    """The bytes of a PNG file with the pixels of `image`, and which way is up. Blocking, for seconds.
+
+    Raises ImageError where it cannot be loaded, or has a mode that PNG does not know.
+    """
+    try:
+        with _LOADING:  # calls side by side may have been given the same image
+            image.load()  # Pillow turns a TIFF upright, and forgets its orientation, when it loads it
+            turned = orientation_of(image)
+            pixels = image.copy()  # saving keeps its settings in the image, and the caller's may change
+        # Which way is up goes along, so that the picture is turned, and the record says so, as for a file.
+        exif = Image.Exif()
+        if turned != 1:
+            exif[ExifTags.Base.Orientation] = turned
+        file = BytesIO()
+        # The quickest compression takes a quarter of the time of the usual one, for a tenth more bytes.
+        pixels.save(file, "PNG", exif=exif, compress_level=1)
+    except (OSError, ValueError) as error:
+        raise ImageError(
+            f"a Pillow image of mode {image.mode}, {image.width}x{image.height}, cannot be sent: {error}",
+            kind="unsupported",
+            remedy='Give image.convert("RGB"), or the path of its file.',
+        ) from error
+    return file.getvalue()
+
+
+_LOADING = Lock()
 
 
 def _prepared(data: bytes, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:

@@ -228,9 +228,15 @@ class ModelProvider(ABC):
         """Close what the provider has open."""
 
 
+_PIECE = 3 << 17  # three bytes make four characters
+
+
 def encode_image(*, sha256: str, media_type: str, width: int, height: int, data: bytes) -> SentImage:
     """Encode the bytes of an image file; `sha256` is their digest, `width` and `height` are in pixels."""
-    encoded = base64.b64encode(data)
+    # A piece at a time: encoding holds the interpreter's lock, and an event loop may be waiting for it.
+    content = memoryview(data)
+    pieces = (content[at : at + _PIECE] for at in range(0, len(data), _PIECE))
+    encoded = b"".join([base64.b64encode(piece) for piece in pieces])
     # Base64 and media types need no JSON escapes, so the quotes are all that is missing.
     data_url = b"".join((b'"data:', media_type.encode("ascii"), b";base64,", encoded, b'"'))
     return SentImage(

@@ -10,8 +10,10 @@ import asyncio
 import json
 import math
 import os
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import cache
 from types import TracebackType
 from typing import Any
 
@@ -23,12 +25,12 @@ from uncanny.errors import ModelUnusableError, ProviderError
 from uncanny.models.addresses import Address
 from uncanny.models.error_body import one_line, read_error_body
 from uncanny.models.http_errors import (
-    HTTP_ERRORS,
     ErrorContext,
     UnreadableResponseError,
     bad_body,
     from_exception,
     from_response,
+    is_http_error,
 )
 
 CONNECT_S = 15.0
@@ -43,6 +45,7 @@ def http_client(address: Address, timeout_s: float) -> httpx2.AsyncClient:
     """A client on aiohttp, which costs a fraction of the default one's time with hundreds of calls open."""
     proxy = address.proxy
     return DefaultAioHttpClient(
+        verify=_tls_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
         timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S)),
         limits=httpx2.Limits(max_connections=1000, keepalive_expiry=KEEPALIVE_S),
         follow_redirects=False,
@@ -52,6 +55,15 @@ def http_client(address: Address, timeout_s: float) -> httpx2.AsyncClient:
         headers={"Accept-Encoding": "identity"},
         event_hooks={"response": [_bounded]},
     )
+
+
+@cache
+def _tls_context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+    """One for all clients of the process: reading the world's certificates takes 30 ms.
+
+    The arguments are the variables that name other certificates.
+    """
+    return httpx2.create_ssl_context()
 
 
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
@@ -163,7 +175,7 @@ class Exchange:
             await self._timeout.__aexit__(kind, error, trace)
         except TimeoutError as timeout:
             error = timeout
-        if not isinstance(error, HTTP_ERRORS):
+        if error is None or not is_http_error(error):
             return False
         self._failure = from_exception(error, self._context)
         return True

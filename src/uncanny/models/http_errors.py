@@ -6,6 +6,7 @@ import math
 import os
 import re
 import ssl
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,9 +14,8 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import aiohttp
-import anthropic
 import httpx2
-import openai
+import openai  # `uncanny.models.http` needs it anyway
 
 from uncanny.errors import (
     ModelUnusableError,
@@ -88,7 +88,6 @@ class UnreadableResponseError(Exception):
 HTTP_ERRORS = (
     UnreadableResponseError,
     openai.OpenAIError,
-    anthropic.AnthropicError,
     httpx2.HTTPError,
     httpx2.InvalidURL,
     aiohttp.ClientError,
@@ -167,14 +166,28 @@ class Flagged(RequestRejectedError):
         self.reason = reason
 
 
+def of_sdks(name: str) -> tuple[type[Exception], ...]:
+    """The errors of this name of the SDKs that are loaded: no other can raise one.
+
+    Anthropic's is 3,000 modules: a second to import, and a third of what the garbage collector goes through.
+    """
+    anthropic = sys.modules.get("anthropic")
+    return tuple(kind for sdk in (openai, anthropic) if (kind := getattr(sdk, name, None)) is not None)
+
+
+def is_http_error(error: BaseException) -> bool:
+    """Whether an exchange raised it: one of `HTTP_ERRORS`, or of another SDK."""
+    return isinstance(error, (*HTTP_ERRORS, *of_sdks("AnthropicError")))
+
+
 def from_exception(error: BaseException, context: ErrorContext) -> ProviderError:
-    """The error for anything in `HTTP_ERRORS`."""
-    if isinstance(error, openai.APIStatusError | anthropic.APIStatusError):
-        response = error.response
+    """The error for anything that `is_http_error`."""
+    if isinstance(error, of_sdks("APIStatusError")):
+        response: httpx2.Response = error.response  # type: ignore[attr-defined]
         return from_response(response.status_code, response.headers, response.content, context)
-    if isinstance(error, anthropic.CredentialsError):
+    if isinstance(error, of_sdks("CredentialsError")):
         return _no_key(context, one_line(str(error), context.secrets))
-    if isinstance(error, openai.APIResponseValidationError | anthropic.APIResponseValidationError):
+    if isinstance(error, of_sdks("APIResponseValidationError")):
         return bad_body(context, one_line(str(error), context.secrets))
     chain = list(_causes(error))
     for cause in chain:
@@ -388,6 +401,5 @@ def _timed_out(chain: list[BaseException]) -> bool:
     # The SDKs' aiohttp transport reports refused and dropped connections as connect timeouts, so its own
     # word counts only where no aiohttp error lies beneath.
     return not any(isinstance(cause, aiohttp.ClientError) for cause in chain) and any(
-        isinstance(cause, httpx2.TimeoutException | openai.APITimeoutError | anthropic.APITimeoutError)
-        for cause in chain
+        isinstance(cause, (httpx2.TimeoutException, *of_sdks("APITimeoutError"))) for cause in chain
     )

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from uncanny.client.endpoint import PATIENCE_S
 from uncanny.errors import UsageError
@@ -27,13 +27,33 @@ if TYPE_CHECKING:
     from uncanny.runs.progress import Progress
 
 
-class AskOptions(TypedDict, total=False):
+class ConnectOptions(TypedDict, total=False):
+    """The options of `AskOptions` that hold without a run too: who is asked, how often, for how much."""
+
+    roles: Mapping[str, str]
+    fallback: str | None
+    base_url: str | Mapping[str, str] | None
+    concurrency: int | None
+    timeout_s: float | None
+    patience_s: float | None
+    max_cost_usd: float | None
+    max_tokens_total: int | None
+    prices: str | Path | None
+    prompts: str | Path | None
+    cache: bool
+    cache_dir: str | Path | None
+    stop: Stop | None
+    on_call: Callable[[CallRecord], None] | None
+
+
+class AskOptions(ConnectOptions, total=False):
     """Keyword options of every function that asks models; all may be left out.
 
     `roles` gives single agents a model of their own, `fallback` takes over when a model is out of budget or
     quota, or is down. `base_url` is the server of the main model's provider, or a mapping from provider to
-    server. `concurrency` is the most calls in flight at each model (32), `timeout_s` for one call (120),
-    `patience_s` without one good answer before a failing model is given up (120). `max_cost_usd` and
+    server. `concurrency` is the most calls in flight at each model (32), `timeout_s` for one call (120).
+    `patience_s` (120) is how long a model may only fail; it is given up after that time and at least 10
+    failed calls, so with few calls in flight it can take longer. `max_cost_usd` and
     `max_tokens_total` stop the run before it uses more, `limit` takes the first inputs only. `prices` is a
     price file. `prompts` is a folder of texts to ask with, as `uncanny prompts` writes them; what it has not
     is taken from uncanny's. `cache` False keeps no answers, `cache_dir` shares them between runs.
@@ -44,29 +64,17 @@ class AskOptions(TypedDict, total=False):
     each record when it is on disk, `on_call` each call as an `uncanny.CallRecord`. `progress` shows a bar on
     standard error."""
 
-    roles: Mapping[str, str]
-    fallback: str | None
-    base_url: str | Mapping[str, str] | None
-    concurrency: int | None
-    timeout_s: float | None
-    patience_s: float | None
-    max_cost_usd: float | None
-    max_tokens_total: int | None
     limit: int | None
-    prices: str | Path | None
-    prompts: str | Path | None
-    cache: bool
-    cache_dir: str | Path | None
     retry_failed: bool
     keep_missing: bool
-    stop: Stop | None
     on_start: Callable[[Progress], None] | None
     on_record: Callable[[Any], None] | None
-    on_call: Callable[[CallRecord], None] | None
     progress: bool
 
 
-def check_options(options: Mapping[str, object], known: type[AskOptions] = AskOptions, **own: object) -> None:
+def check_options(
+    options: Mapping[str, object], known: type[ConnectOptions] = AskOptions, **own: object
+) -> None:
     """Refuse what no option is called, and values of another kind than an option's (`check_parameters`).
 
     `own` are the function's own parameters. A limit that is misspelt would be no limit. Raises UsageError
@@ -74,6 +82,11 @@ def check_options(options: Mapping[str, object], known: type[AskOptions] = AskOp
     """
     for name in options:
         if name not in known.__annotations__:
+            if name in AskOptions.__annotations__:
+                raise UsageError(
+                    f"{option(name)} is an option of runs over many images, and has no effect here",
+                    remedy="Leave it out, or start a run.",
+                )
             near = difflib.get_close_matches(name, known.__annotations__, n=1)
             remedy = f"Did you mean {option(near[0])}?" if near else "Leave it out."
             raise UsageError(f"There is no option {option(name)}", remedy=remedy)
@@ -151,7 +164,7 @@ class RunOptions:
             raise UsageError(f"{option('max_cost_usd')} must be above 0, not {self.max_cost_usd!r}")
 
 
-def read_models(model: str, options: AskOptions) -> ModelOptions:
+def read_models(model: str, options: ConnectOptions) -> ModelOptions:
     """The models named in the options of a public function, with this machine's defaults. Raises
     UsageError."""
     main = parse_model(model)
@@ -179,17 +192,18 @@ def read_models(model: str, options: AskOptions) -> ModelOptions:
     )
 
 
-def read_limits(options: AskOptions) -> RunOptions:
+def read_limits(options: ConnectOptions) -> RunOptions:
     """The limits in the options of a public function, with this machine's defaults. Raises UsageError."""
+    of_runs = cast("AskOptions", options)
     concurrency = options.get("concurrency")
     cache_dir = options.get("cache_dir")
     return RunOptions(
         settings().concurrency if concurrency is None else concurrency,
         options.get("max_cost_usd"),
         options.get("max_tokens_total"),
-        options.get("limit"),
-        options.get("retry_failed", True),
-        options.get("keep_missing", False),
+        of_runs.get("limit"),
+        of_runs.get("retry_failed", True),
+        of_runs.get("keep_missing", False),
         options.get("cache", True),
         Path(cache_dir) if cache_dir else settings().cache_dir,
     )

@@ -68,12 +68,14 @@ async def open_engine(
     warn: Callable[[str], None] = log.warning,
     server_log: Path | None = None,
     on_ready: Callable[[], None] = lambda: None,
+    rest_s: float | None = None,
 ) -> AsyncIterator[Engine]:
     """Open every model and the answer cache; close them in the end.
 
     `agents` maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
-    `on_ready` is called when all is in order but for servers of our own, which take minutes to start. Raises
-    UsageError and ModelUnusableError before anything is asked.
+    `on_ready` is called when all is in order but for servers of our own, which take minutes to start. A model
+    that was given up is tried again after `rest_s` seconds, or never. Raises UsageError and
+    ModelUnusableError before anything is asked.
     """
     check_roles(models, agents)
     prices = PriceTable.load(models.prices)
@@ -89,7 +91,8 @@ async def open_engine(
                 base_url = await stack.enter_async_context(_own_server(model, server_log))
             provider = open_model(model, Access(base_url, models.timeout_s))
             stack.push_async_callback(provider.close)
-            endpoints[model] = _guarded(provider, models, run, prices, "own server" if own_server else None)
+            address = "own server" if own_server else None
+            endpoints[model] = _guarded(provider, models, run, prices, address, rest_s)
         cache = None
         if answers is not None:
             cache = await in_thread(partial(AnswerCache, answers, warn), AnswerCache.close)
@@ -118,7 +121,12 @@ def _nothing() -> None:
 
 
 def _guarded(
-    provider: ModelProvider, models: ModelOptions, run: RunOptions, prices: PriceTable, address: str | None
+    provider: ModelProvider,
+    models: ModelOptions,
+    run: RunOptions,
+    prices: PriceTable,
+    address: str | None,
+    rest_s: float | None,
 ) -> Endpoint:
     def price(tokens: Tokens) -> float | None:
         return prices.cost(provider.name, tokens)
@@ -133,6 +141,7 @@ def _guarded(
         worst_case=most,
         patience_s=models.patience_s,
         address=address,
+        rest_s=rest_s,
     )
 
 

@@ -31,8 +31,8 @@ C = TypeVar("C", bound=BaseModel)
 Images = str | Path | Sequence[str | Path]
 
 
-class ImageOptions(AskOptions, total=False):
-    """How images are read and asked about: sampling, pixels and the column of tables, as keyword options."""
+class PictureOptions(TypedDict, total=False):
+    """How one image is asked about and sent: sampling and pixels, as keyword options."""
 
     temperature: float | None
     top_p: float | None
@@ -41,6 +41,11 @@ class ImageOptions(AskOptions, total=False):
     image_format: Literal["keep", "png", "jpeg"]
     jpeg_quality: int
     max_pixels: int
+
+
+class ImageOptions(AskOptions, PictureOptions, total=False):
+    """How images are read and asked about: sampling, pixels and the column of tables, as keyword options."""
+
     image_column: str | None
 
 
@@ -103,12 +108,12 @@ def image_paths(images: Images) -> tuple[Path, ...]:
     return tuple(Path(path) for path in paths)
 
 
-def read_config(kind: type[C], options: ImageOptions) -> C:
+def read_config(kind: type[C], options: PictureOptions) -> C:
     """What of `options` is in a configuration. Raises UsageError as `kind` does."""
     return kind(**chosen(options, kind.model_fields))
 
 
-def read_policy(options: ImageOptions) -> PixelPolicy:
+def read_policy(options: PictureOptions) -> PixelPolicy:
     """What of `options` is about pixels. Raises UsageError."""
     pixels = PixelPolicy()
     return PixelPolicy(

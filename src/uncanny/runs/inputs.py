@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -27,10 +27,19 @@ _IN_TABLE = re.compile(r"\.(?:parquet|arrow)/", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ImageFile:
-    """One file: `image` is its name in records, relative to the run folder or to the root."""
+    """One file: `image` is its name in records, relative to the run folder or to the root.
+
+    `content` are its bytes where they did not come from the file `path`.
+    """
 
     path: Path
     image: str
+    content: bytes | None = field(default=None, repr=False)
+
+    @property
+    def source(self) -> Path | bytes:
+        """Where its pixels are."""
+        return self.path if self.content is None else self.content
 
 
 @dataclass(frozen=True)

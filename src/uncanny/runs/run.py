@@ -30,7 +30,7 @@ from uncanny.runs.manifest import Manifest, State
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import LoadedRun, load_run, nothing_left_behind
 from uncanny.runs.stop import Ending, Reason, Stop
-from uncanny.runs.sync import in_thread
+from uncanny.runs.sync import cancel_all, in_thread
 from uncanny.runs.task import Task
 from uncanny.schema import StepError
 from uncanny.wording import counted, harmless, option
@@ -47,8 +47,6 @@ T = TypeVar("T")
 MANIFEST_EVERY_S = 5.0
 # How long calls in flight are waited for when a run ends early.
 GRACE_S = 60.0
-# How often, a second apart, work that does not end is cancelled again.
-CANCELLATIONS = 5
 MOST_GONE_NAMED = 3
 _STATES: dict[Reason | None, State] = {
     None: "finished",
@@ -124,21 +122,6 @@ def _is_cancelled() -> bool:
     """Whether somebody cancels the task that runs; else a CancelledError came out of something within."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel all and wait for them; not for ever, as what they call may swallow that again and again."""
-    left: set[asyncio.Task[None]] = set(tasks)
-    for _ in range(CANCELLATIONS):
-        for task in left:
-            task.cancel()
-        done, left = await asyncio.wait(left, timeout=1.0)
-        for task in done:
-            if not task.cancelled():
-                task.exception()  # told already, or of no use any more
-        if not left:
-            return
-    log.error("%d tasks of a run do not end when they are cancelled; they are left alone", len(left))
 
 
 @contextlib.asynccontextmanager
@@ -291,7 +274,7 @@ class Run(Generic[Item, R]):
                 self.ending.interrupt()
                 raise
             finally:
-                await _cancelled([*keepers, *workers])
+                await cancel_all([*keepers, *workers])
                 try:
                     calls.close(write=_in_place(folder, self.progress))
                 except OSError as error:

@@ -255,7 +255,7 @@ def test_a_model_for_an_agent_that_is_never_asked_is_refused(
             ask(PAIR, model="demo", out=out, roles=roles, **options)
     assert not out.exists()
     with pytest.raises(uncanny.errors.UsageError, match=f"never asks the {agent}"):
-        uncanny.annotate_image(PAIR[0], model="demo", roles=roles, config=uncanny.AnnotateConfig(**options))
+        uncanny.annotate_image(PAIR[0], model="demo", roles=roles, **options)
 
 
 def test_a_run_that_was_begun_with_such_a_role_is_gone_on_with(tmp_path: Path) -> None:
