@@ -7,6 +7,7 @@ Images and masks are looked at only when they are measured: one that is missing 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,12 +36,13 @@ from uncanny.eval.common.pixels.masks import decode_rle, read_mask
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.images import SkippedInputs, display_path, read_rgb
 from uncanny.parameters import check_parameters, check_records
-from uncanny.schema import Record
+from uncanny.schema import Number, Record
 from uncanny.wording import counted, option, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_NUMBERS = frozenset({"scene_diversity", "scene_complexity"})
 _PAIRS = "Pairs are a file, a folder, the word `scenes`, a data frame or uncanny.edits.EditPair records"
 
 
@@ -63,7 +65,7 @@ def from_cell(value: object) -> object:
 Text = Annotated[NonEmpty, BeforeValidator(_text)]
 Rle = Mapping[str, Any]
 MaskSource = NonEmpty | Rle
-Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+SceneNumber = Annotated[Number, Field(ge=0, allow_inf_nan=False)]
 
 
 class EditPair(Record):
@@ -88,8 +90,8 @@ class EditPair(Record):
     model: Text | None = None
     dataset: Text | None = None
     objects: Annotated[tuple[Text, ...] | None, BeforeValidator(from_cell)] = None
-    scene_diversity: Number | None = None
-    scene_complexity: Number | None = None
+    scene_diversity: SceneNumber | None = None
+    scene_complexity: SceneNumber | None = None
 
     @property
     def diversity(self) -> float | None:
@@ -207,7 +209,7 @@ def _of_path(path: Path, root: Path | None) -> EditSet:
         return _of_folders(path / "original", path / "edited", masks)
     if path.suffix.lower() == ".csv":
         # The head of a CSV file is its first line.
-        lines, problems = _validated(enumerate(_cells(rows(path)), start=2))
+        lines, problems = _validated(enumerate(map(_with_numbers, _cells(rows(path))), start=2))
     else:
         lines, problems = parse_records(path, EditPair, root=root)
     return _checked(lines, problems, root if root is not None else path.parent, path)
@@ -231,6 +233,14 @@ def _cells(table: Iterable[Mapping[Any, Any]]) -> Iterator[dict[str, Any]]:
     """Rows as records: an empty cell, which is NaN in a data frame, is a key that is not there."""
     for row in table:
         yield {str(key): _plain(value) for key, value in row.items() if not _is_missing(value)}
+
+
+def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a CSV file, whose cells are all text: what says a number where one belongs is one."""
+    for name in _NUMBERS & row.keys():
+        with contextlib.suppress(ValueError):
+            row[name] = float(row[name])
+    return row
 
 
 def _is_missing(value: object) -> bool:

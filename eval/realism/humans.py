@@ -23,7 +23,7 @@ from uncanny.eval.common.published import published
 from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, share_intervals
 from uncanny.eval.realism.verdicts import Verdict
 from uncanny.parameters import check_records
-from uncanny.schema import Record
+from uncanny.schema import Number, Record
 from uncanny.wording import shown, some_of
 
 HumanLabel = Literal["all", "deceiving", "intermediate", "non_deceiving"]
@@ -36,7 +36,7 @@ def _has_area(box: tuple[float, float, float, float]) -> tuple[float, float, flo
     return box
 
 
-Box = Annotated[tuple[float, float, float, float], AfterValidator(_has_area)]
+Box = Annotated[tuple[Number, Number, Number, Number], AfterValidator(_has_area)]
 
 
 class HumanAnswer(Record):
@@ -52,7 +52,7 @@ class HumanAnswer(Record):
     rater: str | None = None
     boxes: tuple[Box, ...] | None = None
     truth: Annotated[tuple[Box, ...], Field(min_length=1)] | None = None
-    iou: Annotated[float, Field(ge=0, le=1)] | None = None
+    iou: Annotated[Number, Field(ge=0, le=1)] | None = None
 
     @model_validator(mode="after")
     def _iou_or_truth(self) -> Self:

@@ -144,8 +144,10 @@ def _calls(verdicts: Sequence[Verdict]) -> CallCount:
 
 
 def _questions(verdict: Verdict) -> int:
-    """How many of the three questions were asked: as recorded, else as the answers tell."""
-    if verdict.outcome is not None:
+    """How many of the three questions were asked: as a run records it, else as the answers tell."""
+    if verdict.asked is not None or verdict.raw:
         return len(verdict.raw)
+    if verdict.outcome == "unusable":
+        return 0
     second = [verdict.original_first, verdict.edited_first]
     return 1 + (SECOND_CHECKS if verdict.first == "yes" or any(second) else 0)

@@ -23,7 +23,7 @@ from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records
 from uncanny.graphs.ugda_cases import Case, Label, label_of
 from uncanny.parameters import check_records
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
-from uncanny.schema import Record, Usage
+from uncanny.schema import Record, Usage, Whole
 from uncanny.wording import shown
 
 VERDICTS = "verdicts.jsonl"
@@ -47,8 +47,8 @@ class Side(Record):
 
     image: str
     sha256: str | None = None
-    width: int | None = None
-    height: int | None = None
+    width: Whole | None = None
+    height: Whole | None = None
     changes: tuple[str, ...] = ()
     file_stamp: str | None = None
 

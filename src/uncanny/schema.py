@@ -8,9 +8,21 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from uncanny.wording import harmless, layout
 
+
+def _no_text_or_truth(value: object) -> object:
+    """JSON has a type for numbers: neither `true` nor `"0.3"` is one."""
+    if isinstance(value, bool | str | bytes):
+        raise PydanticCustomError("number", "must be a number")
+    return value
+
+
+# Numbers of records: a probability that is written as `true` is a mistake, not 1.
+Number = Annotated[float, BeforeValidator(_no_text_or_truth)]
+Whole = Annotated[int, BeforeValidator(_no_text_or_truth)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Severity = Annotated[int, Field(ge=0, le=100, strict=True)]
@@ -29,7 +41,7 @@ def _is_box(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
 
 
 # x0, y0, x1, y1 in pixels of the image file; x1 and y1 are the first column and row outside.
-Box = Annotated[tuple[int, int, int, int], AfterValidator(_is_box)]
+Box = Annotated[tuple[Whole, Whole, Whole, Whole], AfterValidator(_is_box)]
 
 # What sort of thing is wrong, for audits and comparisons to group by.
 Kind = Literal[
@@ -206,8 +218,8 @@ class Annotation(Record):
 
     image: str
     sha256: str | None
-    width: Annotated[int, Field(le=MOST_PIXELS_A_SIDE)] | None
-    height: Annotated[int, Field(le=MOST_PIXELS_A_SIDE)] | None
+    width: Annotated[Whole, Field(le=MOST_PIXELS_A_SIDE)] | None
+    height: Annotated[Whole, Field(le=MOST_PIXELS_A_SIDE)] | None
     status: Status
     anomalies: tuple[Anomaly, ...] = ()
     objects: tuple[SceneObject, ...] = ()

@@ -28,7 +28,7 @@ from uncanny.eval.common.inputs.problems import of_validation
 from uncanny.eval.common.pixels.crops import Crop, union
 from uncanny.eval.common.pixels.masks import check_size, decode_mask, encode_rle
 from uncanny.eval.common.pixels.shapes import POINT_RADIUS, coco_polygon_crop
-from uncanny.schema import ARTIFACT_CATEGORIES, Box, Kind, Record, Source, Status
+from uncanny.schema import ARTIFACT_CATEGORIES, Box, Kind, Record, Source, Status, Whole
 from uncanny.wording import shown
 
 NO_BOX: Final = "anomaly without a box: no place to score"
@@ -57,8 +57,8 @@ class AnnotatedImage(Record):
 
     image: str
     sha256: str | None = None
-    width: int | None = None
-    height: int | None = None
+    width: Whole | None = None
+    height: Whole | None = None
     status: Status = "ok"
     source: Source | None = None
     anomalies: tuple[LocatedAnomaly, ...] = ()

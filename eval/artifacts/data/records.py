@@ -23,10 +23,12 @@ from uncanny.schema import (
     ARTIFACT_CATEGORIES,
     ArtifactCategory,
     Kind,
+    Number,
     Record,
     Source,
     Status,
     StepError,
+    Whole,
 )
 
 RECORD_FILE: Final = "artifacts.jsonl"
@@ -84,11 +86,11 @@ def _is_circle(circle: tuple[float, float, float]) -> tuple[float, float, float]
 
 
 Category = Annotated[ArtifactCategory, BeforeValidator(_spelt)]
-Coordinate = Annotated[float, AfterValidator(_place)]
+Coordinate = Annotated[Number, AfterValidator(_place)]
 Corner = tuple[Coordinate, Coordinate]
-Share = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[Number, Field(ge=0, le=1)]
 NonEmpty = Annotated[str, StringConstraints(min_length=1)]
-Pixels = Annotated[int, Field(gt=0, le=1_000_000)]
+Pixels = Annotated[Whole, Field(gt=0, le=1_000_000)]
 RegionKind = Literal["polygon", "box", "point", "circle", "line", "mask"]
 REGION_KINDS: Final[tuple[RegionKind, ...]] = get_args(RegionKind)
 
@@ -96,8 +98,8 @@ REGION_KINDS: Final[tuple[RegionKind, ...]] = get_args(RegionKind)
 class RunLengths(Record):
     """A mask as COCO writes it: `size` is [height, width], `counts` a list or compressed text."""
 
-    size: tuple[int, int]
-    counts: str | list[int]
+    size: tuple[Whole, Whole]
+    counts: str | list[Whole]
 
 
 class Region(Record):

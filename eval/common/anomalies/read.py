@@ -18,6 +18,7 @@ from uncanny.answers.forms import FieldKind, label_key
 from uncanny.errors import AnswerError, Problem
 from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
 from uncanny.eval.common.inputs.image_files import TEXT_KEYS, Entry
+from uncanny.eval.common.similarity.base import is_blank
 from uncanny.schema import Box, Source, Status
 from uncanny.schema import Kind as AnomalyKind
 from uncanny.wording import shown
@@ -199,7 +200,7 @@ def _severity_in_words(value: object) -> int | None:
 
 
 def _count_blanks(anomaly: ScoredAnomaly, allowances: Allowances) -> ScoredAnomaly:
-    allowances.blank_texts += (not anomaly.phenomenon.strip()) + (not anomaly.reasoning.strip())
+    allowances.blank_texts += is_blank(anomaly.phenomenon) + is_blank(anomaly.reasoning)
     return anomaly
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.similarity.base import is_blank
 from uncanny.eval.common.similarity.weights import first_line
 from uncanny.extras import install_hint
 from uncanny.wording import option
@@ -77,7 +78,10 @@ class Backbone:
 
 
 def sound(text: str) -> str:
-    """The text as bert-score reads it, stripped, with broken UTF-16 (half an emoji) replaced."""
+    """The text as bert-score reads it, stripped, with broken UTF-16 (half an emoji) replaced; empty where it
+    is blank."""
+    if is_blank(text):
+        return ""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
 
 

@@ -5,6 +5,7 @@ One file a measure; `MEASURES` names them, and each is imported only to be used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,6 +18,17 @@ from uncanny.errors import UsageError
 from uncanny.wording import shown
 
 Matrix = NDArray[np.float64]
+
+# White space, controls, marks of direction and format, and letters and signs that show nothing.
+_BLANK = re.compile(
+    r"[\s\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]*"
+)
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of a text can be seen: such a text is similar to nothing, itself included."""
+    return _BLANK.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +67,7 @@ class Similarity(Protocol):
     def matrices(self, texts: Iterable[TextPairs]) -> Iterator[Matrix]:
         """One matrix for each entry of `texts`, in order: (predicted, true), each cell in 0–1.
 
-        A text without a word is 0 to everything. Reads ahead of what it has given back by a bounded number
+        A text that `is_blank` is 0 to everything. Reads ahead of what it has given back by a bounded number
         of entries, so that memory does not grow with the set.
         """
         ...

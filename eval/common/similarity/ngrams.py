@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.common.similarity.base import is_blank
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -25,11 +27,13 @@ _MOST_CELLS = 1 << 21
 class TextBatch:
     """Texts without their white space, each in one of several `groups`: only texts of a group are compared.
 
+    Of a text that is blank nothing is left.
+
     `texts`, `groups` and `places` have an entry a text; places are unique within a group and start at 0.
     """
 
     def __init__(self, texts: Sequence[str], groups: Ints, places: Ints) -> None:
-        dense = ["".join(text.split()) for text in texts]
+        dense = ["" if is_blank(text) else "".join(text.split()) for text in texts]
         self.lengths: Ints = np.fromiter(map(len, dense), np.int64, len(dense))
         codes = np.frombuffer("".join(dense).encode("utf-32-le", "surrogatepass"), np.uint32)
         used = np.zeros(int(codes.max(initial=0)) + 1, np.bool_)

@@ -13,7 +13,7 @@ from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, of_validation, parse_records
-from uncanny.schema import Box, Record
+from uncanny.schema import Box, Number, Record, Whole
 from uncanny.wording import either
 
 JUDGEMENTS: Final = "judgements.jsonl"
@@ -44,10 +44,10 @@ class Judgement(Record):
     person: NonEmpty
     judged: Verdict | None
     boxes: tuple[Box, ...] | None = None
-    width: int | None = None
-    height: int | None = None
+    width: Whole | None = None
+    height: Whole | None = None
     sha256: str | None = None
-    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    seconds: Annotated[Number, Field(ge=0, allow_inf_nan=False)] | None = None
     error: str | None = None
     at: str | None = None
 

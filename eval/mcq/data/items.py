@@ -14,6 +14,7 @@ from typing import Annotated, Literal, get_args, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from uncanny.schema import Number
 from uncanny.wording import counted, harmless
 
 Question = Literal["q1", "q2", "q3", "q4"]
@@ -26,7 +27,7 @@ ArtifactType = Literal["count", "topology", "local_render", "anatomy", "plausibi
 Letter = Literal["A", "B", "C", "D", "E"]
 Option = Literal["A", "B", "C", "D"]
 AnswerForm = Literal["letter", "json"]
-Box = tuple[float, float, float, float]
+Box = tuple[Number, Number, Number, Number]
 
 QUESTIONS: tuple[Question, ...] = ("q1", "q2", "q3", "q4")
 CONTROL: AskedQuestion = "q4_no_image"

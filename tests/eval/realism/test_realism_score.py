@@ -52,6 +52,18 @@ def test_worked_by_hand(tmp_path: Path) -> None:
     assert sum(share["count"] for share in shares["cases"].values()) == 5
 
 
+def test_questions_of_other_tools_are_counted_by_their_answers(tmp_path: Path) -> None:
+    """They may say an outcome; only a run of our own records what it asked of each pair."""
+    path = written(tmp_path / "verdicts.jsonl", hand_worked(outcome="judged"))
+    calls = scored(path).to_json()["calls"]
+    assert calls == {"questions": 3 + 8 * 3, "saved": 4, "made": None}
+    own = written(tmp_path / "own.jsonl", hand_worked(outcome="unusable", asked="0123"))
+    assert scored(own).to_json()["calls"]["questions"] == 0
+    unusable = written(tmp_path / "unusable.jsonl", hand_worked()[-1:])
+    unusable.write_bytes(unusable.read_bytes().replace(b"{", b'{"outcome":"unusable",', 1))
+    assert scored(unusable).to_json()["calls"]["questions"] == 0
+
+
 def test_groups_are_scored_like_the_whole(tmp_path: Path) -> None:
     groups = scored(written(tmp_path / "v.jsonl", hand_worked())).to_json()["groups"]
     assert list(groups) == ["a", "b"]

@@ -38,7 +38,9 @@ def test_it_asks_how_much_of_the_truth_is_said() -> None:
     assert cell(long, short) > cell(short, long)
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u3000"])
+@pytest.mark.parametrize(
+    "blank", ["", " ", "\n\t", "\u3000", "\u200b", "\u200d\u2060 \ufeff", "\xad", "\x07", "\ufe0f", "\u3164"]
+)
 def test_blank_texts_are_similar_to_nothing(blank: str) -> None:
     assert cell(blank, "a") == cell("a", blank) == cell(blank, blank) == 0
 
