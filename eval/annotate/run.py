@@ -166,6 +166,7 @@ async def annotate_async(
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
     image_column: str | None = None,
+    columns: Sequence[str] | None = None,
     format: RecordFormat = "jsonl",
     agents: Sequence[OwnAgent] = (),
     nodes: AnnotateNodes | PackedNodes | None = None,
@@ -234,6 +235,7 @@ async def annotate_async(
         "jpeg_quality": jpeg_quality,
         "max_pixels": max_pixels,
         "image_column": image_column,
+        "columns": columns,
     }
     check_options(all_options, AnnotateOptions, out=out, root=root)
     config = annotate_config(all_options, RunFolder(Path(out)))

@@ -150,6 +150,7 @@ async def run_async(
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
     image_column: str | None = None,
+    columns: Sequence[str] | None = None,
     on_image: Callable[[LocatedArtifacts], None] | None = None,
     **options: Unpack[AskOptions],
 ) -> ArtifactsRun:
@@ -193,6 +194,7 @@ async def run_async(
         "jpeg_quality": jpeg_quality,
         "max_pixels": max_pixels,
         "image_column": image_column,
+        "columns": columns,
     }
     task = await asyncio.to_thread(artifacts_task, images, model, out, root, all_options, ArtifactsOptions)
     end = await run_with(task, options, on_image)

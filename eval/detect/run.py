@@ -204,6 +204,7 @@ async def detect_async(
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
     image_column: str | None = None,
+    columns: Sequence[str] | None = None,
     format: RecordFormat = "jsonl",
     truth: Truth | None = None,
     on_image: Callable[[Detection], None] | None = None,
@@ -250,6 +251,7 @@ async def detect_async(
         "jpeg_quality": jpeg_quality,
         "max_pixels": max_pixels,
         "image_column": image_column,
+        "columns": columns,
     }
     settings = image_run("detect", images, model, out, root, all_options, DetectOptions)
     named = await asyncio.to_thread(name_images, settings["paths"], Path(out), copy=True)

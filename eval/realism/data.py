@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +25,8 @@ from uncanny.eval.common.inputs.pair_folders import (
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.images import SkippedInputs
+from uncanny.images.columns import plain_cells
+from uncanny.images.row_readers import Cell
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
@@ -39,6 +41,7 @@ class Pair(Record):
     """One line of a pair file. `original` and `edited` are paths relative to the file or to a root.
 
     `group` is what shares are broken down by, such as the model that made the edit; None for no group.
+    Further keys with text, numbers or flags go into the verdicts, under `columns`.
     """
 
     id: NonEmpty
@@ -49,12 +52,13 @@ class Pair(Record):
 
 @dataclass(frozen=True, slots=True)
 class PairFiles:
-    """One pair with the places of its files, which may be missing."""
+    """One pair with the places of its files, which may be missing, and further `columns` for its verdict."""
 
     id: str
     original: Path
     edited: Path
     group: str | None = None
+    columns: Mapping[str, Cell] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -141,7 +145,16 @@ def load_pairs(path: Path, root: Path | None = None) -> PairSet:
     if not lines:
         raise UsageError(f"{path} holds no pairs", remedy="Give a JSON Lines file with one pair a line.")
     base = root if root is not None else path.parent
-    pairs = (PairFiles(pair.id, base / pair.original, base / pair.edited, pair.group) for _, pair in lines)
+    pairs = (
+        PairFiles(
+            pair.id,
+            base / pair.original,
+            base / pair.edited,
+            pair.group,
+            plain_cells(pair.model_extra or {}),
+        )
+        for _, pair in lines
+    )
     return PairSet(tuple(pairs), (path,))
 
 

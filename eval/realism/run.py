@@ -344,6 +344,7 @@ class RealismTask(Task[PairFiles, Verdict]):
             "prompts": self.prompts.id,
             "asked": self._digest(files),
             "usage": usage(calls),
+            **({"columns": dict(files.columns)} if files.columns else {}),
             **other_models(calls, model),
         }
         return Verdict(**fields)
@@ -366,8 +367,9 @@ class RealismTask(Task[PairFiles, Verdict]):
 
     def _digest(self, pair: PairFiles) -> str:
         """Changes when a pair of this id becomes another one."""
-        content = orjson.dumps([self._name(pair.original), self._name(pair.edited), pair.group])
-        return hashlib.sha256(content).hexdigest()[:8]
+        content = [self._name(pair.original), self._name(pair.edited), pair.group]
+        more = [dict(pair.columns)] if pair.columns else []
+        return hashlib.sha256(orjson.dumps([*content, *more])).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)

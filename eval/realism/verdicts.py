@@ -62,7 +62,8 @@ class Verdict(Record):
     (`judged`), or why it is `undetermined`: no verdict could be read (`undetermined`), the model declined
     (`refused`), a call failed (`failed`), or the pair could not be shown (`unusable`). `raw` has the last
     answer to each question asked. `notes` tells what is odd about a pair that was judged all the same.
-    Where not all calls went to `model`, a further key `models` has them by model.
+    Where not all calls went to `model`, a further key `models` has them by model; `columns` has what the file
+    of pairs says of the pair besides.
     """
 
     id: NonEmpty

@@ -119,12 +119,27 @@ def make_pair(text: dict[str, Any]) -> None:
         print(f"{name}: {len(data) // 1024} KiB")
 
 
+def write_metadata() -> None:
+    """Beside the pictures: which of them make a pair, and how they were made."""
+    truths = (json.loads(path.read_text(encoding="utf-8")) for path in (DATA / "truth").glob("*.json"))
+    rows = (
+        {"file_name": Path(truth["image"]).name, "pair": truth["pair_id"], "style": truth["style"]}
+        for truth in truths
+    )
+    lines = (
+        json.dumps({name: value for name, value in row.items() if value is not None}) + "\n"
+        for row in sorted(rows, key=lambda row: str(row["file_name"]))
+    )
+    (DATA / "images" / "metadata.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
 def main(wanted: list[str]) -> None:
     for folder in ("images", "masks", "truth"):
         (DATA / folder).mkdir(parents=True, exist_ok=True)
     for path in sorted((HERE / "texts").glob("*.json")):
         if not wanted or path.stem in wanted:
             make_pair(json.loads(path.read_text(encoding="utf-8")))
+    write_metadata()
     write_contact_sheet(DATA, ROOT / "docs" / "images" / "scenes.webp")
 
 

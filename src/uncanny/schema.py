@@ -5,6 +5,7 @@ Unknown keys are kept and written back. A value that was not measured is None, n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -104,6 +105,12 @@ def stand_ins(record: BaseModel, model: str | None) -> tuple[str, ...]:
     """
     calls = (record.model_extra or {}).get("models")
     return tuple(name for name in calls if name != model) if model and isinstance(calls, dict) else ()
+
+
+def columns_of(record: BaseModel) -> Mapping[str, str | int | float | bool]:
+    """The columns of the input's table that `record` has in its further key `columns`; empty without."""
+    columns = (record.model_extra or {}).get("columns")
+    return columns if isinstance(columns, dict) else {}
 
 
 class Anomaly(Record):
@@ -210,8 +217,9 @@ class Annotation(Record):
     exactly when `status` is `ok`. Further keys, where they apply: `schedule`, where it is not the paper's;
     `candidates`, all that was found with what became of it; `boxes`, how many models gave, and how many of
     them could be none; `cut_objects`, found but above the limit; `left_out`, how many entries of answers
-    were beyond what is read, by what they are; `models`, calls by model where a fallback
-    took part; `duplicate_of`, the image with the same bytes that was asked about instead. `file_stamp` is
+    were beyond what is read, by what they are; `models`, calls by model where a fallback took part; `row` and
+    `columns`, the number of the image's row in its table, from 0, and the values of its other columns or of a
+    metadata file; `duplicate_of`, the image with the same bytes that was asked about instead. `file_stamp` is
     made of size, times and inode of the file as it was read: where they are still the same nothing was
     changed; None where only the digest tells.
     """

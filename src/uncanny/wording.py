@@ -44,6 +44,7 @@ _FLAGS = {
     "patience_s": "--patience",
     # Given once for each.
     "categories": "--category",
+    "columns": "--column",
     "kinds": "--kind",
     "magnitudes": "--magnitude",
     "show_images": "--images",

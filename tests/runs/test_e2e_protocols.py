@@ -12,7 +12,7 @@ import pytest
 
 from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import COMPATIBLE, VLLM, Run, Server, pictures, serving, uncanny_here
-from uncanny.demo.scenes import scenes
+from uncanny.demo.scenes import scene_files, scenes
 
 PROVIDERS = ["openai", "anthropic", VLLM, COMPATIBLE]
 
@@ -43,6 +43,7 @@ def test_bundled_scenes_give_what_the_demo_gives(
     shown = scenes()[::2]
     for scene in shown:
         shutil.copy(scene.image_path, images)
+    shutil.copy(scene_files()[-1], images)
     before = server.requests()
     options = ("-o", tmp_path / "run", "--quiet", "--no-report")
     done = uncanny_here("annotate", images, *server.asked(provider), *options)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from uncanny.demo.scenes import SCENES, scenes
+from uncanny.demo.scenes import SCENES, scene_files, scenes
 from uncanny.errors import UsageError
 from uncanny.records.run_folder import copy_into
 
@@ -34,5 +34,5 @@ def name_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> Named
     if not copy or run is None:
         copied = run is not None and folder.is_dir()
         return NamedImages((folder if copied else scenes()[0].image_path.parent,), SCENES)
-    copy_into(folder, (scene.image_path for scene in scenes()))
+    copy_into(folder, scene_files())
     return NamedImages((folder,), SCENES)

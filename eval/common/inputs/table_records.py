@@ -18,7 +18,7 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.images.row_files import ROW_SUFFIXES, saved_files
-from uncanny.images.row_readers import RowFile, features, opened
+from uncanny.images.row_readers import RowFile, class_names, opened
 from uncanny.records.annotation_table import is_annotation_table, lines_of
 
 if TYPE_CHECKING:
@@ -162,19 +162,13 @@ def _cells(rows: RowFile) -> Iterator[dict[str, Any]]:
     if not rows.others:
         yield from ({} for _ in range(rows.length))
         return
-    words = _class_names(rows.schema)
+    words = class_names(rows.schema)
     for batch in rows.batches(rows.others, _ROWS_AT_ONCE):
         for row in batch.to_pylist():
             for column, names in words.items():
                 if isinstance(row[column], int) and 0 <= row[column] < len(names):
                     row[column] = names[row[column]]
             yield row
-
-
-def _class_names(schema: Any) -> Mapping[str, list[str]]:
-    """What the numbers of a column stand for, where `datasets` has names for them; -1 is none."""
-    named = {name: each.get("names") for name, each in features(schema).items()}
-    return {name: names for name, names in named.items() if isinstance(names, list) and name in schema.names}
 
 
 def _without_nulls(value: Any) -> Any:

@@ -22,6 +22,7 @@ from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ImageError, ItemsError, StepFailedError, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.images import PreparedImage, RecordedFile
+from uncanny.images.columns import plain_cells
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_records
 from uncanny.prompts import PromptSet, prompt_set
@@ -50,8 +51,8 @@ class DescribedImage(Record):
     """One line of a file of texts: a picture in words. A line of an `edits.jsonl` is one, too.
 
     `original` is the picture's file, relative to the file or to a root. `label` names what a mask covers,
-    `caption` describes the whole picture, `objects` are the things in it. Each may be None; further keys are
-    kept out of the records.
+    `caption` describes the whole picture, `objects` are the things in it. Each may be None. Further keys with
+    text, numbers or flags go into the records, under `columns`.
     """
 
     id: NonEmpty
@@ -262,6 +263,7 @@ class TextTask(Task[I, W]):
             "asked": self._digest(item),
             "sha256": None if image is None else image.source_sha256,
             "file_stamp": None if image is None else image.stamp,
+            **({"columns": columns} if (columns := plain_cells(item.image.model_extra or {})) else {}),
         }
 
     def _stands(self, item: I, record: W) -> bool:
@@ -275,8 +277,9 @@ class TextTask(Task[I, W]):
             yield RecordedFile(file, record.sha256, record.file_stamp)
 
     def _digest(self, item: I) -> str:
-        content = orjson.dumps([item.image.original, *self.about(item)])
-        return hashlib.sha256(content).hexdigest()[:8]
+        columns = plain_cells(item.image.model_extra or {})
+        content = [item.image.original, *self.about(item), *([columns] if columns else [])]
+        return hashlib.sha256(orjson.dumps(content)).hexdigest()[:8]
 
 
 def failure(failed: StepFailedError) -> dict[str, Any]:

@@ -26,12 +26,12 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
 
     from uncanny.cli.annotate import AnnotateSummary
     from uncanny.cli.common.session import TerminalStop, show_end
-    from uncanny.demo.scenes import scenes
+    from uncanny.demo.scenes import scene_files
     from uncanny.eval.annotate.run import annotate_async
     from uncanny.records.run_folder import copy_into
 
     check_run_folder(run, force=force)
-    images = copy_into(run / "images", (scene.image_path for scene in scenes()))
+    images = copy_into(run / "images", scene_files())
     annotated = asyncio.run(
         annotate_async(images, model="demo", out=run, stop=TerminalStop(), progress=not quiet)
     )

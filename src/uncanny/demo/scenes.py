@@ -156,6 +156,16 @@ def scenes() -> tuple[Scene, ...]:
     return tuple(sorted(truths, key=lambda scene: scene.id))
 
 
+def scene_images(style: str = SCENES) -> tuple[Path, ...]:
+    """The pictures of one style, or all of them."""
+    return tuple(scene.image_path for scene in scenes() if style in (SCENES, scene.style))
+
+
+def scene_files(style: str = SCENES) -> tuple[Path, ...]:
+    """What a copy of the set is made of: the pictures, and the metadata file that says which make a pair."""
+    return (*scene_images(style), DATA / "images" / "metadata.jsonl")
+
+
 @cache
 def _by_sha256() -> dict[str, Scene]:
     return {scene.sha256: scene for scene in scenes()}

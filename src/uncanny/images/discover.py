@@ -15,6 +15,7 @@ from typing import Literal, get_args
 
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
+from uncanny.images.columns import METADATA
 from uncanny.images.path_names import short_path
 from uncanny.images.row_files import (
     ROW_SUFFIXES,
@@ -211,6 +212,8 @@ class _Walk:
             self.skipped.add(entry.path, "hidden")
         elif leads_to_folder(entry):
             (self.links if entry.is_symlink() else self.folders).append(entry.path)
+        elif entry.name in METADATA:
+            return  # read for what it says of the images
         elif suffix in IMAGE_SUFFIXES:
             self.take(folder, entry.name, entry.path)
         else:

@@ -6,12 +6,15 @@ lead to rows are in `row_files`.
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, time, timedelta
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path, PureWindowsPath
 from threading import Lock, RLock
@@ -36,6 +39,11 @@ _NUMBER = re.compile(r"\d{6,}")
 _MAGIC = b"ARROW1"
 
 
+# What a cell beside a picture may be once it is in a record.
+Cell = str | int | float | bool
+_LARGEST_WHOLE = 2**63 - 1
+
+
 class Stored(NamedTuple):
     """A picture as a row holds it: its bytes, else where they are."""
 
@@ -51,6 +59,30 @@ def features(schema: Any) -> Mapping[str, Mapping[str, Any]]:
         return {name: each for name, each in columns.items() if isinstance(each, dict)}
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def class_names(schema: Any) -> Mapping[str, list[str]]:
+    """What the numbers of a column stand for, where `datasets` has names for them; -1 is none."""
+    named = {name: each.get("names") for name, each in features(schema).items()}
+    return {name: names for name, names in named.items() if isinstance(names, list) and name in schema.names}
+
+
+def plain_cell(value: object) -> Cell | None:
+    """A value as a record has it: times and durations as text, decimals as numbers.
+
+    None for what is missing (None, NaN), infinite, or neither text nor number.
+    """
+    if isinstance(value, Decimal):
+        value = int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if abs(value) <= _LARGEST_WHOLE else str(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    return value if isinstance(value, str | bool) else None
 
 
 @contextmanager
@@ -92,6 +124,7 @@ class RowFile(ABC):
         self.marked = tuple(name for name in self.columns if known.get(name, {}).get("_type") == "Image")
         self._names: dict[str, tuple[list[str], Mapping[str, int]]] = {}
         self._lock = RLock()
+        self._cells: Mapping[str, Any] | None = None
 
     @cached_property
     @abstractmethod
@@ -118,6 +151,31 @@ class RowFile(ABC):
                 if row is not None:
                     return column, row
         return None
+
+    def cells(self, row: int) -> dict[str, Any]:
+        """The single values of a row beside its pictures; lists and structures are left out."""
+        with self._lock:
+            if self._cells is None:
+                self._cells = self._single_columns()
+        words = class_names(self.schema)
+        cells = {name: column[row].as_py() for name, column in self._cells.items()}
+        for name, names in words.items():
+            number = cells.get(name)
+            if isinstance(number, int):
+                cells[name] = names[number] if 0 <= number < len(names) else None
+        return cells
+
+    def _single_columns(self) -> Mapping[str, Any]:
+        """Whole columns, as Arrow keeps them: some 10 bytes a number, and the length of each text."""
+        types, arrow = pyarrow("pyarrow.types"), pyarrow("pyarrow")
+        names = [name for name in self.others if not types.is_nested(self.schema.field(name).type)]
+        if not names:
+            return {}
+        batches = list(self.batches(names, 10_000))
+        if not batches:
+            return {}
+        table = arrow.Table.from_batches(batches)
+        return {name: table.column(name) for name in names}
 
     def _index(self, column: str) -> tuple[list[str], Mapping[str, int]]:
         with self._lock:

@@ -47,6 +47,7 @@ class ImageOptions(AskOptions, PictureOptions, total=False):
     """How images are read and asked about: sampling, pixels and the column of tables, as keyword options."""
 
     image_column: str | None
+    columns: Sequence[str] | None
 
 
 class ImageRun(TypedDict):
@@ -60,6 +61,7 @@ class ImageRun(TypedDict):
     root: Path | None
     prompts: PromptSet
     image_column: str | None
+    columns: Sequence[str] | None
 
 
 def image_run(
@@ -85,6 +87,7 @@ def image_run(
         "root": None if root is None else Path(root),
         "prompts": read_prompts(protocol, options.get("prompts")),
         "image_column": options.get("image_column"),
+        "columns": options.get("columns"),
     }
 
 

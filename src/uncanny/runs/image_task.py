@@ -16,6 +16,7 @@ from uncanny.client.calls import usage
 from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.images import PreparedImage, RecordedFile, prepare
+from uncanny.images.columns import ImageColumns
 from uncanny.models.base import SentImage, encode_image
 from uncanny.records.annotation_table import RecordFormat, is_own_table, write_table
 from uncanny.records.record_file import RecordFile
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound=BaseModel)
 MOST_IMAGES_AT_ONCE = 64
+# Of so many images an error says which columns there are.
+MOST_LOOKED_AT = 100
+CELL_KEYS = frozenset({"row", "columns"})
 
 
 class ImageRecord(Protocol):
@@ -63,9 +67,10 @@ class ImageTask(Task[ImageFile, A]):
     """A run with one record an image: `Annotation`, or another that has all of `ImageRecord`.
 
     `paths` are image files, tables with pictures in them and folders, `files` what they were found to hold
-    when the run began; `image_column` is where tables have their pictures. With the `format` `parquet`, and
-    where a run has one already, a table is made of the records at the end. `found` is the field of a record
-    whose entries are counted as found."""
+    when the run began; `image_column` is where tables have their pictures, and `columns` are those of the
+    other columns that records take over, None for all of them. With the `format` `parquet`, and where a run
+    has one already, a table is made of the records at the end. `found` is the field of a record whose entries
+    are counted as found."""
 
     unit = "images"
     statuses = STATUSES
@@ -74,8 +79,12 @@ class ImageTask(Task[ImageFile, A]):
 
     paths: Sequence[Path]
     image_column: str | None = None
+    columns: Sequence[str] | None = None
     format: RecordFormat = "jsonl"
     files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
+    _columns: ImageColumns = field(init=False, repr=False, default_factory=ImageColumns)
+    _outdated: set[str] = field(init=False, repr=False, default_factory=set)
+    _by_image: dict[str, ImageFile] = field(init=False, repr=False, default_factory=dict)
     _records: RecordFile[A] = field(init=False, repr=False)
     _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
     _running: dict[str, asyncio.Event] = field(init=False, repr=False, default_factory=dict)
@@ -138,6 +147,8 @@ class ImageTask(Task[ImageFile, A]):
         stock = self.stock_of_images(inputs, records, progress)
         self._records = records
         self._by_digest = {each.sha256: image for image, each in stock.records.items() if each.sha256}
+        self._outdated -= stock.pending.keys()
+        self._by_image = {file.image: file for file in self.files if file.image in self._outdated}
         return list(stock.pending.values())
 
     def stock_of_images(
@@ -145,16 +156,32 @@ class ImageTask(Task[ImageFile, A]):
     ) -> Stock[ImageFile, _Counted]:
         """A record stands where it is `ok`, or failed ones are kept, and its file still holds those bytes,
         however old the file looks. Raises UsageError."""
+        self._columns = ImageColumns(self.paths, self.columns)
+        progress.warnings += self._columns.look({file.path.parent for file in inputs.files})
+        self._check_columns(inputs.files)
         return self.take_stock(
             {file.image: file for file in inputs.files},
             records,
             progress,
-            stands=lambda _file, record: about(record).status == "ok" or not self.options.retry_failed,
+            stands=self._stands,
             files=_recorded_file,
             held=inputs,
             summarize=lambda record: _counted(record, self.found),
             count=_count,
         )
+
+    def _stands(self, file: ImageFile, record: A) -> bool:
+        known = about(record)
+        cells = {name: value for name, value in (known.model_extra or {}).items() if name in CELL_KEYS}
+        if cells != self._cells(file):
+            self._outdated.add(file.image)
+        return known.status == "ok" or not self.options.retry_failed
+
+    def renewed(self, records: RecordFile[A]) -> Iterator[A]:
+        for image in sorted(self._outdated):
+            record = records.get(image)
+            content = record.model_dump(exclude=set(CELL_KEYS))
+            yield type(record).model_validate(content | self._cells(self._by_image[image]))
 
     async def process(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
         try:
@@ -195,17 +222,44 @@ class ImageTask(Task[ImageFile, A]):
             pixels=None if image is None else pixels(image),
             file_stamp=None if image is None else image.stamp,
             **more,
+            **self._cells(file),
         )
 
     def _duplicate(self, file: ImageFile, image: PreparedImage, first: str) -> A:
         record = self._records.get(first)
         # Where `first` is a duplicate itself, both name the image that was asked about.
         extra = {"duplicate_of": first, **(record.model_extra or {})}
+        own = {"image": file.image, "usage": usage([]), "file_stamp": image.stamp}
         return type(record).model_validate(
             record.model_dump(exclude=set(record.model_extra or ()))
-            | extra
-            | {"image": file.image, "usage": usage([]), "file_stamp": image.stamp}
+            | {name: value for name, value in extra.items() if name not in CELL_KEYS}
+            | own
+            | self._cells(file)
         )
+
+    def _cells(self, file: ImageFile) -> dict[str, Any]:
+        """The further keys of a record that say what a table has of the image."""
+        cells = self._columns.of(file.path)
+        keys = {"row": cells.row, "columns": dict(cells.values)}
+        return {name: value for name, value in keys.items() if value not in (None, {})}
+
+    def _check_columns(self, files: Sequence[ImageFile]) -> None:
+        """Raises UsageError for a column that is asked for and that no image has."""
+        missing = set(self.columns or ())
+        for file in files if missing else ():
+            missing.difference_update(self._columns.of(file.path).values)
+            if not missing:
+                break
+        if missing:
+            every, known = ImageColumns(self.paths), set[str]()
+            for file in files[:MOST_LOOKED_AT]:
+                known |= every.of(file.path).values.keys()
+            raise UsageError(
+                f"No image has the column {', '.join(map(repr, sorted(missing)))}",
+                remedy=f"There are {', '.join(map(repr, sorted(known)))}."
+                if known
+                else "Columns come from Parquet and Arrow files, and from metadata.csv beside images.",
+            )
 
 
 def about(record: BaseModel) -> ImageRecord:

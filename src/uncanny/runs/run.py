@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -358,8 +358,8 @@ class Run(Generic[Item, R]):
             self.ending.reason = None  # it came when nothing was left to end
         warnings.extend(self.task.warnings(self.progress))
         in_place = _in_place(self.task.folder, self.progress)
-        if in_place and progress.gone:
-            warnings.append(self._set_aside(progress.gone))
+        if in_place:
+            warnings.extend(self._bring_up_to_date())
         try:
             self.loaded.records.finish(write=in_place)
         except OSError as error:
@@ -384,20 +384,26 @@ class Run(Generic[Item, R]):
             lost=not in_place,
         )
 
-    def _set_aside(self, gone: Sequence[str]) -> str:
-        """Move the records of inputs that are gone out of the run; in words, what became of them."""
+    def _bring_up_to_date(self) -> Iterator[str]:
+        """Write again what is said otherwise now, and move records of inputs that are gone out of the run.
+
+        In words, what became of them and what could not be written.
+        """
+        records, gone = self.loaded.records, self.progress.gone
         names = ", ".join(map(harmless, gone[:MOST_GONE_NAMED]))
         if len(gone) > MOST_GONE_NAMED:
             names += f" and {len(gone) - MOST_GONE_NAMED:,} more"
-        target = self.task.folder.removed
         what = f"{counted(len(gone), 'record')} of {self.task.unit} that are no longer in the input ({names})"
+        target = self.task.folder.removed
         try:
-            self.loaded.records.set_aside(gone, target)
+            for record in self.task.renewed(records):
+                records.append(record)
+            if gone:
+                records.set_aside(gone, target)
+                keep = option("keep_missing", True)
+                yield f"{what} moved to {target}. Pass {keep} to keep such records in the run."
         except (UsageError, StorageError) as error:
-            return f"{what} could not be moved out of the run: {error.message}"
-        return (
-            f"{what} moved to {target}. Pass {option('keep_missing', True)} to keep such records in the run."
-        )
+            yield f"{self.task.folder.path} could not be brought up to date: {error.message}"
 
     def _begin(self) -> None:
         """Raises UsageError where nothing can be written: better now than after the first answers."""

@@ -131,6 +131,10 @@ class Task(ABC, Generic[Item, R]):
         """What is to be known of the results when the run ends, in words; `progress` has counted them."""
         return ()
 
+    def renewed(self, records: RecordFile[R]) -> Iterable[R]:  # noqa: ARG002
+        """Records that stand and yet say something else now, without being asked for: to be written again."""
+        return ()
+
     def after_records(self) -> Sequence[str]:
         """Write what is made of the records when a session has ended; in words, what could not be."""
         return ()

@@ -230,6 +230,14 @@ pixel_options = together(
         metavar="NAME",
         help="Where Parquet and Arrow files have their pictures, if in several columns.",
     ),
+    click.option(
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="NAME",
+        help="Column of a table, or of metadata.csv beside the images, to copy into the records; repeatable. "
+        "[default: all columns of text and numbers]",
+    ),
 )
 box_format_option = click.option(
     "--box-format",
@@ -329,6 +337,7 @@ class ImageKeywords(SampledKeywords):
     jpeg_quality: int
     max_pixels: int
     image_column: str | None
+    columns: tuple[str, ...]
 
 
 class AnnotateKeywords(ImageKeywords):
@@ -382,6 +391,7 @@ def read_image_options(options: ImageKeywords, models: Sequence[str]) -> ImageOp
         "jpeg_quality": options["jpeg_quality"],
         "max_pixels": options["max_pixels"],
         "image_column": options["image_column"],
+        "columns": options["columns"] or None,
     }
 
 

@@ -188,6 +188,7 @@ class ExportParams(Params):
     rejected: bool | None = None
     source: Literal["generated", "real"] | Reference | None = Field(None, union_mode="left_to_right")
     test_fraction: Share | None = None
+    group_by: Column | None = None
     seed: Seed | None = None
     max_tokens: int | None = Field(None, ge=1, le=10**9)
     chat: Literal["parts", "tags"] | None = None

@@ -128,6 +128,7 @@ class PixelParams(Params):
     jpeg_quality: int | None = Field(None, ge=1, le=100)
     max_pixels: int | None = Field(None, ge=1, le=10**12)
     image_column: TableColumn | None = None
+    columns: list[TableColumn] | None = Field(None, max_length=200)
 
 
 class AnnotateOptions(AskParams, SamplingParams, PixelParams):
@@ -183,6 +184,7 @@ _FLAGS: Final = {
     "timeout_s": "timeout",
     "patience_s": "patience",
     "categories": "category",
+    "columns": "column",
     "balance": "lambda",
 }
 _JOINED: Final = ("thresholds",)

@@ -1,0 +1,170 @@
+"""What tables say of images besides the pictures: cells of their rows, and lines of metadata files.
+
+A Parquet or Arrow file has columns beside that of its pictures. A folder of images has them in a file
+`metadata.csv`, `metadata.jsonl` or `metadata.parquet`, where `file_name` is the path of an image from there:
+that is how `datasets` reads folders of images. Texts, numbers, flags and times are taken; lists and
+structures are not.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from uncanny.errors import UsageError
+from uncanny.extras import pyarrow
+from uncanny.images.path_names import short_path
+from uncanny.images.row_files import row_of, row_place
+from uncanny.images.row_readers import Cell, opened, plain_cell
+
+METADATA: Final = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+FILE_NAME: Final = "file_name"
+# A longer text is no label of an image: it is left out of the records.
+LONGEST_TEXT: Final = 10_000
+_MOST_BYTES: Final = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCells:
+    """What a table says of one image: the number of its `row`, from 0, where it is one, and its cells.
+
+    Cells without a value are left out.
+    """
+
+    row: int | None = None
+    values: Mapping[str, Cell] = field(default_factory=dict)
+
+
+def plain_cells(cells: Mapping[str, Any]) -> dict[str, Cell]:
+    """What of `cells` goes into a record: texts that are not too long, numbers, flags and times."""
+    values = ((name, plain_cell(cell)) for name, cell in cells.items())
+    return {
+        name: value
+        for name, value in values
+        if value is not None and not (isinstance(value, str) and len(value) > LONGEST_TEXT)
+    }
+
+
+class ImageColumns:
+    """The columns of images found in `places`, read when they are asked for.
+
+    `wanted` are the columns to take; None takes all.
+    """
+
+    def __init__(self, places: Sequence[Path] = (), wanted: Sequence[str] | None = None) -> None:
+        self._folders = tuple(place for place in places if place.is_dir())
+        self._wanted = None if wanted is None else frozenset(wanted)
+        self._metadata: dict[Path, Mapping[str, Mapping[str, Any]] | None] = {}
+        self._problems: list[str] = []
+
+    def look(self, folders: Iterable[Path]) -> Sequence[str]:
+        """Read the metadata files of all `folders` of images; in words, which of them cannot be read."""
+        for folder in sorted(folders):
+            self._line_of(folder / "image")
+        return tuple(self._problems)
+
+    def of(self, image: Path) -> ImageCells:
+        """What is known of an image; nothing where no table speaks of it."""
+        row = row_of(image)
+        if row is None:
+            return ImageCells(values=self._chosen(self._line_of(image)))
+        try:
+            place = row_place(row)
+            if place is None:
+                return ImageCells()
+            _, number = place
+            with opened(row.file) as rows:
+                return ImageCells(number, self._chosen(rows.cells(number)))
+        except UsageError:
+            return ImageCells()  # the picture's own record says why the table cannot be read
+
+    def _chosen(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
+        if self._wanted is not None:
+            cells = {name: cell for name, cell in cells.items() if name in self._wanted}
+        return plain_cells(cells)
+
+    def _line_of(self, image: Path) -> Mapping[str, Any]:
+        """The line of the nearest metadata file, up to the folder that was given."""
+        for folder in self._between(image):
+            if folder not in self._metadata:
+                self._metadata[folder] = self._read(folder)
+            lines = self._metadata[folder]
+            if lines is not None:
+                return lines.get(image.relative_to(folder).as_posix(), {})
+        return {}
+
+    def _between(self, image: Path) -> Iterator[Path]:
+        """The image's folder, then those it lies in, as far as one that was given."""
+        given = [each for each in self._folders if image.is_relative_to(each)]
+        for folder in image.parents:
+            yield folder
+            if not given or folder in given:
+                return
+
+    def _read(self, folder: Path) -> Mapping[str, Mapping[str, Any]] | None:
+        for name in METADATA:
+            file = folder / name
+            if file.is_file():
+                try:
+                    lines = {str(line.pop(FILE_NAME)): line for line in _lines(file) if FILE_NAME in line}
+                except UsageError as error:
+                    self._problems.append(f"{error.message}. Its columns are not in the records")
+                    continue
+                if lines:
+                    return lines
+        return None
+
+
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a metadata file as mappings. Raises UsageError that names the file and the line."""
+    try:
+        if file.suffix == ".parquet":
+            yield from _rows(file)
+            return
+        if file.stat().st_size > _MOST_BYTES:
+            raise UsageError(f"{short_path(file)} is larger than {_MOST_BYTES:,} bytes")
+        data = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
+        yield from _of_csv(file, data) if file.suffix == ".csv" else _of_json_lines(file, data)
+    except OSError as error:
+        raise UsageError(f"{short_path(file)} cannot be read: {error.strerror or error}") from error
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        yield from pyarrow("pyarrow.parquet").read_table(file).to_pylist()
+    except pyarrow("pyarrow").ArrowException as error:
+        raise UsageError(f"{short_path(file)} cannot be read as Parquet: {error}") from error
+
+
+def _of_csv(file: Path, data: bytes) -> Iterator[dict[str, Any]]:
+    try:
+        reader = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
+        head = next(reader, [])
+        for cells in reader:
+            if cells and len(cells) != len(head):
+                wrong = f"has {len(cells)} cells, and the header has {len(head)}"
+                raise UsageError(f"{short_path(file)}, line {reader.line_num} {wrong}")
+            if cells:
+                yield {name: cell or None for name, cell in zip(head, cells, strict=True)}
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{short_path(file)} is not UTF-8") from error
+    except csv.Error as error:
+        raise UsageError(f"{short_path(file)}, line {reader.line_num} is not CSV: {error}") from error
+
+
+def _of_json_lines(file: Path, data: bytes) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line.strip():
+            try:
+                content = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise UsageError(f"{short_path(file)}, line {number} is not valid JSON: {error}") from error
+            if not isinstance(content, dict):
+                raise UsageError(f"{short_path(file)}, line {number} is not an object")
+            yield content
