@@ -14,26 +14,30 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import orjson
+
 from uncanny.errors import ImageError, UsageError
+from uncanny.eval.common.groups import Groups
 from uncanny.eval.common.inputs.image_files import read_bytes, repeated_images, take_apart
 from uncanny.eval.common.runs import ReadRun, stream_annotations
 from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import sniff
 from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, ReviewLog, quadruple_sha256, review_image
-from uncanny.schema import Annotation, Source
+from uncanny.schema import Annotation, Source, columns_of
 from uncanny.wording import option, shown
 
 Split = Literal["train", "test"]
 MOST_IMAGE_BYTES: Final = 2**30
 
 
-def split_of(digest: str, test_fraction: float) -> Split:
-    """The side an image is on, by a hash of its digest alone: whatever else is in the run, and for ever.
+def split_of(group: str, test_fraction: float) -> Split:
+    """The side a group of images is on, by a hash of what it is called: whatever else is in the run.
 
-    Its hash, and not the digest itself, so that those who sort images by digest do not sort by split.
+    An image by itself is called by its digest; hashed, so that images sorted by digest are not sorted by
+    side.
     """
-    number = int.from_bytes(sha256(f"uncanny split {digest}".encode()).digest()[:8], "big")
+    number = int.from_bytes(sha256(f"uncanny split {group}".encode()).digest()[:8], "big")
     return "test" if number < test_fraction * 2**64 else "train"
 
 
@@ -65,7 +69,8 @@ class ExportImage:
     """An image that goes out, with those of its `findings` findings that do.
 
     `complete` says that people, or with `all` nobody, have to say no more of it: no finding was left out only
-    because it is unreviewed or unsure, so that the list is a whole one. `file` is where the picture lies, and
+    because it is unreviewed or unsure, so that the list is a whole one. `group` is what the images that it
+    belongs with share, as `pair=7`; None for one by itself. `file` is where the picture lies, and
     `digest` what it must have to be read; None where the record does not know it.
     """
 
@@ -74,8 +79,25 @@ class ExportImage:
     complete: bool
     source: Source | None
     split: Split
+    group: str | None
     file: Path
     digest: str | None
+
+    def identity(self) -> dict[str, Any]:
+        """What every form says of an image: its name in the run, side, group, and columns of its table."""
+        return {
+            "run_image": self.record.image,
+            "sha256": self.record.sha256,
+            "split": self.split,
+            "group": self.group,
+            "columns": dict(columns_of(self.record)),
+        }
+
+    def flat_identity(self) -> dict[str, Any]:
+        """The same for tables, whose columns are the same in every row: those of the input are JSON."""
+        identity = self.identity()
+        columns = identity.pop("columns")
+        return {**identity, "columns": orjson.dumps(columns).decode() if columns else None}
 
     def read(self) -> bytes | None:
         """The picture's file, read whole; None where it is missing, or not the one the record is about."""
@@ -123,12 +145,18 @@ def export_images(
     sources: Mapping[str, Source] | Source | None,
     test_fraction: float,
     left_out: LeftOut,
+    groups: Groups,
 ) -> Iterator[ExportImage]:
     """Images in the order of their records. What is left out is counted in `left_out`.
+
+    All images of one of the `groups`, which all records are added to first, are on one side.
 
     Failed and unreadable images stay out, unless a reviewer has added findings to them. Without `all` so do
     those of whose findings nobody has judged any. Raises RecordError for an invalid line, UsageError.
     """
+    for record in stream_annotations(read.file):
+        groups.add(record)
+    groups.check()
     reviews = log.by_image()
     for record in stream_annotations(read.file):
         image = review_image(record, reviews.get(record.image, ()))
@@ -145,13 +173,13 @@ def export_images(
             continue
         reasons = [selection.reason_against(each) for each in image.anomalies]
         left_out.anomalies.update(reason for reason in reasons if reason is not None)
-        digest = record.sha256 or sha256(record.image.encode()).hexdigest()
         yield ExportImage(
             record,
             tuple(each for each, reason in zip(image.anomalies, reasons, strict=True) if reason is None),
             not {"unreviewed", "unsure"} & set(reasons),
             _source(record, sources),
-            split_of(digest, test_fraction),
+            split_of(groups.of(record), test_fraction),
+            groups.name(record),
             read.picture(record.image),
             read.digest(record),
         )

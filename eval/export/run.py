@@ -9,7 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from glob import escape
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from uncanny.errors import StorageError, UsageError
+from uncanny.eval.common.groups import Groups
 from uncanny.eval.common.runs import ReadRun, open_annotations
 from uncanny.eval.common.tables import MISSING, Table, TableResult
 from uncanny.eval.export.data import ExportImage, LeftOut, Selection, export_images, read_sources
@@ -37,12 +38,42 @@ MAX_TOKENS: Final = 2048
 _TAIL: Final = 2**18
 
 
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """How images were kept together in the split: `by` as it was asked for, None for the default.
+
+    `groups` counts all groups of the run, those of a single image included, `grouped` images that share
+    theirs with others, and `without` those that have no column to be grouped by.
+    """
+
+    by: str | None
+    groups: int
+    grouped: int
+    without: int
+
+    @classmethod
+    def of(cls, groups: Groups, by: str | None) -> Grouping:
+        return cls(by, groups.number, groups.grouped, groups.without)
+
+    def words(self) -> Iterator[str]:
+        """What to know about the split; nothing where each image is by itself."""
+        if not self.grouped:
+            return
+        shared = "pairs and originals" if self.by is None else f"`{shown(self.by)}`"
+        yield f"Split by {shared}: {self.groups:,} groups, {self.grouped:,} images share theirs with others."
+        if self.by is not None and self.without:
+            yield f"{counted(self.without, 'image')} without `{shown(self.by)}`: each is a group by itself."
+        if self.groups == 1:
+            yield "All images are in one group, so one side of the split is empty."
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class ExportResult(TableResult):
     """What was written: `files` by format, files or folders, and what was left out, by the reason.
 
     `images` and `anomalies` went out, before what single formats could not take, which is in `notes`, by
-    format. `splits` are images by side. `missing_pictures` are not where the records say, or changed.
+    format. `splits` are images by side, `grouping` says which were kept together. `missing_pictures` are not
+    where the records say, or changed.
     `agreement` is that of the run's reviewers.
     """
 
@@ -51,6 +82,7 @@ class ExportResult(TableResult):
     images: int
     anomalies: int
     splits: Mapping[str, int]
+    grouping: Grouping
     images_left_out: Mapping[str, int]
     anomalies_left_out: Mapping[str, int]
     stale_verdicts: int
@@ -66,6 +98,7 @@ class ExportResult(TableResult):
             "images": self.images,
             "anomalies": self.anomalies,
             "splits": dict(self.splits),
+            "grouping": asdict(self.grouping),
             "left_out": {"images": dict(self.images_left_out), "anomalies": dict(self.anomalies_left_out)},
             "stale_verdicts": self.stale_verdicts,
             "missing_pictures": self.missing_pictures,
@@ -86,6 +119,7 @@ class ExportResult(TableResult):
 
     def _words(self) -> Iterator[str]:
         yield from self.warnings
+        yield from self.grouping.words()
         for noun, reasons in (("image", self.images_left_out), ("anomaly", self.anomalies_left_out)):
             if reasons:
                 words = ", ".join(f"{number:,} {reason}" for reason, number in reasons.items())
@@ -111,6 +145,7 @@ def export(
     rejected: bool = False,
     source: str | PathLike[str] | None = None,
     test_fraction: float = 0.5,
+    group_by: str | None = None,
     seed: int = 0,
     max_tokens: int = MAX_TOKENS,
     count_tokens: Callable[[str], int] | None = None,
@@ -124,8 +159,13 @@ def export(
     Verified are those that a majority of reviewers accepts, with the text and box that reviewers gave them;
     `all` takes what nobody has judged and what reviewers are unsure of too, `rejected` what they rejected.
     Without `all` images of whose findings none is judged are left out. `to` names one form or several, `out`
-    the folder; of a single form that is one file it may be that file. An image's split, train or test,
-    follows from its digest alone; `test_fraction` is the share of test.
+    the folder; of a single form that is one file it may be that file.
+
+    An image's split, train or test, follows from its digest, or from the group of images it belongs to:
+    images of one group are always on one side. `group_by` is the column of the input's table or metadata file
+    that groups them, `stem` for images of the same file name, or `image` for each by itself. By default the
+    sides of a pair and the edits of an original are together, where a column `pair`, `pair_id`, `original` or
+    `source_image` says so. `test_fraction` is the share of test.
 
     `source` says what images are for chats of detection: `generated`, `real`, or a file with `image` and
     `source`; without it, what the records say. A list of a chat has at most `max_tokens` as `count_tokens`
@@ -145,7 +185,14 @@ def export(
     1
     """
     check_parameters(
-        run=run, out=out, all=all, rejected=rejected, seed=seed, force=force, image_prefix=image_prefix
+        run=run,
+        out=out,
+        all=all,
+        rejected=rejected,
+        group_by=group_by,
+        seed=seed,
+        force=force,
+        image_prefix=image_prefix,
     )
     check_needed(out=out)
     if count_tokens is not None and not callable(count_tokens):
@@ -186,8 +233,10 @@ def export(
             count_tokens or text_tokens,
             lambda: _calls(read),
         )
-        left_out = LeftOut()
-        images = export_images(read, log, Selection(all, rejected), sources, job.test_fraction, left_out)
+        left_out, groups = LeftOut(), Groups(group_by)
+        images = export_images(
+            read, log, Selection(all, rejected), sources, job.test_fraction, left_out, groups
+        )
         counts = _write(names, places, job, images)
         result = ExportResult(
             out=Path(out),
@@ -195,6 +244,7 @@ def export(
             images=counts["images"],
             anomalies=counts["anomalies"],
             splits={split: counts[split] for split in ("train", "test")},
+            grouping=Grouping.of(groups, group_by),
             images_left_out=dict(left_out.images),
             anomalies_left_out=dict(left_out.anomalies),
             stale_verdicts=left_out.stale,

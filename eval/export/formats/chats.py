@@ -74,6 +74,7 @@ class ChatWriter(FormatWriter):
                 "images": [self.reference(image)],
                 "run_image": image.record.image,
                 "sha256": image.record.sha256,
+                "group": image.group,
                 "part": number + 1,
                 "parts": len(chats),
             }

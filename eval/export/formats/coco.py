@@ -57,9 +57,7 @@ class CocoWriter(FormatWriter):
             "file_name": self.reference(image),
             "width": record.width,
             "height": record.height,
-            "run_image": record.image,
-            "sha256": record.sha256,
-            "split": image.split,
+            **image.identity(),
         }
         self._file.write((b"\n" if self._images == 1 else b",\n") + orjson.dumps(entry))
         for each in image.anomalies:

@@ -23,7 +23,8 @@ _ANOMALY: Final = ("name", "phenomenon", "reasoning", "severity", "kind")
 _BOX: Final = ("x0", "y0", "x1", "y1")
 _REVIEW: Final = ("decision", "accept", "reject", "unsure", "edited", "added")
 COLUMNS: Final = (
-    *("image", "run_image", "sha256", "width", "height", "status", "source", "split", "model", "prompts"),
+    *("image", "run_image", "sha256", "width", "height", "status", "source", "split", "group"),
+    *("columns", "model", "prompts"),
     *("anomaly", *_ANOMALY, "objects", *_BOX, "found_by", *_REVIEW, "text_sha256"),
 )
 _CELL_LIMIT: Final = 2**24
@@ -47,13 +48,11 @@ class CsvWriter(FormatWriter):
         record = image.record
         about: dict[str, object] = {
             "image": self.reference(image),
-            "run_image": record.image,
-            "sha256": record.sha256,
+            **image.flat_identity(),
             "width": record.width,
             "height": record.height,
             "status": record.status,
             "source": image.source,
-            "split": image.split,
             "model": record.model,
             "prompts": record.prompts,
         }

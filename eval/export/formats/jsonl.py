@@ -50,8 +50,7 @@ def annotation_fields(image: ExportImage, reference: str) -> dict[str, Any]:
     record = image.record.model_dump(mode="json", exclude=set(_OF_THE_RUN))
     record |= {
         "image": reference,
-        "run_image": image.record.image,
-        "split": image.split,
+        **image.identity(),
         "complete": image.complete,
         "anomalies": [
             each.anomaly.model_dump(mode="json")

@@ -86,9 +86,7 @@ class LabelStudioWriter(FormatWriter):
         task = {
             "data": {
                 "image": self._address(image),
-                "run_image": record.image,
-                "sha256": record.sha256,
-                "split": image.split,
+                **image.identity(),
             },
             "predictions": [{"model_version": record.model, "result": results}],
         }

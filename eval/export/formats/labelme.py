@@ -76,7 +76,7 @@ class LabelmeWriter(FormatWriter):
             "imageData": None,
             "imageHeight": record.height,
             "imageWidth": record.width,
-            KEY: {"run_image": record.image, "sha256": record.sha256, "without_box": others},
+            KEY: {**image.identity(), "without_box": others},
         }
         file = self.target / f"{self._file_name(image)}.json"
         file.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))

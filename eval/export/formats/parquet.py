@@ -55,7 +55,7 @@ def fields() -> list[Any]:
         arrow.field("sha256", text),
         arrow.field("width", whole),
         arrow.field("height", whole),
-        *(arrow.field(name, text) for name in ("status", "source", "split")),
+        *(arrow.field(name, text) for name in ("status", "source", "split", "group", "columns")),
         arrow.field("complete", flag),
         arrow.field("anomalies", arrow.list_(anomaly)),
         arrow.field("objects", arrow.list_(item)),
@@ -69,13 +69,11 @@ def row(image: ExportImage, reference: str) -> dict[str, Any]:
     record = image.record
     return {
         "image": reference,
-        "run_image": record.image,
-        "sha256": record.sha256,
+        **image.flat_identity(),
         "width": record.width,
         "height": record.height,
         "status": record.status,
         "source": image.source,
-        "split": image.split,
         "complete": image.complete,
         "anomalies": [
             {

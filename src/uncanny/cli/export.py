@@ -34,6 +34,7 @@ class ExportKeywords(TypedDict):
     rejected: bool
     source: str | None
     test_fraction: float
+    group_by: str | None
     seed: int
     max_tokens: int
     chat: ChatForm
@@ -83,6 +84,12 @@ class FormatList(click.ParamType[list[str]]):
     default=0.5,
     show_default=True,
     help="Share of images on the test side, by a hash of their digests.",
+)
+@click.option(
+    "--group-by",
+    metavar="COLUMN|stem|image",
+    help="Keep images that share this column, or their file name, on one side; `image` keeps none together. "
+    "[default: sides of a pair and edits of an original together, where columns say so]",
 )
 @click.option(
     "--seed",

@@ -15,6 +15,7 @@ from tests.eval.export.made_runs import AT, anomaly, judge, make_run, write_reco
 from uncanny.cli import main
 from uncanny.cli.export import FORMAT_NAMES
 from uncanny.cli.export import READ_NAMES as CLI_READ_NAMES
+from uncanny.demo.scenes import scenes
 from uncanny.errors import RecordError, UsageError
 from uncanny.eval.export.data import split_of
 from uncanny.eval.export.files import READ_NAMES
@@ -23,6 +24,7 @@ from uncanny.eval.export.writer import Pictures
 from uncanny.records.reviews import ReviewLog, new_review
 from uncanny.schema import Annotation
 
+PAIRS = sorted({each.pair_id for each in scenes() if each.pair_id is not None})
 RUNS = Path(__file__).parents[2] / "data/runs_0.1.0"
 
 
@@ -355,7 +357,7 @@ def test_a_missing_package_is_named(
 ) -> None:
     for module in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UsageError, match=r"uncanny\[parquet\]"):
+    with pytest.raises(UsageError, match=r"\.\[parquet\]"):
         uncanny.export(run, ["csv", form], tmp_path / "out", all=True)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
@@ -402,3 +404,54 @@ def test_sides_that_no_picture_has_are_refused(tmp_path: Path) -> None:
         (run / "annotations.jsonl").write_text(text + "\n")
         with pytest.raises(RecordError):
             uncanny.export(run, "parquet", tmp_path / "out", all=True)
+
+
+def exported_sides(run: Path, out: Path, **options: Any) -> dict[str, str]:
+    file = uncanny.export(run, "jsonl", out, all=True, force=True, **options).files["jsonl"]
+    return {Path(line["run_image"]).name: line["split"] for line in map(orjson.loads, file.open("rb"))}
+
+
+def test_sides_of_a_bundled_pair_are_on_one_side(bundled_run: Any, tmp_path: Path) -> None:
+    run = bundled_run("annotate").path
+    pairs = [{Path(each.image).name for each in scenes() if each.pair_id == pair} for pair in PAIRS]
+    sides = exported_sides(run, tmp_path / "x.jsonl")
+    assert set(sides.values()) == {"train", "test"}
+    assert all(len({sides[name] for name in pair}) == 1 for pair in pairs)
+    alone = exported_sides(run, tmp_path / "x.jsonl", group_by="image")
+    assert any(len({alone[name] for name in pair}) == 2 for pair in pairs)
+    by_style = exported_sides(run, tmp_path / "x.jsonl", group_by="style")
+    for style in ("drawn", "rendered"):
+        assert len({by_style[Path(each.image).name] for each in scenes() if each.style == style}) == 1
+
+
+def test_a_split_says_how_images_are_grouped(bundled_run: Any, tmp_path: Path) -> None:
+    run = bundled_run("annotate").path
+    result = uncanny.export(run, "csv", tmp_path / "x.csv", all=True)
+    assert result.to_json()["grouping"] == {"by": None, "groups": 18, "grouped": 32, "without": 2}
+    assert "18 groups, 32 images share theirs with others" in str(result)
+    with pytest.raises(UsageError, match="no image has the column 'prompt'"):
+        uncanny.export(run, "csv", tmp_path / "y.csv", all=True, group_by="prompt")
+    assert not (tmp_path / "y.csv").exists()
+
+
+@pytest.mark.parametrize("form", sorted(set(FORMATS) - {"agents", "cvat"}))
+def test_groups_and_columns_go_out_in_every_form_that_has_a_place_for_them(
+    bundled_run: Any, tmp_path: Path, form: FormatName
+) -> None:
+    result = uncanny.export(
+        bundled_run("annotate").path, form, tmp_path / "out", all=True, source="generated"
+    )
+    files = [each for each in (tmp_path / "out").rglob("*") if each.is_file()]
+    content = b"".join(each.read_bytes() for each in files)
+    assert result.images
+    if form in ("parquet", "hf"):
+        from datasets import Dataset
+
+        tables = [Dataset.from_parquet(str(each)) for each in files if each.suffix == ".parquet"]
+        rows = [row for table in tables for row in table.remove_columns("image")]
+        assert {row["group"] for row in rows} == {None, *(f"pair={pair}" for pair in PAIRS)}
+        assert all(orjson.loads(row["columns"])["style"] in ("drawn", "rendered") for row in rows)
+        return
+    assert b"pair=d01" in content
+    if not form.startswith("sft"):
+        assert b'"style"' in content.replace(b'""', b'"')

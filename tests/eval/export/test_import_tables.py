@@ -275,5 +275,5 @@ def test_a_missing_package_is_named(
 ) -> None:
     for module in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UsageError, match=r"uncanny\[parquet\]"):
+    with pytest.raises(UsageError, match=r"\.\[parquet\]"):
         uncanny.import_reviews(table if form == "parquet" else data_set, run)

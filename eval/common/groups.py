@@ -1,0 +1,176 @@
+"""Which images belong together: sides of a pair, edits of one original, images of one prompt.
+
+Images that belong together are not independent. They go to the same side of a split, are drawn together when
+intervals are made, and never count as if each were a case of its own.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import PurePosixPath
+from typing import Final, Literal, get_args
+
+from pydantic import BaseModel
+
+from uncanny.errors import UsageError
+from uncanny.images.discover import IMAGE_SUFFIXES
+from uncanny.schema import columns_of
+from uncanny.wording import option
+
+# By these images belong together wherever a record has one of them, without being told.
+PAIR_COLUMNS: Final = ("pair", "pair_id")
+# These name another image, to which an image without such a column may belong: the original itself.
+ORIGINAL_COLUMNS: Final = ("original", "source_image")
+KNOWN: Final = (*ORIGINAL_COLUMNS, *PAIR_COLUMNS)
+# A prompt may be the same for a whole data set, so it groups only where that is asked for.
+PromptColumn = Literal["prompt_id", "prompt"]
+PROMPT_COLUMNS: Final[tuple[PromptColumn, ...]] = get_args(PromptColumn)
+# Words for `group_by` beside the names of columns: each image by itself, and images of the same file name.
+IMAGE, STEM = "image", "stem"
+_DIGEST = "sha256="
+
+
+def cell_of(record: BaseModel, column: str) -> str | None:
+    """The value of a column as text: of the input's table, else a further key of the record; None without."""
+    value = columns_of(record).get(column, (record.model_extra or {}).get(column))
+    if value is None or value == "" or not isinstance(value, str | int | float):
+        return None
+    # Tables with gaps have whole numbers as 7.0.
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def group_of(record: BaseModel, by: str) -> str | None:
+    """The group of a record by one column, or by the word `stem`; None where it has none.
+
+    Originals are called by their file's name, so that paths from different folders name the same one.
+    """
+    if by == STEM:
+        return PurePosixPath(_image(record)).stem
+    value = cell_of(record, by)
+    return value if value is None or by not in ORIGINAL_COLUMNS else _file_name(value)
+
+
+def _image(record: BaseModel) -> str:
+    return str(getattr(record, "image", ""))
+
+
+def _file_name(path: str) -> str:
+    name = PurePosixPath(path.replace("\\", "/")).name
+    stem, dot, suffix = name.rpartition(".")
+    return stem if dot and f".{suffix.lower()}" in IMAGE_SUFFIXES else name
+
+
+def _rank(link: str) -> tuple[bool, str]:
+    """A group is called by a column before it is called by a picture."""
+    return link.startswith(_DIGEST), link
+
+
+class Groups:
+    """Groups of records, made in one pass and asked in another; `by` as `group_by` has it.
+
+    None groups by all of `KNOWN`, the word `image` by nothing. Records with the same picture are in one group
+    in any case. Records are linked through whatever they share, so that no two groups share anything.
+    `without` counts records that have no column to be grouped by.
+    """
+
+    def __init__(self, by: str | None = None) -> None:
+        self._by = KNOWN if by is None else () if by == IMAGE else (by,)
+        self.without = 0
+        self._parents: dict[str, str] = {}
+        self._sizes: dict[str, int] = {}
+        self._columns: set[str] = set()
+        self._originals: set[str] = set()
+        # Images that may turn out to be somebody's original, by their file's name.
+        self._unnamed: dict[str, list[str]] = {}
+
+    def add(self, record: BaseModel) -> None:
+        """Take a record into account; all are added before any is asked for."""
+        first, *others = self._links(record)
+        self.without += first.startswith(_DIGEST)
+        self._columns |= columns_of(record).keys()
+        root = self._find(first)
+        self._sizes[root] = self._sizes.get(root, 0) + 1
+        for link in others:
+            self._unite(first, link)
+        columns = [by for by in self._by if by in ORIGINAL_COLUMNS]
+        named = {f"{by}={value}" for by in columns if (value := group_of(record, by)) is not None}
+        self._originals |= named
+        if columns and not named:
+            self._unnamed.setdefault(_file_name(_image(record)), []).append(first)
+
+    def check(self) -> None:
+        """Raises UsageError where no record has the column that was asked for."""
+        if len(self._by) == 1 and self._by[0] != STEM and self.without and self.without == self.total:
+            there = ", ".join(map(repr, sorted(self._columns)))
+            raise UsageError(
+                f"{option('group_by')}: no image has the column {self._by[0]!r}",
+                remedy=f"There are {there}." if there else f"Leave it out, or group by {STEM!r}.",
+            )
+
+    def of(self, record: BaseModel) -> str:
+        """What identifies the group of a record: the same for all records of one group, and for no other.
+
+        A column and its value, as `pair=7`; the digest of the picture for a record that has no such column.
+        """
+        self._settle()
+        return self._find(self._links(record)[0]).removeprefix(_DIGEST)
+
+    def name(self, record: BaseModel) -> str | None:
+        """The same in files; None for a record that shares nothing but its picture."""
+        root = self._find(self._links(record)[0])
+        return None if root.startswith(_DIGEST) else root
+
+    def size(self, record: BaseModel) -> int:
+        """How many records are in the group of a record; 1 for one by itself."""
+        self._settle()
+        return self._sizes.get(self._find(self._links(record)[0]), 1)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns that may group."""
+        return self._by
+
+    @property
+    def total(self) -> int:
+        """How many records there are."""
+        return sum(self._sizes.values())
+
+    @property
+    def number(self) -> int:
+        """How many groups there are, those of one record included."""
+        self._settle()
+        return len(self._sizes)
+
+    @property
+    def grouped(self) -> int:
+        """How many records share their group with another."""
+        self._settle()
+        return sum(size for size in self._sizes.values() if size > 1)
+
+    def _links(self, record: BaseModel) -> list[str]:
+        """What a record may share with another: the values of its columns, and its picture."""
+        digest = getattr(record, "sha256", None) or sha256(_image(record).encode()).hexdigest()
+        values = ((by, group_of(record, by)) for by in self._by)
+        return [*(f"{by}={value}" for by, value in values if value is not None), f"{_DIGEST}{digest}"]
+
+    def _settle(self) -> None:
+        """Put each image that others name as their original into their group."""
+        for original in self._originals:
+            for link in self._unnamed.get(original.partition("=")[2], ()):
+                self._unite(original, link)
+        self._originals.clear()
+
+    def _unite(self, one: str, other: str) -> None:
+        low, high = sorted((self._find(one), self._find(other)), key=_rank)
+        if low != high:
+            self._parents[high] = low
+            self._sizes[low] = self._sizes.get(low, 0) + self._sizes.pop(high, 0)
+
+    def _find(self, link: str) -> str:
+        root = link
+        while (parent := self._parents.get(root, root)) != root:
+            root = parent
+        while (parent := self._parents.get(link, link)) != root:
+            self._parents[link] = root
+            link = parent
+        return root
