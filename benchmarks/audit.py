@@ -56,13 +56,13 @@ def write_sets(folder: Path, generators: int) -> None:
 
 
 def measure(folder: Path, pair_by: str | None) -> None:
-    from uncanny.eval.audit.data.load import load_generators
+    from uncanny.eval.audit.data.load import find_pairing, load_generators
     from uncanny.eval.audit.score.score import score_audit
     from uncanny.eval.common.sources import read_sources
 
     sources = read_sources({path.stem: path for path in sorted(folder.glob("*.jsonl"))})
     began, busy = time.perf_counter(), time.process_time()
-    generators = load_generators(sources, pair_by=pair_by)
+    generators = load_generators(sources, pairing=find_pairing(pair_by, sources))
     read = time.perf_counter() - began
     result = score_audit(generators, pair_by=pair_by)
     wall, processor = time.perf_counter() - began, time.process_time() - busy

@@ -13,17 +13,18 @@ from pathlib import Path
 from typing import Unpack
 
 from uncanny.agents.config import AnnotateConfig
-from uncanny.demo.scenes import SCENES, scenes
+from uncanny.demo.scenes import scene_files, scene_images
 from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.annotate.run import AnnotateOptions, AnnotateTask, annotate_config
-from uncanny.eval.audit.data.aggregate import MOST_WORST
+from uncanny.eval.audit.data.aggregate import MOST_WORST, Pairing
 from uncanny.eval.audit.data.folder import read_generator_folder
-from uncanny.eval.audit.data.load import load_generators, provenances
+from uncanny.eval.audit.data.load import find_pairing, load_generators, provenances
 from uncanny.eval.audit.data.names import check_similar
 from uncanny.eval.audit.score.releases import before_name
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
 from uncanny.eval.common.alike import Provenance, as_texts, check_alike, settings_of, together
+from uncanny.eval.common.groups import IMAGE, STEM
 from uncanny.eval.common.similarity.base import (
     MeasureOptions,
     Similarity,
@@ -33,6 +34,7 @@ from uncanny.eval.common.similarity.base import (
 from uncanny.eval.common.sources import AnnotationSource, Source, read_sources
 from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.images import PixelPolicy
+from uncanny.images.columns import ImageColumns
 from uncanny.parameters import check_parameters
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
@@ -44,7 +46,7 @@ from uncanny.runs.resume import prompts_of
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.schema import Annotation
-from uncanny.wording import option, shown
+from uncanny.wording import counted, option, shown
 
 
 class AuditOptions(AnnotateOptions, total=False):
@@ -87,8 +89,11 @@ async def audit_async(
     lexical, 0.9 for `bertscore`, 0.8 for a measure of your own.
 
     `pair_by` says what images of one prompt share, so that they are resampled together: `stem`, their file
-    name, or a column of their records; without it images are independent. `resamples` of the bootstrap give
-    the 95 % intervals, none with 0; the same `seed` gives the same ones. `worst` images are kept a generator.
+    name, or a column of their records, which tables and metadata files give them; `image` resamples them one
+    by one. Without it pairs and edits of an original are resampled together, where a column `pair`,
+    `pair_id`, `original` or `source_image` says so, and other images one by one. `resamples` of the bootstrap
+    give the 95 % intervals, none with 0; the same `seed` gives the same ones. `worst` images are kept a
+    generator.
     `root` is where image paths of annotation files start; their folder unless given. `published` adds the
     paper's rows.
 
@@ -194,8 +199,9 @@ class Scoring:
     ) -> AuditResult:
         """Raises UsageError and ItemsError as `audit` does."""
         measure = open_measure(self.similarity, MeasureOptions())
+        pairing = find_pairing(self.pair_by, (*sources, *against, *before), self.root)
         generators, second, earlier = (
-            load_generators(each, root=self.root, pair_by=self.pair_by, worst=self.worst)
+            load_generators(each, root=self.root, pairing=pairing, worst=self.worst)
             for each in (sources, against, before)
         )
         return score_audit(
@@ -203,7 +209,7 @@ class Scoring:
             second,
             resamples=self.resamples,
             seed=self.seed,
-            pair_by=self.pair_by,
+            pair_by=pairing.by,
             allow_mixed=self.allow_mixed,
             published=self.published,
             before=earlier,
@@ -241,6 +247,7 @@ def read_annotating(
         read_limits(options),
         read_prompts(config.table.prompts, options.get("prompts")),
         options.get("image_column"),
+        options.get("columns"),
     )
 
 
@@ -291,6 +298,7 @@ class Annotating:
     options: RunOptions
     prompts: PromptSet
     image_column: str | None = None
+    columns: Sequence[str] | None = None
 
     def task(self, source: Source, images: Sequence[Source], *, dry: bool = False) -> AnnotateTask:
         """The run of one of the generators that are `images`; cost and tokens are limited for all together.
@@ -300,8 +308,8 @@ class Annotating:
         folder = self.folder(source)
         paths = [] if source.path is None else [source.path]
         if source.style is not None:
-            bundled = [scene.image_path for scene in scenes() if source.style in (SCENES, scene.style)]
-            paths = bundled if dry else [copy_into(folder.path / "images", bundled)]
+            copied = folder.path / "images"
+            paths = [*scene_images(source.style)] if dry else [copy_into(copied, scene_files(source.style))]
         others = [self.folder(other) for other in images if other.name != source.name]
         return AnnotateTask(
             folder=folder,
@@ -312,6 +320,7 @@ class Annotating:
             config=self.config,
             prompts=self._prompts(images),
             image_column=self.image_column,
+            columns=self.columns,
         )
 
     def check(
@@ -327,9 +336,12 @@ class Annotating:
         """
         images = [source for source in sources if source.kind == "images"]
         whole = [source for source in sources if source.kind != "images"]
-        load_generators(against, root=scoring.root, pair_by=scoring.pair_by, worst=0)
-        made = provenances(load_generators(whole, root=scoring.root, pair_by=scoring.pair_by, worst=0))
-        earlier = load_generators(before, root=scoring.root, pair_by=scoring.pair_by, worst=0)
+        pairing = None if scoring.pair_by is None else Pairing.named(scoring.pair_by)
+        load_generators(against, root=scoring.root, pairing=pairing, worst=0)
+        made = provenances(load_generators(whole, root=scoring.root, pairing=pairing, worst=0))
+        earlier = load_generators(before, root=scoring.root, pairing=pairing, worst=0)
+        for source in images:
+            self._check_prompts(source, images, scoring.pair_by)
         made |= {before_name(name): each for name, each in provenances(earlier).items()}
         planned = {source.name: self._planned(source, images) for source in images}
         check_alike({**made, **planned}, allow_mixed=scoring.allow_mixed)
@@ -349,6 +361,24 @@ class Annotating:
             Source(source.name, self.folder(source).path, "run") if source.kind == "images" else source
             for source in sources
         )
+
+    def _check_prompts(self, source: Source, images: Sequence[Source], pair_by: str | None) -> None:
+        """Raises UsageError where images that are still to be annotated lack what they are paired by."""
+        if pair_by in (None, IMAGE, STEM):
+            return
+        task = self.task(source, images, dry=True)
+        columns = ImageColumns(task.paths, task.columns)
+        cells = {file.image: columns.of(file.path).values for file in task.inputs().files}
+        missing = [image for image, values in cells.items() if pair_by not in values]
+        if missing:
+            known = sorted(set().union(*cells.values()))
+            raise UsageError(
+                f"{option('pair_by')}: {counted(len(missing), 'image')} of {source.name} "
+                f"(as {shown(missing[0])}) without a value in the column {pair_by!r}",
+                remedy=f"There are the columns {', '.join(map(repr, known))}."
+                if known
+                else "Columns come from Parquet and Arrow files, and from metadata.csv beside images.",
+            )
 
     def _planned(self, source: Source, images: Sequence[Source]) -> Provenance:
         """How the annotations are going to be made, to be compared with others before any is paid for."""

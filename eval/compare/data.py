@@ -17,6 +17,7 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.alike import Origin, Provenance
 from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
+from uncanny.eval.common.groups import PROMPT_COLUMNS, PromptColumn, cell_of
 from uncanny.eval.common.matching import Rule, pair_images
 from uncanny.eval.common.sources import (
     FINISHED,
@@ -34,8 +35,7 @@ from uncanny.schema import Annotation, Usage
 
 By = Literal["image", "prompt"]
 # By which key of a record, or by what else, images are of one prompt.
-PromptRule = Literal["prompt_id", "prompt", "stem"]
-PROMPT_KEYS: tuple[PromptRule, ...] = ("prompt_id", "prompt")
+PromptRule = Literal[PromptColumn, "stem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +190,9 @@ def _image(record: Annotation, why: LeftOutBy | None, source: OpenSource) -> Run
         record.status,
     )
     prompts: dict[PromptRule, str] = {"stem": PurePosixPath(record.image.replace("\\", "/")).stem}
-    for key in PROMPT_KEYS:
-        value = extra.get(key)
-        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
-            prompts[key] = str(value)
+    for key in PROMPT_COLUMNS:
+        if (value := cell_of(record, key)) is not None:
+            prompts[key] = value
     return RunImage(
         scored,
         record.width,
@@ -270,7 +269,7 @@ def _by_prompt(a: ComparedRun, b: ComparedRun) -> PairedRuns:
     """Images of one prompt, in the order of their names: the first with the first, and so on."""
     both = (*a.images, *b.images)
     rule: PromptRule = next(
-        (key for key in PROMPT_KEYS if all(key in image.prompts for image in both)), "stem"
+        (key for key in PROMPT_COLUMNS if all(key in image.prompts for image in both)), "stem"
     )
     ours, theirs = _of_prompts(a.images, rule), _of_prompts(b.images, rule)
     pairs = [

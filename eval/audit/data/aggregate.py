@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from uncanny.eval.common.alike import Origin
+from uncanny.eval.common.groups import IMAGE, STEM, group_of
 from uncanny.eval.common.sources import LeftOut, left_out_by
 from uncanny.schema import KINDS, Annotation, Anomaly, Kind, names_nothing
 
@@ -121,7 +122,7 @@ class Aggregate:
 
     def row_key(self, record: Annotation) -> str:
         """What stands in one row with `record`: what it is paired by, else images of the same file name."""
-        return (self.prompt_of or stem)(record)
+        return self.prompt_of(record) if self.prompt_of else _prompt(record, STEM)
 
     @property
     def images(self) -> int:
@@ -250,21 +251,28 @@ class _Candidate:
         return self.record.image > other.record.image
 
 
-def pairing(pair_by: str | None) -> Callable[[Annotation], str] | None:
-    """What records are paired by: the image's file name without extension, or a column of the record.
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """What images of one prompt share, so that they are resampled together: `by` a column, or `stem`.
 
-    The function raises ValueError for a record without that column.
+    `prompt_of` gives a record's prompt and raises ValueError for a record without one. Both are None where
+    each image is drawn by itself.
     """
-    if pair_by is None:
-        return None
-    if pair_by == "stem":
-        return stem
-    return lambda record: _column(record, pair_by)
+
+    by: str | None = None
+    prompt_of: Callable[[Annotation], str] | None = None
+
+    @classmethod
+    def named(cls, by: str) -> Pairing:
+        """By the column of that name, or by `stem`; the word `image` pairs nothing."""
+        return cls() if by == IMAGE else cls(by, lambda record: _prompt(record, by))
 
 
-def stem(record: Annotation) -> str:
-    """The image's file name without its extension."""
-    return PurePosixPath(record.image).stem
+def _prompt(record: Annotation, by: str) -> str:
+    prompt = group_of(record, by)
+    if prompt is None:
+        raise ValueError("is missing, or is neither text nor a number")
+    return prompt
 
 
 def _marks(record: Annotation) -> int:
@@ -278,10 +286,3 @@ def _marks(record: Annotation) -> int:
 def _digest(key: str) -> int:
     # The same in every process, unlike `hash`; 64 bits are enough for millions of images.
     return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=8).digest(), signed=True)
-
-
-def _column(record: Annotation, column: str) -> str:
-    value = (record.model_extra or {}).get(column)
-    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise ValueError("is missing" if value is None else "is no text and no whole number")
-    return str(value)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.audit.data.aggregate import MOST_WORST, Aggregate, pairing
+from uncanny.eval.audit.data.aggregate import MOST_WORST, Aggregate, Pairing
 from uncanny.eval.common.alike import Provenance
+from uncanny.eval.common.groups import KNOWN, Groups, cell_of
+from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.eval.common.runs import ReadRun
 from uncanny.eval.common.sources import FINISHED, OpenSource, Source, of_place, open_source
 from uncanny.records.run_folder import Unfinished, unfinished
@@ -38,7 +41,7 @@ def load_generators(
     sources: Sequence[Source],
     *,
     root: Path | None = None,
-    pair_by: str | None = None,
+    pairing: Pairing | None = None,
     worst: int = MOST_WORST,
 ) -> tuple[Generator, ...]:
     """Read all records of all generators. `root` is where the image paths of annotation files start.
@@ -47,13 +50,14 @@ def load_generators(
     UsageError for a file that cannot be read or holds nothing, or an image folder.
     """
     generators: list[Generator] = []
+    paired = pairing or Pairing()
     problems: list[Problem] = []
     places: list[str] = []
     for source in sources:
         records = open_source(source, root)
         places.append(records.place)
-        aggregate = Aggregate(records.locate, pairing(pair_by), worst, from_run=records.run is not None)
-        own_problems = _read(records, aggregate, pair_by)
+        aggregate = Aggregate(records.locate, paired.prompt_of, worst, from_run=records.run is not None)
+        own_problems = _read(records, aggregate, paired.by)
         problems += (
             [of_place(each, records.place) for each in own_problems] if len(sources) > 1 else own_problems
         )
@@ -73,6 +77,34 @@ def load_generators(
         what = places[0] if len(places) == 1 else f"{len(places)} annotation files"
         raise ItemsError(what, problems, remedy="Correct these lines; nothing was audited.")
     return tuple(generators)
+
+
+def find_pairing(pair_by: str | None, sources: Sequence[Source], root: Path | None = None) -> Pairing:
+    """The pairing that is asked for, or else the one that the records know: pairs and originals.
+
+    Records are read once more only where some have such a column.
+    """
+    if pair_by is not None:
+        return Pairing.named(pair_by)
+    opened = [open_source(source, root) for source in sources]
+    column = next((name for name in KNOWN if any(_mentions(each, name) for each in opened)), None)
+    if column is None:
+        return Pairing()
+    groups = Groups()
+    for each in opened:
+        for _, record in each.records([]):
+            groups.add(record)
+    return Pairing(column, groups.of) if groups.grouped else Pairing()
+
+
+def _mentions(records: OpenSource, column: str) -> bool:
+    """Whether the records may have a column of that name, by their text alone, which is read quickly."""
+    if records.file is None:
+        return any(cell_of(record, column) is not None for record in records.source.annotations)
+    key = f'"{column}":'.encode()
+    with suppress(OSError), open_lines(records.file) as lines:
+        return any(key in line for line in lines)
+    return False
 
 
 def provenances(generators: Iterable[Generator]) -> dict[str, Provenance]:

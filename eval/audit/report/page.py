@@ -34,6 +34,7 @@ from uncanny.eval.audit.score.tables import (
     signed_ends,
 )
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.groups import KNOWN
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import (
     Layer,
@@ -134,7 +135,8 @@ def _pairing(pair_by: str | None) -> str:
     if pair_by is None:
         return "images resampled one by one"
     by = "file name" if pair_by == "stem" else f"column {pair_by}"
-    return f"images with the same prompt (by {by}) resampled together"
+    what = "images that belong together" if pair_by in KNOWN else "images with the same prompt"
+    return f"{what} (by {by}) resampled together"
 
 
 @cache

@@ -34,6 +34,7 @@ from uncanny.eval.audit.score.result import (
 )
 from uncanny.eval.common.alike import check_alike, unchecked
 from uncanny.eval.common.estimates import Estimate, Interval
+from uncanny.eval.common.groups import KNOWN
 from uncanny.eval.common.published import published as published_figures
 from uncanny.eval.common.similarity.base import MeasureOptions, Similarity, open_measure
 from uncanny.eval.metrics.association import holm
@@ -264,7 +265,7 @@ def _without_intervals(scores: Mapping[str, GeneratorScore]) -> Iterator[str]:
 
 
 def _unpaired(generators: Sequence[Generator], pair_by: str | None) -> Iterator[str]:
-    if pair_by is None or len(generators) < 2:
+    if pair_by in (None, *KNOWN) or len(generators) < 2:
         return
     prompts = [set(keys) for generator in generators if (keys := generator.aggregate.prompt_keys)]
     if prompts and sum(len(keys) for keys in prompts) == len(set().union(*prompts)):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW
 from uncanny.eval.audit.score.faults import shares_apart
 from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.groups import KNOWN
 from uncanny.eval.common.published import caveat
 from uncanny.eval.common.tables import MINUS, MISSING, Cell, Column, Figure, Table
 from uncanny.eval.metrics.audit import RANKED, Metric
@@ -320,7 +321,11 @@ def _legend(result: AuditResult) -> Iterator[str]:
         "Lower is better, 0 is flawless. AF: anomalies an image. MAI: their summed implausibility an image. "
         "CAP = MAI · AF."
     )
-    drawn = "images" if result.pair_by is None else f"prompts (by {result.pair_by})"
+    drawn = "images"
+    if result.pair_by in KNOWN:
+        drawn = f"groups of images (by {result.pair_by})"
+    elif result.pair_by is not None:
+        drawn = f"prompts (by {result.pair_by})"
     if result.resamples:
         yield f"{level_words(result.level)} intervals by {result.resamples:,} resamples of {drawn}."
         pairs = len(result.leaderboard.differences)

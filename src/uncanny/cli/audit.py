@@ -78,9 +78,10 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--pair-by",
-    metavar="stem|COLUMN",
-    help="What images of one prompt share: their file name, or a column of their records. "
-    "They are resampled together. [default: images are independent]",
+    metavar="stem|COLUMN|image",
+    help="What images of one prompt share: their file name, or a column of a table or metadata file. "
+    "They are resampled together; `image` keeps none together. "
+    "[default: pairs and edits of an original together, where columns say so]",
 )
 @click.option("--allow-mixed", is_flag=True, help="Compare annotations that were not made alike.")
 @click.option(
@@ -192,15 +193,6 @@ def command(
     if notices and images and not quiet:
         complain(layout(notices))
     asking: AnnotateOptions = {} if model is None else read_annotate_options(options, model)
-    if options["dry_run"]:
-        if not images:
-            say("All generators have their annotations; nothing would be asked.")
-            return
-        annotating = read_annotating(images[0], model, out or Path("runs/unnamed"), asking)
-        raise click.exceptions.Exit(forecast_images(images, annotating))
-    inputs = [source.path for source in (*sources, *second, *earlier) if source.path is not None]
-    outputs = files.outputs(("generators", "order"), COLUMNS, makes_folder=out is not None)
-    check_outputs(outputs, inputs, force=force)
     scoring = Scoring(
         pair_by=pair_by,
         allow_mixed=allow_mixed,
@@ -214,6 +206,16 @@ def command(
         threshold=threshold,
         notices=notices,
     )
+    if options["dry_run"]:
+        if not images:
+            say("All generators have their annotations; nothing would be asked.")
+            return
+        annotating = read_annotating(images[0], model, out or Path("runs/unnamed"), asking)
+        annotating.check(sources, second, scoring, earlier)
+        raise click.exceptions.Exit(forecast_images(images, annotating))
+    inputs = [source.path for source in (*sources, *second, *earlier) if source.path is not None]
+    outputs = files.outputs(("generators", "order"), COLUMNS, makes_folder=out is not None)
+    check_outputs(outputs, inputs, force=force)
     code = 0
     if images:
         annotating = read_annotating(images[0], model, out, asking)
@@ -283,7 +285,6 @@ def annotate_images(
         run = annotating.folder(source)
         if not quiet:
             complain(layout([f"{source.name}: {end.progress.done:,} images, {run.path}"]))
-        _warn_of_others(source, run, end.progress.total)
         if pages:
             _write_page(source, run)
     return code
@@ -298,18 +299,6 @@ def _write_page(source: Source, run: RunFolder) -> None:
     except (OSError, UncannyError) as error:
         again = f"`uncanny report {run.path}` writes it again"
         complain(layout([f"{source.name}: Warning: its page could not be written: {error}; {again}"]))
-
-
-def _warn_of_others(source: Source, run: RunFolder, images: int) -> None:
-    """A run that was made of more images before keeps their records, and they are in the figures."""
-    with run.annotations.open("rb") as lines:
-        others = sum(1 for _ in lines) - images
-    if others > 0:
-        warning = (
-            f"{source.name}: Warning: {run.annotations} has {others:,} more records than images were given "
-            "now; they count too. Name another -o to leave them out."
-        )
-        complain(layout([warning]))
 
 
 def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:

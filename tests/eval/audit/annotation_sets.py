@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from uncanny.eval.audit.data.aggregate import Pairing
 from uncanny.eval.audit.data.load import Generator, load_generators
 from uncanny.eval.common.sources import AnnotationSource, read_sources
 
@@ -70,5 +71,8 @@ def run_folder(path: Path, records: Iterable[dict[str, Any]], **manifest: Any) -
     return path
 
 
-def loaded(sources: Mapping[str, AnnotationSource], **options: Any) -> tuple[Generator, ...]:
-    return load_generators(read_sources(sources), **options)
+def loaded(
+    sources: Mapping[str, AnnotationSource], pair_by: str | None = None, **options: Any
+) -> tuple[Generator, ...]:
+    pairing = None if pair_by is None else Pairing.named(pair_by)
+    return load_generators(read_sources(sources), pairing=pairing, **options)

@@ -176,7 +176,7 @@ def test_pairing_by_file_name_or_column(tmp_path: Path) -> None:
     file = written(tmp_path / "a.jsonl", records)
     assert loaded({"g": file}, pair_by="stem")[0].aggregate.prompt_keys == ["0001", "0001"]
     assert loaded({"g": file}, pair_by="prompt")[0].aggregate.prompt_keys == ["7", "7"]
-    written(file, [*records, record("c.png"), record("d.png", prompt=1.5), left_out("e.png", "failed")])
+    written(file, [*records, record("c.png"), record("d.png", prompt=[1]), left_out("e.png", "failed")])
     with pytest.raises(ItemsError) as refused:
         loaded({"g": file}, pair_by="prompt")
     assert [problem.line for problem in refused.value.problems] == [3, 4]

@@ -217,15 +217,6 @@ def test_a_dry_run_asks_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_records_of_other_images_in_the_run_are_pointed_out(tmp_path: Path) -> None:
-    folder, out = pictures(tmp_path / "images", 3), tmp_path / "out"
-    with serving(objects=1) as server:
-        assert uncanny_here("audit", f"a={folder}", *server.asked(), "-o", out, *FAST).code == 0
-        done = uncanny_here("audit", f"a={folder}", *server.asked(), "-o", out, "--limit", 2, *FAST)
-    assert "has 1 more records than images" in done.err
-    assert done.json()["generators"]["a"]["images"] == 3
-
-
 def test_names_that_make_no_folder(tmp_path: Path) -> None:
     for name in ("../a", "a/b", ".."):
         done = uncanny_here("audit", f"{name}=scenes:drawn", "--model", "demo", "-o", tmp_path / "o", *FAST)

@@ -89,7 +89,7 @@ def test_a_data_frame_leaves_unmeasured_cells_empty() -> None:
 
 def test_a_missing_pandas_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(UsageError, match=r"uncanny\[frames\]"):
+    with pytest.raises(UsageError, match=r"\.\[frames\]"):
         data_frame(("name",), [])
 
 
