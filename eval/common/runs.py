@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -13,7 +13,7 @@ import orjson
 from uncanny.errors import RecordError, UsageError
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.records.annotation_table import LINES, TABLE
-from uncanny.records.jsonl import parse_line
+from uncanny.records.jsonl import is_json, parse_line
 from uncanny.records.line_copies import line_copy
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest
@@ -108,11 +108,11 @@ def page_of_run(path: Path) -> Path:
     return target
 
 
-def stream_annotations(file: Path) -> Iterator[Annotation]:
+def stream_annotations(file: Path, on_broken: Callable[[int], object] | None = None) -> Iterator[Annotation]:
     """Yield the records of `file`, none when it does not exist; of several of one image the last.
 
-    A last line without its newline that cannot be read is one being written, and is left out; any other
-    invalid line raises `RecordError`.
+    A last line without its newline that cannot be read is one being written, and is left out. So is a line
+    that is no JSON where `on_broken` is told its number; any other invalid line raises `RecordError`.
     """
     if not file.is_file():
         return
@@ -125,9 +125,12 @@ def stream_annotations(file: Path) -> Iterator[Annotation]:
             try:
                 record = parse_line(line, Annotation, file, number)
             except RecordError:
-                if line.endswith(b"\n"):
+                if not line.endswith(b"\n"):
+                    return
+                if on_broken is None or is_json(line):
                     raise
-                return
+                on_broken(number)
+                continue
             if last.get(record.image, number) == number:
                 yield record
 

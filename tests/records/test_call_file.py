@@ -108,3 +108,17 @@ def test_appending_goes_on_after_the_cut(path: Path) -> None:
     calls.append(block("b", 1))
     calls.close()
     assert path.read_bytes() == block("a", 2) + block("b", 1)
+
+
+@pytest.mark.parametrize("foreign", [b"hello\nworld", b'{"a": 1}\n', b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"])
+def test_what_is_no_call_is_moved_aside_not_dropped(path: Path, foreign: bytes) -> None:
+    whole = block("a", 2)
+    assert reopened(path, whole + foreign, "a") == whole
+    kept = path.with_name("calls.broken.jsonl").read_bytes()
+    assert kept == foreign.removesuffix(b"\n") + b"\n"
+
+
+def test_a_call_that_a_kill_cut_off_is_dropped(path: Path) -> None:
+    whole = block("a", 2)
+    assert reopened(path, whole + block("b", 1)[:-9], "a") == whole
+    assert not path.with_name("calls.broken.jsonl").exists()

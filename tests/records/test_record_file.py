@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from uncanny.errors import RecordError, RunMismatchError
+from uncanny.records.jsonl import is_json
 from uncanny.records.record_file import RecordFile
 
 
@@ -117,11 +118,9 @@ def test_a_file_that_was_deleted_meanwhile_is_put_back_whole(path: Path) -> None
 @pytest.mark.parametrize(
     ("line", "field"),
     [
-        (b'{"name":"b","si', None),
         (b'{"size":2}', "name"),
         (b'{"name":"b","size":"large"}', "size"),
         (b"[]", None),
-        (b"\xff", None),
     ],
 )
 def test_an_invalid_line_within_names_file_line_and_field_and_nothing_is_changed(
@@ -136,6 +135,44 @@ def test_an_invalid_line_within_names_file_line_and_field_and_nothing_is_changed
     assert (error.path, error.line, error.field) == (path, 3, field)
     assert str(error).startswith(f"{path}:3" + (f", field '{field}': " if field else ": "))
     rows.close()
+    assert path.read_bytes() == content
+
+
+WHOLE = b'{"name":"%s","size":%d}\n'
+BROKEN = [
+    WHOLE % (b"a", 1) + b'{"name":"b","si' + WHOLE % (b"c", 3) + WHOLE % (b"d", 4),
+    b"\0\0\0\0\0\n" + WHOLE % (b"a", 1) + WHOLE % (b"d", 4),
+    WHOLE % (b"d", 4) + WHOLE % (b"a", 1) + b'ze":1}\n',
+    WHOLE % (b"a", 1) + (WHOLE % (b"d", 4))[:-1] + WHOLE % (b"d", 4) + (WHOLE % (b"d", 4))[:-1],
+    WHOLE % (b"a", 1) + WHOLE % (b"d", 4) + b"\0\0\0",
+    WHOLE % (b"a", 1) + b"\xff\n" + WHOLE % (b"d", 4) + b'{"torn',
+]
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_broken_lines_are_set_aside_and_whole_ones_kept(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    rows, found = loaded(path)
+    assert {row.name for row in found} == {"a", "d"}
+    assert (rows.broken, rows.set_aside_in) == (1, path.with_name("rows.broken.jsonl"))
+    assert path.read_bytes() == content  # until it is opened
+    rows.open()
+    lost = [line for line in content.split(b"\n") if line and not is_json(line) and line != b'{"torn']
+    assert rows.set_aside_in.read_bytes() == b"\n".join(lost) + b"\n"
+    rows.append(Row(name="b", size=2))
+    assert [rows.get(name).size for name in "abd"] == [1, 2, 4]
+    rows.finish()
+    assert path.read_bytes() == WHOLE % (b"a", 1) + WHOLE % (b"b", 2) + WHOLE % (b"d", 4)
+    again, _ = loaded(path)
+    assert again.broken == 0
+    again.close()
+
+
+@pytest.mark.parametrize("content", [b"hello\n", b"hello", b"\x89PNG\r\n\x1a\n\0\0", b"a\nb\n{"])
+def test_a_file_without_a_record_is_no_file_of_ours_and_stays(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(RecordError, match=r"rows.jsonl:1: Invalid JSON"):
+        loaded(path)
     assert path.read_bytes() == content
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +95,54 @@ def test_a_holder_that_is_killed_leaves_no_lock(folder: RunFolder) -> None:
         holder.send_signal(signal.SIGKILL)
         holder.communicate(timeout=30)
     with folder.locked():
+        pass
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders have locks of their own")
+@pytest.mark.parametrize("how", ["removed", "replaced", "truncated"])
+def test_the_locks_file_may_be_removed_by_hand_and_nobody_gets_in(how: str, folder: RunFolder) -> None:
+    """Also not a second call of this process, nor the next one after that was turned away."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        lock = folder.path / ".lock"
+        for _ in range(2):
+            if how == "truncated":
+                lock.write_bytes(b"")
+            else:
+                lock.unlink()
+            if how == "replaced":
+                lock.touch()
+            with pytest.raises(RunLockedError, match="Another process is working on"), folder.locked():
+                pass
+    finally:
+        holder.communicate(timeout=30)
+    with folder.locked():
+        (folder.path / ".lock").unlink()
+        with pytest.raises(RunLockedError, match="This process is"), RunFolder(folder.path).locked():
+            pass
+    with folder.locked():
+        pass
+
+
+def test_where_folders_have_no_locks_the_file_is_the_lock(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on file systems of a network."""
+    import fcntl
+
+    locks = fcntl.flock
+
+    def flock(file: int, how: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        locks(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with folder.locked(), pytest.raises(RunLockedError), RunFolder(folder.path).locked():
         pass
 
 

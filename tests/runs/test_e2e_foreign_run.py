@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import orjson
@@ -12,6 +12,8 @@ import pytest
 from PIL import Image
 
 from tests.runs.e2e import Done, Run, Server, check_no_traceback, pictures, serving, uncanny_here
+from uncanny.errors import UsageError
+from uncanny.records.reviews import ReviewLog
 
 FILES = (
     ".lock", "run.json", "annotations.jsonl", "calls.jsonl", "spending.jsonl", "others.jsonl", "vllm.log",
@@ -60,6 +62,46 @@ def test_links_to_other_files_are_refused(
     check_refused(uncanny_here(*arguments), f"{name} is a link to {victim}", "never reached through links")
     assert victim.read_text() == "precious\nlast line without an end"
     assert server.requests() == asked
+
+
+# It is replaced, not written to.
+@pytest.mark.parametrize("name", sorted({*FILES} - {"run.json"}))
+def test_files_with_another_name_elsewhere_are_not_written_to(
+    name: str, server: Server, images: Path, run: Run, victim: Path
+) -> None:
+    arguments = command(images, server, run)
+    assert uncanny_here(*arguments, "--limit", "1").code == 0
+    (run.path / name).unlink(missing_ok=True)
+    (run.path / name).hardlink_to(victim)
+    asked = server.requests()
+    check_refused(uncanny_here(*arguments), f"{name} has another name", "hard link", "Put a copy of it")
+    assert victim.read_text() == "precious\nlast line without an end"
+    assert server.requests() == asked
+
+
+def test_a_backup_by_hard_links_is_read_and_not_written_to(
+    server: Server, images: Path, run: Run, tmp_path: Path
+) -> None:
+    arguments = command(images, server, run)
+    assert uncanny_here(*arguments, "--limit", "1").code == 0
+    backup = tmp_path / "backup"
+    shutil.copytree(run.path, backup, copy_function=os.link)
+    before = (backup / "annotations.jsonl").read_bytes()
+    assert uncanny_here("report", backup, "--report", tmp_path / "page.html").code == 0
+    check_refused(uncanny_here(*arguments), "has another name")
+    assert (backup / "annotations.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["reviews.jsonl", ".reviews.lock"])
+@pytest.mark.parametrize("link", [Path.hardlink_to, Path.symlink_to])
+def test_reviews_are_not_written_through_links(
+    name: str, link: Callable[[Path, Path], None], server: Server, images: Path, run: Run, victim: Path
+) -> None:
+    assert uncanny_here(*command(images, server, run)).code == 0
+    link(run.path / name, victim)
+    with pytest.raises(UsageError, match="link"):
+        ReviewLog.of_run(run.path).append([])
+    assert victim.read_text() == "precious\nlast line without an end"
 
 
 @pytest.mark.parametrize(("name", "task"), [("answers", "annotate"), ("overlays", "mcq")])

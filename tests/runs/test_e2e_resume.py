@@ -101,6 +101,48 @@ def test_a_run_that_is_being_worked_on_is_refused_at_once(server: Server, images
     assert uncanny_here(*command(images, server, run)).code == 0
 
 
+def torn(run: Run) -> list[bytes]:
+    """As two processes leave a file that write to it at once: a record within another. The lines before."""
+    lines = run.path.joinpath("annotations.jsonl").read_bytes().splitlines(keepends=True)
+    broken = lines[1][:40] + lines[2] + lines[1][40:]
+    run.path.joinpath("annotations.jsonl").write_bytes(b"".join([lines[0], broken, *lines[3:]]))
+    return lines
+
+
+def test_broken_records_are_set_aside_and_their_images_are_not_paid_for_again(
+    server: Server, images: Path, run: Run
+) -> None:
+    arguments = command(images, server, run)
+    assert uncanny_here(*arguments).code == 0
+    before, lines = server.requests(), torn(run)
+    done = uncanny_here(*arguments)
+    assert done.code == 0
+    assert "annotations.jsonl had 2 broken lines, which are in" in done.told
+    assert "images without a whole record are worked on again" in done.told
+    assert server.requests() == before
+    assert len(run.records()) == len(lines)
+    aside = (run.path / "annotations.broken.jsonl").read_bytes()
+    assert aside == lines[1][:40] + lines[2] + lines[1][40:]
+    again = uncanny_here(*arguments)
+    assert (again.code, again.told) == (0, "")
+
+
+def test_a_report_shows_what_is_whole_and_no_page_advises_itself(
+    server: Server, images: Path, run: Run
+) -> None:
+    arguments = command(images, server, run)
+    assert uncanny_here(*arguments).code == 0
+    torn(run)
+    done = uncanny_here("report", run.path)
+    assert (done.code, done.told) == (0, "")
+    assert (
+        "2 lines of annotations.jsonl cannot be read and are not shown"
+        in (run.path / "report.html").read_text()
+    )
+    for command_line in (("report", run.path / "annotations.jsonl"), ("report", run.path)):
+        assert "uncanny report" not in uncanny_here(*command_line).told
+
+
 def test_an_image_added_later_is_annotated(server: Server, images: Path, run: Run) -> None:
     arguments = command(images, server, run)
     assert uncanny_here(*arguments).code == 0

@@ -78,11 +78,15 @@ def write_report(
     Totals and histograms are over all images. Above `max_images` the gallery holds the failed, partial and
     unreadable ones, then those of lowest severity, and the page says how many it leaves out. Full-size
     pictures are linked or embedded, as `pictures` says. The file appears whole or not at all. Raises
-    `UsageError` when `run` is no run folder, and `RecordError` on an invalid line.
+    `UsageError` when `run` is no run folder, and `RecordError` on an invalid line. Of a run, the page counts
+    lines that are no JSON, and shows the others.
     """
     read = open_annotations(run)
     target = out or page_of_run(run)
-    records, counts = select(stream_annotations(read.file), max_images)
+    broken: list[int] = []
+    # A run sets them aside when it goes on; nobody else looks after a file.
+    lines = stream_annotations(read.file, broken.append if read.is_run else None)
+    records, counts = select(lines, max_images)
     index = index_calls(read.calls, {record.image for record in records})
     views = PageViews(target, pictures, copies=PICTURE_BYTES)
     shots = [Shot(read.picture(record.image), read.digest(record)) for record in records]
@@ -100,6 +104,7 @@ def write_report(
         other_texts=other_texts(counts.texts if read.info.prompts.id is None else {read.info.prompts.id}),
         statuses=[status for status in STATUSES if counts.statuses[status]],
         shown=len(records),
+        broken=len(broken),
         index=index,
         packer=packer,
         totals=run_totals(read.info, counts, index),

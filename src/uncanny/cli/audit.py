@@ -297,8 +297,8 @@ def _write_page(source: Source, run: RunFolder) -> None:
     try:
         write_report(run.path)
     except (OSError, UncannyError) as error:
-        again = f"`uncanny report {run.path}` writes it again"
-        complain(layout([f"{source.name}: Warning: its page could not be written: {error}; {again}"]))
+        again = f"; `uncanny report {run.path}` writes it again" if isinstance(error, OSError) else ""
+        complain(layout([f"{source.name}: Warning: its page could not be written: {error}{again}"]))
 
 
 def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:

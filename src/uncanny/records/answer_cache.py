@@ -44,7 +44,7 @@ class AnswerCache:
         self._database = folder / answer_store.NAME
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            check_no_links(folder)
+            check_no_links(folder, writes=True)
             with FileLock(folder / _OPENING, timeout=OPENING_S):
                 self._store = self._open()
                 self._take_over()

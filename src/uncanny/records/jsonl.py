@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import stat
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from io import FileIO
@@ -45,6 +46,15 @@ def load_json(data: bytes) -> Any:
     """
     content = orjson.loads(data)
     return from_json(data, allow_inf_nan=False) if _LONG_NUMBER.search(data) else content
+
+
+def is_json(line: bytes) -> bool:
+    """Whether a line is whole: a record or anything else, but no piece of one, or one within another."""
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def parse_line(line: bytes, model: type[T], path: Path, number: int) -> T:
@@ -130,14 +140,41 @@ def _image_of(line: bytes) -> str | None:
 
 
 def open_to_append(path: Path) -> FileIO:
-    """Raises UsageError where the file cannot be opened, as when a folder has its name."""
+    """Raises UsageError where the file cannot be opened, as when a folder has its name, and `shared_file`."""
     try:
-        return FileIO(path, "a+")
+        file = FileIO(path, "a+")
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            file.close()
+            raise shared_file(path)
+        return file
     except OSError as error:
         raise UsageError(
             f"{path} cannot be opened: {error.strerror}",
             remedy=f"Move what is in the way, or name another run with {option('out')}.",
         ) from error
+
+
+def shared_file(path: Path) -> UsageError:
+    """For a file with more than one name: what is written to it is written to the other, wherever that is."""
+    return UsageError(
+        f"{path} has another name, too (a hard link), and would be written to under both",
+        remedy="Put a copy of it in its place, or name another run folder.",
+    )
+
+
+def check_plain(path: Path, *, writes: bool = False) -> None:
+    """Raises UsageError where something else than a file bears the name.
+
+    With `writes` also where the file has another name.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise UsageError(
+            f"{path} is no plain file; the files of a run are never reached through links",
+            remedy="Put the file itself there, or remove it.",
+        )
+    if writes and path.exists() and path.stat().st_nlink > 1:
+        raise shared_file(path)
 
 
 def append_whole(file: FileIO, data: bytes) -> None:

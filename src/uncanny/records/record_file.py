@@ -14,10 +14,11 @@ from typing import Generic, TypeVar
 import orjson
 from pydantic import BaseModel
 
-from uncanny.errors import RecordError, RunMismatchError
+from uncanny.errors import RecordError, RunMismatchError, StorageError
 from uncanny.records.jsonl import (
     append_whole,
     is_deleted,
+    is_json,
     open_to_append,
     open_to_read,
     parse_line,
@@ -38,8 +39,10 @@ class RecordFile(Generic[T]):
     """Append-only while open; `finish` puts it in order of keys.
 
     `load` changes nothing on disk. An incomplete last line, left by a process that was killed while writing,
-    is passed over by `load` and dropped by `open`. Of several records with one key the last stands. Memory
-    grows by an index entry a record, not by the records.
+    is passed over by `load` and dropped by `open`. Broken lines, as two processes leave them that write at
+    once, are passed over, too, where there are whole records beside them; `open` moves them to the file
+    `set_aside_in`. Of several records with one key the last stands. Memory grows by an index entry a record,
+    not by the records.
 
     `made_with` are fields that every record must have with this value, where it has them at all.
     """
@@ -52,14 +55,27 @@ class RecordFile(Generic[T]):
         self._file: FileIO | None = None
         self._end = 0
         self._last_line_ends = True
+        self._broken: list[_Place] = []
+
+    @property
+    def broken(self) -> int:
+        """Lines that `load` passed over because they are no JSON."""
+        return len(self._broken)
+
+    @property
+    def set_aside_in(self) -> Path:
+        """Where `open` moves them."""
+        return broken_lines_of(self.path)
 
     def load(self) -> Iterator[T]:
         """Read what is there; to be consumed whole before anything is appended.
 
-        Raises RecordError for a line that does not validate, unless it is an incomplete last one,
-        RunMismatchError for one that is not `made_with` the same, UsageError where the file cannot be read.
+        Raises RecordError for a line that does not validate, unless it is an incomplete last one, and for a
+        broken one where no other is a record, RunMismatchError for one that is not `made_with` the same,
+        UsageError where the file cannot be read.
         """
         last = ""
+        first_error: RecordError | None = None
         reader = open_to_read(self.path)
         if reader is None:
             return
@@ -67,24 +83,61 @@ class RecordFile(Generic[T]):
             for number, line in enumerate(reader, start=1):
                 whole = line.endswith(b"\n")
                 if line.strip():
+                    place = _Place(self._end, len(line))
                     try:
                         record = parse_line(line, self._model, self.path, number)
-                    except RecordError:
-                        if whole:
+                    except RecordError as error:
+                        if not whole and line.startswith(b"{"):
+                            break
+                        if is_json(line):
                             raise
-                        return
-                    self._check_made_with(record, number)
-                    key = self._key(record)
-                    self._in_order = self._in_order and last < key
-                    self._places[key] = _Place(self._end, len(line))
-                    last = key
-                    yield record
+                        self._broken.append(place)
+                        first_error = first_error or error
+                    else:
+                        self._check_made_with(record, number)
+                        key = self._key(record)
+                        self._in_order = self._in_order and last < key
+                        self._places[key] = place
+                        last = key
+                        yield record
                 self._end += len(line)
                 self._last_line_ends = whole
+        if first_error is not None and not self._places:
+            raise first_error  # another file than ours
 
     def open(self) -> None:
-        """Make ready to append, after `load`. Raises UsageError where the file cannot be written."""
+        """Make ready to append, after `load`.
+
+        Raises UsageError where the file cannot be written, StorageError where its broken lines cannot be
+        moved.
+        """
         self._opened()
+        if self._broken:
+            self._set_broken_aside()
+
+    def _set_broken_aside(self) -> None:
+        keep_broken(self.path, [self._line(place) for place in self._broken])
+        places: dict[str, _Place] = {}
+        end = 0
+
+        def kept() -> Iterator[bytes]:
+            nonlocal end
+            for key, place in sorted(self._places.items(), key=lambda each: each[1].offset):
+                line = self._line(place)
+                places[key] = _Place(end, len(line))
+                end += len(line)
+                yield line
+
+        try:
+            write_atomically(self.path, kept())
+        except OSError as error:
+            raise StorageError(
+                f"{self.path} cannot be written: {error.strerror}",
+                remedy="Free some disk space and run the same again.",
+            ) from error
+        self.close()
+        self._file = open_to_append(self.path)
+        self._places, self._end = places, end
 
     def append(self, record: T) -> None:
         """One write call: a kill leaves a whole line or an incomplete last one. Raises StorageError."""
@@ -174,7 +227,7 @@ class CallFile:
     def __init__(self, path: Path, recorded: Callable[[str], bool]) -> None:
         """Opens the file and drops an incomplete last line and calls of an image without a record.
 
-        Raises UsageError.
+        Lines among these that are no calls are moved aside. Raises UsageError, StorageError.
         """
         self.path = path
         self._file = open_to_append(path)
@@ -203,6 +256,9 @@ class CallFile:
                 break
             window *= 4
         if start + kept < size:
+            lost = [line for line in tail[kept:].split(b"\n") if not _is_call(line)]
+            if lost:
+                keep_broken(self.path, lost)
             os.ftruncate(self._file.fileno(), start + kept)
         if kept and not tail[:kept].endswith(b"\n"):
             append_whole(self._file, b"\n")
@@ -213,14 +269,35 @@ class CallFile:
         end = len(lines)
         while end:
             start = lines.rfind(b"\n", 0, end - 1) + 1
-            try:
-                image = orjson.loads(lines[start:end])["image"]
-            except (orjson.JSONDecodeError, KeyError, TypeError):
-                image = None
-            if isinstance(image, str) and recorded(image):
+            image = _image_of(lines[start:end])
+            if image is not None and recorded(image):
                 break
             end = start
         return end
+
+
+def _image_of(line: bytes) -> str | None:
+    try:
+        image = orjson.loads(line)["image"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+    return image if isinstance(image, str) else None
+
+
+def _is_call(line: bytes) -> bool:
+    """Whether a line is a call, or the beginning of one that a kill cut off, or nothing."""
+    return not line.strip() or _image_of(line) is not None or line.startswith(b'{"image":')
+
+
+def broken_lines_of(path: Path) -> Path:
+    """Where the broken lines of a file of records are moved."""
+    return path.with_name(f"{path.stem}.broken{path.suffix}")
+
+
+def keep_broken(path: Path, lines: Iterable[bytes]) -> None:
+    """Add lines of the file `path` to the one for its broken lines. Raises UsageError, StorageError."""
+    with open_to_append(broken_lines_of(path)) as file:
+        append_whole(file, b"".join(line.removesuffix(b"\n") + b"\n" for line in lines))
 
 
 def _content(file: FileIO) -> Iterator[bytes]:

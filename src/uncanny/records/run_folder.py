@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
 from uncanny.records.annotation_table import LINES, TABLE, restore_lines
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import shared_file, write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.schema import MOST_COUNTED
 from uncanny.wording import either, option
@@ -71,7 +71,7 @@ class RunFolder:
         made = [each for each in (self.path, *self.path.parents) if not each.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self.check_links()
+            self.check_links(writes=True)
             self._take()
         except Timeout as error:
             where = self.path.resolve()
@@ -91,14 +91,15 @@ class RunFolder:
             self._leave_nothing(made)
             self._let_go()
 
-    def check_links(self) -> None:
+    def check_links(self, *, writes: bool = False) -> None:
         """Nothing of a run is reached through links: a folder from elsewhere could name any file that way.
 
-        Raises UsageError for a link, a pipe or a device where a run has a file or a folder.
+        Raises UsageError for a link, a pipe or a device where a run has a file or a folder, and, for a
+        session that `writes`, a file that has another name elsewhere.
         """
         for file in (*(self.path / name for name in _FILES), *self.path.glob("*.jsonl")):
-            _check_kind(file, stat.S_ISREG, "file")
-        check_no_links(self.answers)
+            _check_kind(file, stat.S_ISREG, "file", writes=writes)
+        check_no_links(self.answers, writes=writes)
 
     def begun(self) -> bool:
         """Whether anything was asked or recorded here, but that images cannot be read: no model said that."""
@@ -181,11 +182,15 @@ class RunFolder:
     def _take(self) -> None:
         lock = FileLock(self.path / LOCK)
         lock.acquire(blocking=False)
+        if os.name == "posix":
+            try:
+                self._descriptor = _locked_folder(self.path)
+            except BaseException:
+                lock.release()
+                raise
         self._lock = lock
         self._real = self.path.resolve()
         _HELD_HERE.add(self._real)
-        if os.name == "posix":
-            self._descriptor = os.open(self.path, os.O_RDONLY)
 
     def _leave_nothing(self, made: Sequence[Path]) -> None:
         """Remove the file of the lock, still held, where it is all there is, and folders `made` for it."""
@@ -205,16 +210,39 @@ class RunFolder:
             _HELD_HERE.discard(self._real)
 
 
-def check_no_links(folder: Path) -> None:
-    """Raises UsageError where `folder` or anything in it is a link, a pipe or a device; OSError."""
+def _locked_folder(path: Path) -> int:
+    """The folder, open and locked: the lock's file may be removed by hand, the folder's own lock may not.
+
+    Raises Timeout where another process, or another call of this one, has it.
+    """
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise Timeout(str(path)) from None
+    except OSError:
+        pass  # file systems of a network have no locks of folders; the lock's file is there
+    return descriptor
+
+
+def check_no_links(folder: Path, *, writes: bool = False) -> None:
+    """Raises UsageError where `folder` or anything in it is a link, a pipe or a device; OSError.
+
+    With `writes` also where a file has another name: whoever wrote to it would write to the other.
+    """
     if not _check_kind(folder, stat.S_ISDIR, "folder"):
         return
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                check_no_links(Path(entry.path))
+                check_no_links(Path(entry.path), writes=writes)
             elif not entry.is_file(follow_symlinks=False):
                 raise _not_plain(Path(entry.path), "file")
+            elif writes and entry.stat(follow_symlinks=False).st_nlink > 1:
+                raise shared_file(Path(entry.path))
 
 
 def copy_into(folder: Path, files: Iterable[Path]) -> Path:
@@ -248,18 +276,23 @@ def check_within(folder: Path, named_by: Path, paths: Iterable[Path], *, remedy:
             raise UsageError(f"{named_by} names {path}, which is not in {folder}", remedy=remedy)
 
 
-def _check_kind(path: Path, is_kind: Any, kind: str) -> bool:
-    """Whether `path` is there. Raises UsageError where it is something else than `kind`."""
+def _check_kind(path: Path, is_kind: Any, kind: str, *, writes: bool = False) -> bool:
+    """Whether `path` is there. Raises UsageError where it is something else than `kind`.
+
+    With `writes` also where it has another name.
+    """
     try:
-        mode = path.lstat().st_mode
+        status = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}", remedy="Name another run folder."
         ) from error
-    if not is_kind(mode):
+    if not is_kind(status.st_mode):
         raise _not_plain(path, kind)
+    if writes and status.st_nlink > 1:
+        raise shared_file(path)
     return True
 
 

@@ -17,7 +17,14 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel
 
 from uncanny.errors import RecordError, RunLockedError, StorageError, UsageError
-from uncanny.records.jsonl import append_whole, open_to_append, open_to_read, parse_line, write_atomically
+from uncanny.records.jsonl import (
+    append_whole,
+    check_plain,
+    open_to_append,
+    open_to_read,
+    parse_line,
+    write_atomically,
+)
 
 T = TypeVar("T", bound=BaseModel)
 LOCK_WAIT_S: Final = 30.0
@@ -48,6 +55,7 @@ class SharedLog(Generic[T]):
 
         Raises RunLockedError after half a minute, UsageError where the folder cannot be written.
         """
+        check_plain(self.path.with_name(self._lock_name), writes=True)
         try:
             self._lock.acquire(timeout=LOCK_WAIT_S)
         except Timeout as error:
@@ -117,11 +125,7 @@ class SharedLog(Generic[T]):
         return whole_lines(self.path, self._model, start)
 
     def check_no_link(self) -> None:
-        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
-            raise UsageError(
-                f"{self.path} is no plain file; the files of a run are never reached through links",
-                remedy="Put the file itself there, or remove it.",
-            )
+        check_plain(self.path)
 
     def remove(self, unwanted: Callable[[T], bool]) -> int:
         """Write the file anew, in one step, without the lines that are `unwanted`; how many there were.

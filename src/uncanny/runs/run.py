@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from uncanny.client.calls import CallRecord, dump_calls
 from uncanny.errors import ENDS_RUN, ExtensionError, RunError, StorageError, UsageError, text_of
 from uncanny.records.jsonl import open_to_read
-from uncanny.records.record_file import CallFile
+from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import AskOptions
 from uncanny.runs.display import live_progress
@@ -139,6 +139,8 @@ async def open_run(
         opened = Run(task, loaded, stop, observer or Observer())
         with nothing_left_behind(loaded.records):
             loaded.records.open()
+            if broken := loaded.records.broken:
+                opened.progress.warnings.append(_broken(loaded.records, broken, task.unit))
             try:
                 with stop.listening(opened.ending.interrupt):
                     async with opened.models_open():
@@ -153,6 +155,13 @@ async def open_run(
         if not opened.worked:
             opened.ending.interrupt()
         opened.conclude()
+
+
+def _broken(records: RecordFile[Any], number: int, unit: str) -> str:
+    return (
+        f"{records.path} had {counted(number, 'broken line')}, which {'is' if number == 1 else 'are'} in "
+        f"{records.set_aside_in} now; {unit} without a whole record are worked on again"
+    )
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json
-from uncanny.errors import UncannyError, UsageError
+from uncanny.errors import UncannyError
 from uncanny.runs.run import RunEnd, run_with
 from uncanny.runs.stop import Stop
 from uncanny.runs.task import Task
@@ -121,9 +121,11 @@ def _page(summary: Summary, end: RunEnd) -> tuple[Path | None, RunEnd]:
         return None if end.lost else summary.page(), end
     except (OSError, UncannyError) as error:
         if isinstance(error, OSError):
-            error = UsageError(f"{error.filename} could not be written: {error.strerror or error}")
-        again = f"`uncanny report {summary.run.path}` writes it again"
-        end.progress.warnings.append(f"{error.message}; {again}")
+            again = f"`uncanny report {summary.run.path}` writes it again"
+            words = f"{error.filename} could not be written: {error.strerror or error}; {again}"
+        else:  # the same would end it again
+            words = f"report.html was not written: {error}"
+        end.progress.warnings.append(words)
         return None, replace(end, unwritten=(*end.unwritten, Path("report.html")))
 
 

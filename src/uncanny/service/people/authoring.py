@@ -27,7 +27,7 @@ from uncanny.eval.common.inputs.problems import of_validation
 from uncanny.eval.mcq.data.checks import check_item
 from uncanny.eval.mcq.data.items import OPTIONS, Item, ItemSet, Option, Split
 from uncanny.images import discover, read_rgb
-from uncanny.records.jsonl import dump_json, load_json, write_atomically
+from uncanny.records.jsonl import check_plain, dump_json, load_json, write_atomically
 from uncanny.records.shared_log import LOCK_WAIT_S, file_state
 from uncanny.wording import option
 
@@ -271,6 +271,7 @@ class ItemsFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        check_plain(self._file.with_name(f".{self._file.name}.lock"), writes=True)
         lock = FileLock(self._file.with_name(f".{self._file.name}.lock"))
         try:
             lock.acquire(timeout=LOCK_WAIT_S)
