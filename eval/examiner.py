@@ -10,9 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from uncanny.agents import ROLES
 from uncanny.agents.config import DetectConfig, DetectProtocol
-from uncanny.agents.source_detector import ROLES as DETECT_ROLES
 from uncanny.client.budget import Budget
 from uncanny.client.calls import CallRecord
 from uncanny.errors import StoppedError, UsageError
@@ -96,7 +94,7 @@ async def open_examiner(model: str, options: AnnotatorOptions) -> AsyncIterator[
         limits,
         answers=limits.answers if limits.cache else None,
         budget=Budget(limits.max_cost_usd, limits.max_tokens_total, usual_calls=annotate.calls_per_input),
-        agents={**ROLES, **DETECT_ROLES},
+        agents={**annotate.roles, **detect.roles},
         on_call=note,
         rest_s=REST_S,
     ) as engine:

@@ -95,6 +95,7 @@ REPLACED: Final = "uncanny_replaced"
 SCHEDULE: Final = "uncanny_schedule"
 
 AnnotateGraph = CompiledStateGraph[AnnotateState, ContextT, AnnotateInput, AnnotateState]
+"""A compiled graph over the state of the schedule `paper`."""
 # From the image's name and the context that a graph is run with to the context of the image; True where the
 # image is begun.
 OpenImage = Callable[[str, ContextT, bool], Awaitable[Context]]

@@ -80,6 +80,7 @@ PACKED_RESULTS: Final[Mapping[str, str]] = {
 # Nodes that look for faults, and what they look at; those of the user's own come after them.
 LOOKS: Final[Mapping[str, Per]] = {"attributes": "batch", "relations": "batch", "scan": "scan"}
 PackedGraph = CompiledStateGraph[PackedState, ContextT, AnnotateInput, PackedState]
+"""A compiled graph over the state of the schedule `packed`."""
 
 
 def packed_graph(nodes: PackedNodes | None = None, agents: Sequence[OwnAgent] = ()) -> PackedGraph[Context]:

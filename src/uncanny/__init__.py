@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from uncanny.eval.audit.run import audit as audit
     from uncanny.eval.audit.run import audit_async as audit_async
     from uncanny.eval.audit.score.result import AuditResult as AuditResult
+    from uncanny.eval.common.estimates import Estimate as Estimate
+    from uncanny.eval.common.estimates import Share as Share
+    from uncanny.eval.common.run_result import RunSummary as RunSummary
+    from uncanny.eval.compare.score.figures import Paired as Paired
     from uncanny.eval.compare.score.result import CompareResult as CompareResult
     from uncanny.eval.compare.score.result import Comparison as Comparison
     from uncanny.eval.compare.score.score import compare as compare
@@ -62,15 +66,26 @@ if TYPE_CHECKING:
     from uncanny.eval.session import annotate_image_async as annotate_image_async
     from uncanny.eval.session import detect_image as detect_image
     from uncanny.eval.session import detect_image_async as detect_image_async
+    from uncanny.models.base import AnswerSchema as AnswerSchema
     from uncanny.models.base import Capabilities as Capabilities
+    from uncanny.models.base import Message as Message
     from uncanny.models.base import ModelRequest as ModelRequest
     from uncanny.models.base import ModelResponse as ModelResponse
+    from uncanny.models.base import Provider as Provider
+    from uncanny.models.base import Sampling as Sampling
+    from uncanny.models.base import SentImage as SentImage
     from uncanny.models.base import Tokens as Tokens
     from uncanny.models.registry import register_provider as register_provider
+    from uncanny.records.run_manifest import RunManifest as RunManifest
+    from uncanny.runs.config import AskOptions as AskOptions
     from uncanny.runs.stop import Stop as Stop
     from uncanny.schema import Annotation as Annotation
     from uncanny.schema import Anomaly as Anomaly
     from uncanny.schema import Detection as Detection
+    from uncanny.schema import Pixels as Pixels
+    from uncanny.schema import SceneObject as SceneObject
+    from uncanny.schema import StepError as StepError
+    from uncanny.schema import Usage as Usage
     from uncanny.service.client import Client as Client
     from uncanny.service.client import ClientJob as ClientJob
 
@@ -108,6 +123,9 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.annotate.run": "AnnotateRun annotate annotate_async",
         "uncanny.eval.audit.run": "audit audit_async",
         "uncanny.eval.audit.score.result": "AuditResult",
+        "uncanny.eval.common.estimates": "Estimate Share",
+        "uncanny.eval.common.run_result": "RunSummary",
+        "uncanny.eval.compare.score.figures": "Paired",
         "uncanny.eval.compare.score.result": "CompareResult Comparison",
         "uncanny.eval.compare.score.score": "compare",
         "uncanny.eval.detect.forecast": "DetectForecast detect_forecast",
@@ -119,10 +137,13 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.session": (
             "Annotator BlockingAnnotator annotate_image annotate_image_async detect_image detect_image_async"
         ),
-        "uncanny.models.base": "Capabilities ModelRequest ModelResponse Tokens",
+        "uncanny.models.base": "AnswerSchema Capabilities Message ModelRequest ModelResponse Provider "
+        "Sampling SentImage Tokens",
         "uncanny.models.registry": "register_provider",
+        "uncanny.records.run_manifest": "RunManifest",
+        "uncanny.runs.config": "AskOptions",
         "uncanny.runs.stop": "Stop",
-        "uncanny.schema": "Annotation Anomaly Detection",
+        "uncanny.schema": "Annotation Anomaly Detection Pixels SceneObject StepError Usage",
         "uncanny.service.client": "Client ClientJob",
     },
 )

@@ -25,12 +25,48 @@ if TYPE_CHECKING:
     from uncanny.agents.steps import ListStep as ListStep
     from uncanny.agents.steps import Step as Step
     from uncanny.answers import FINDINGS as FINDINGS
+    from uncanny.answers.json_text import read_text as read_text
     from uncanny.answers.packed import FAULTS as FAULTS
+    from uncanny.client.calls import usage as usage
+    from uncanny.eval.common.estimates import interval_words as interval_words
+    from uncanny.eval.common.inputs.problems import parse_records as parse_records
+    from uncanny.eval.common.page import Card as Card
+    from uncanny.eval.common.page import percent as percent
+    from uncanny.eval.common.page import write_result_page as write_result_page
+    from uncanny.eval.common.pictures import Layer as Layer
+    from uncanny.eval.common.pictures import Mark as Mark
+    from uncanny.eval.common.pictures import PageViews as PageViews
+    from uncanny.eval.common.pictures import Shot as Shot
+    from uncanny.eval.common.pictures import View as View
+    from uncanny.eval.common.run_result import RunResult as RunResult
+    from uncanny.eval.common.tables import Column as Column
+    from uncanny.eval.common.tables import Table as Table
+    from uncanny.eval.common.tables import TableResult as TableResult
+    from uncanny.eval.metrics.intervals import wilson_interval as wilson_interval
+    from uncanny.graphs.annotate import AnnotateGraph as AnnotateGraph
     from uncanny.graphs.annotate import AnnotateInput as AnnotateInput
     from uncanny.graphs.annotate import AnnotateNodes as AnnotateNodes
     from uncanny.graphs.annotate import annotate_graph as annotate_graph
+    from uncanny.graphs.packed import PackedGraph as PackedGraph
     from uncanny.graphs.packed import PackedNodes as PackedNodes
     from uncanny.graphs.packed import packed_graph as packed_graph
+    from uncanny.images import RecordedFile as RecordedFile
+    from uncanny.images import prepare as prepare
+    from uncanny.prompts import PromptSet as PromptSet
+    from uncanny.prompts import load_prompt_set as load_prompt_set
+    from uncanny.records.record_file import RecordFile as RecordFile
+    from uncanny.records.run_folder import RunFolder as RunFolder
+    from uncanny.runs.config import SamplingConfig as SamplingConfig
+    from uncanny.runs.config import read_limits as read_limits
+    from uncanny.runs.config import read_models as read_models
+    from uncanny.runs.engine import Engine as Engine
+    from uncanny.runs.image_task import sent_image as sent_image
+    from uncanny.runs.inputs import Names as Names
+    from uncanny.runs.progress import Progress as Progress
+    from uncanny.runs.run import run_with as run_with
+    from uncanny.runs.sync import blocking as blocking
+    from uncanny.runs.task import Task as Task
+    from uncanny.runs.task import asking as asking
 
 # The same names as above, for Python: type checkers read no tables.
 __all__, __getattr__, __dir__ = lazy_names(
@@ -43,8 +79,29 @@ __all__, __getattr__, __dir__ = lazy_names(
         "Sighting as_findings",
         "uncanny.agents.steps": "ListStep Step",
         "uncanny.answers": "FINDINGS",
+        "uncanny.answers.json_text": "read_text",
         "uncanny.answers.packed": "FAULTS",
-        "uncanny.graphs.annotate": "AnnotateInput AnnotateNodes annotate_graph",
-        "uncanny.graphs.packed": "PackedNodes packed_graph",
+        "uncanny.client.calls": "usage",
+        "uncanny.eval.common.estimates": "interval_words",
+        "uncanny.eval.common.inputs.problems": "parse_records",
+        "uncanny.eval.common.page": "Card percent write_result_page",
+        "uncanny.eval.common.pictures": "Layer Mark PageViews Shot View",
+        "uncanny.eval.common.run_result": "RunResult",
+        "uncanny.eval.common.tables": "Column Table TableResult",
+        "uncanny.eval.metrics.intervals": "wilson_interval",
+        "uncanny.graphs.annotate": "AnnotateGraph AnnotateInput AnnotateNodes annotate_graph",
+        "uncanny.graphs.packed": "PackedGraph PackedNodes packed_graph",
+        "uncanny.images": "RecordedFile prepare",
+        "uncanny.prompts": "PromptSet load_prompt_set",
+        "uncanny.records.record_file": "RecordFile",
+        "uncanny.records.run_folder": "RunFolder",
+        "uncanny.runs.config": "SamplingConfig read_limits read_models",
+        "uncanny.runs.engine": "Engine",
+        "uncanny.runs.image_task": "sent_image",
+        "uncanny.runs.inputs": "Names",
+        "uncanny.runs.progress": "Progress",
+        "uncanny.runs.run": "run_with",
+        "uncanny.runs.sync": "blocking",
+        "uncanny.runs.task": "Task asking",
     },
 )

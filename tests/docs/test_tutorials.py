@@ -20,6 +20,8 @@ import pytest
 from tests.runs.e2e import environment, finish
 
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
+# How many blocks of each page need a key, and are not run.
+NOT_RUN_ON = {"annotate-folder": 1, "audit-generators": 1, "benchmark-models": 1}
 BACKGROUND, NOT_RUN = "# In a second terminal\n", "# With a key of yours\n"
 # The port that pages name may be taken here.
 PORT = "8123"
@@ -101,3 +103,9 @@ def test_a_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
             else:
                 printed = session.run(language, code)
     assert compared >= 3
+
+
+def test_the_blocks_that_need_a_key_are_those_that_say_so() -> None:
+    blocks = {page.stem: _BLOCK.findall(page.read_text(encoding="utf-8")) for page in TUTORIALS.glob("*.md")}
+    marked = {name: sum(code.startswith(NOT_RUN) for _, code in found) for name, found in blocks.items()}
+    assert marked == NOT_RUN_ON

@@ -243,6 +243,7 @@ FINDINGS: ListForm[Finding] = make_form(
     (ItemField("object", labels=("object name", "objects")), _PHENOMENON, _EXPLANATION),
     nouns=("findings", "anomalies"),
 )
+"""Answers that list findings, as the scanner and the integrator of the schedule `paper` get them."""
 ANOMALIES: ListForm[Anomaly] = make_form(
     "anomalies",
     Anomaly,

@@ -140,6 +140,7 @@ FAULTS: Final[ListForm[Fault]] = make_form(
     ),
     nouns=("findings", "faults", "anomalies"),
 )
+"""Answers that list faults, as agents of the schedule `packed` get them."""
 JUDGEMENTS: Final[ListForm[Judgement]] = make_form(
     "entries",
     Judgement,

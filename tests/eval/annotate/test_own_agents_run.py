@@ -65,12 +65,12 @@ def test_agents_are_asked_recorded_forecast_and_resumed(tmp_path: Path) -> None:
         "SceneScanner",
         "ShadowReader",
     }
-    calls = [orjson.loads(line) for line in (run.path / "calls.jsonl").read_bytes().splitlines()]
+    lines = [orjson.loads(line) for line in (run.path / "calls.jsonl").read_bytes().splitlines()]
     asked = {
-        (each["agent"], each["model"]) for each in calls if each["agent"] in ("ShadowReader", "HandCounter")
+        (each["agent"], each["model"]) for each in lines if each["agent"] in ("ShadowReader", "HandCounter")
     }
     assert asked == {("ShadowReader", "noop"), ("HandCounter", "observer/any")}
-    assert {each["prompt"].partition("@")[0] for each in calls if each["agent"] == "HandCounter"} == {
+    assert {each["prompt"].partition("@")[0] for each in lines if each["agent"] == "HandCounter"} == {
         "HandCounter"
     }
     assert run.manifest.forecast is not None
@@ -91,7 +91,11 @@ def test_agents_are_asked_recorded_forecast_and_resumed(tmp_path: Path) -> None:
         uncanny.annotate(PHOTOS[:2], model="observer/any", out=run.path, agents=[other, HANDS], **roles)
     with pytest.raises(RunMismatchError, match="node HandCounter"):
         uncanny.annotate(PHOTOS[:2], model="observer/any", out=run.path, agents=[SHADOWS], **roles)
-    alone = uncanny.annotate_image(PHOTOS[0], model="observer/any", agents=agents)
+    calls: list[uncanny.CallRecord] = []
+    alone = uncanny.annotate_image(
+        PHOTOS[0], model="observer/any", agents=agents, on_call=calls.append, **roles
+    )
+    assert {call.model for call in calls if call.agent == "ShadowReader"} == {"noop"}
     assert [each.phenomenon for each in alone.anomalies] == ["AttributeAnalyzer"]
 
 

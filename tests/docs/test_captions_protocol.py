@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
@@ -13,14 +14,14 @@ from typing import Any
 
 import orjson
 import pytest
+from lab_tools.captions.agent import Fit, read_fit
+from lab_tools.captions.data import Caption, load
+from lab_tools.captions.report import report
+from lab_tools.captions.run import CaptionRun, run, run_async
+from lab_tools.captions.score import score
 
 import uncanny
 from tests.eval.common.page_text import Page, check_static_page
-from tests.example_protocol.agent import Fit, read_fit
-from tests.example_protocol.data import Caption, load
-from tests.example_protocol.report import report
-from tests.example_protocol.run import CaptionRun, run, run_async
-from tests.example_protocol.score import score
 from tests.runs.e2e import pictures
 from uncanny import Capabilities, ModelRequest, ModelResponse, Stop, errors, register_provider
 from uncanny.errors import ItemsError
@@ -29,7 +30,8 @@ from uncanny.models import registry
 from uncanny.records.run_folder import unfinished
 
 ROOT = Path(__file__).parents[2]
-PROTOCOL = ROOT / "tests" / "example_protocol"
+PACKAGE = ROOT / "tests" / "outside_package" / "src"
+PROTOCOL = PACKAGE / "lab_tools" / "captions"
 MOST_FILES = 8
 CAPTIONS = 12
 
@@ -85,7 +87,7 @@ def test_the_page_lists_the_files_that_are_there() -> None:
     page = page.partition("\n## A protocol\n")[2].partition("\n## ")[0]
     listed = set(re.findall(r"^\| `([\w/]+\.\w+)` \|", page, re.MULTILINE))
     files = {path.relative_to(PROTOCOL).as_posix() for path in PROTOCOL.rglob("*") if path.is_file()}
-    files = {name for name in files if "__pycache__" not in name}
+    files = {name for name in files if "__pycache__" not in name and name != "__init__.py"}
     assert listed == files
     assert len(files) <= MOST_FILES
 
@@ -94,7 +96,7 @@ def test_nothing_outside_knows_it() -> None:
     """No line elsewhere had to be changed for it."""
     for folder in ("src", "agents", "graphs", "eval", "prompts"):
         for file in (ROOT / folder).rglob("*.py"):
-            assert "example_protocol" not in file.read_text(encoding="utf-8"), file
+            assert "lab_tools" not in file.read_text(encoding="utf-8"), file
 
 
 def test_run_score_and_page(tmp_path: Path) -> None:
@@ -178,8 +180,9 @@ def run_slowly(file: str, out: str) -> None:
 @pytest.mark.slow
 def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     file, out = caption_file(tmp_path / "in"), tmp_path / "run"
-    code = "import sys; from tests.docs.test_example_protocol import run_slowly; run_slowly(*sys.argv[1:])"
-    with subprocess.Popen([sys.executable, "-c", code, str(file), str(out)], cwd=ROOT) as process:
+    code = "import sys; from tests.docs.test_captions_protocol import run_slowly; run_slowly(*sys.argv[1:])"
+    env = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    with subprocess.Popen([sys.executable, "-c", code, str(file), str(out)], cwd=ROOT, env=env) as process:
         records = out / "checks.jsonl"
         while not records.exists() or records.read_bytes().count(b"\n") < 3:
             assert process.poll() is None

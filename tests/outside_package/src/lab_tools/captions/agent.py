@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from uncanny.agents.context import C, ImageContext
-from uncanny.agents.steps import Step
-from uncanny.answers.json_text import read_text
 from uncanny.errors import AnswerError
+from uncanny.extend import ImageContext, SamplingConfig, Step, read_text
 
 CHECK = Step("CaptionChecker", 1, "check")
 ROLES = {"checker": CHECK.agent}
@@ -23,7 +21,7 @@ class Fit(NamedTuple):
     why: str
 
 
-async def check_caption(caption: str, image: ImageContext[C]) -> Fit:
+async def check_caption(caption: str, image: ImageContext[SamplingConfig]) -> Fit:
     """One call. Raises StepFailedError where there is no answer that can be read."""
     text = image.prompts["check"].fill(caption=caption)
     return await image.generate(

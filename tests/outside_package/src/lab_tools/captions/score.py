@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tests.example_protocol.data import Caption
-from tests.example_protocol.run import CaptionRun
-from uncanny.eval.common.estimates import Share, interval_words
-from uncanny.eval.common.page import percent
-from uncanny.eval.common.tables import Table, TableResult
-from uncanny.eval.metrics.intervals import wilson_interval
+from lab_tools.captions.data import Caption
+from lab_tools.captions.run import CaptionRun
+from uncanny import Share
+from uncanny.extend import Table, TableResult, interval_words, percent, wilson_interval
 
 
 @dataclass(frozen=True, slots=True)

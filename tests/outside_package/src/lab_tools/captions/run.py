@@ -6,30 +6,34 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
-from tests.example_protocol.agent import ROLES, check_caption
-from tests.example_protocol.data import STATUSES, Caption, CaptionCheck
-from uncanny.agents.context import ImageContext
-from uncanny.client.calls import CallRecord, usage
+from lab_tools.captions.agent import ROLES, check_caption
+from lab_tools.captions.data import STATUSES, Caption, CaptionCheck
+from uncanny import AskOptions, CallRecord, Sampling, StepError
 from uncanny.errors import ImageError, StepFailedError
-from uncanny.eval.common.run_result import RunResult
-from uncanny.images import RecordedFile, prepare
-from uncanny.models.base import Sampling
-from uncanny.prompts import PromptSet, load_prompt_set
-from uncanny.records.record_file import RecordFile
-from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions, SamplingConfig, read_limits, read_models
-from uncanny.runs.image_task import sent_image
-from uncanny.runs.inputs import Names
-from uncanny.runs.progress import Progress
-from uncanny.runs.run import run_with
-from uncanny.runs.sync import blocking
-from uncanny.runs.task import Task, asking
-from uncanny.schema import StepError
-
-if TYPE_CHECKING:
-    from uncanny.runs.engine import Engine
+from uncanny.extend import (
+    Engine,
+    ImageContext,
+    Names,
+    Progress,
+    PromptSet,
+    RecordedFile,
+    RecordFile,
+    RunFolder,
+    RunResult,
+    SamplingConfig,
+    Task,
+    asking,
+    blocking,
+    load_prompt_set,
+    prepare,
+    read_limits,
+    read_models,
+    run_with,
+    sent_image,
+    usage,
+)
 
 
 class CaptionRun(RunResult[CaptionCheck]):

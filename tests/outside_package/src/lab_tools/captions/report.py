@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.example_protocol.data import Caption, CaptionCheck
-from tests.example_protocol.run import CaptionRun
-from tests.example_protocol.score import score
-from uncanny.eval.common.page import Card, percent, write_result_page
-from uncanny.eval.common.pictures import Shot
+from lab_tools.captions.data import Caption, CaptionCheck
+from lab_tools.captions.run import CaptionRun
+from lab_tools.captions.score import score
+from uncanny.extend import Card, Shot, percent, write_result_page
 
 MOST_SHOWN = 200
 

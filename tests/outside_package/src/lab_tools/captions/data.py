@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from uncanny import StepError, Usage
 from uncanny.errors import ItemsError, Problem
-from uncanny.eval.common.inputs.problems import parse_records
-from uncanny.schema import StepError, Usage
+from uncanny.extend import parse_records
 
 Status = Literal["checked", "failed", "unreadable"]
 STATUSES: tuple[Status, ...] = ("checked", "failed", "unreadable")
