@@ -29,6 +29,7 @@ OwnPer = Literal["image", "batch"]
 
 # As uncanny's own; keys of the state and nodes of the graph are in lower case.
 _NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
+_FILE_NAME: Final = re.compile(r"\S+\.(?:md|txt)")
 # What is filled into the prompt of an agent that has no `look` of its own.
 _VARIABLES: Final[dict[OwnPer, tuple[str, ...]]] = {
     "image": ("box_key", "box_rule", "limit"),
@@ -178,6 +179,11 @@ def _read(name: str, prompt: str | Path) -> str:
             why = getattr(error, "strerror", None) or error
             raise UsageError(f"The prompt of the agent {name} cannot be read: {prompt}: {why}") from error
     elif isinstance(prompt, str):
+        if _FILE_NAME.fullmatch(prompt):
+            raise UsageError(
+                f"The prompt of the agent {name} is {shown(prompt)}, which reads like the name of a file",
+                remedy=f"Give Path({prompt!r}) to read it from there.",
+            )
         text = prompt
     else:
         raise UsageError(f"The prompt of the agent {name} must be a text or a Path, not {prompt!r}")

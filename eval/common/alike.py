@@ -101,8 +101,20 @@ def together(model: str, roles: Mapping[str, str]) -> str:
 
 
 def settings_of(plan: Mapping[str, object], roles: Mapping[str, str]) -> dict[str, str]:
-    """What a run's records depend on beside model, prompts and pixels."""
-    return as_texts(plan) | {f"role {role}": model for role, model in roles.items()}
+    """What a run's records depend on beside model, prompts and pixels.
+
+    Each node or agent of the user's own is a setting, and the hash of its prompt stands for the prompt.
+    """
+    graph = plan.get("graph")
+    nodes = {f"node {name}": _node(made) for name, made in graph.items()} if isinstance(graph, dict) else {}
+    others = {name: value for name, value in plan.items() if name != "graph"}
+    return as_texts(others) | nodes | {f"role {role}": model for role, model in roles.items()}
+
+
+def _node(made: object) -> str:
+    if not isinstance(made, dict):
+        return str(made)
+    return ", ".join(str(value) for name, value in made.items() if name != "text")
 
 
 def as_texts(table: Mapping[str, object]) -> dict[str, str]:

@@ -158,6 +158,10 @@ async def test_a_look_may_ask_nobody() -> None:
         ({"name": 5, "prompt": "x"}, "cannot name an agent"),
         ({"name": "SceneScanner", "prompt": "x"}, "is uncanny's own"),
         ({"name": "A", "prompt": " \n"}, "is empty"),
+        (
+            {"name": "A", "prompt": "texts/shadows.md"},
+            r"reads like the name of a file\. Give Path\('texts/sh",
+        ),
         ({"name": "A", "prompt": b"x"}, "must be a text or a Path"),
         ({"name": "A"}, "has nothing to ask"),
         ({"name": "A", "prompt": Path("/nowhere/a.md")}, "cannot be read: /nowhere/a.md: No such file"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +161,20 @@ def test_a_prompt_that_cannot_be_filled_in_ends_the_run_and_is_raised(tmp_path: 
     assert {record.status for record in done.annotations} == {"ok"}
 
 
-def test_a_command_goes_on_with_a_run_of_ones_own_agents_only_with_them(tmp_path: Path) -> None:
+def test_comparisons_name_agents_of_ones_own_by_the_hash_of_their_prompt(tmp_path: Path) -> None:
+    for name, agents in (("a", [SHADOWS]), ("b", [])):
+        uncanny.annotate(PHOTOS[:2], model="observer/any", out=tmp_path / name, agents=agents)
+    compared = uncanny.compare(tmp_path / "a", tmp_path / "b", resamples=0).comparisons[0]
+    (mismatch,) = compared.mismatches
+    digest = sha256(str(SHADOWS.prompt).encode()).hexdigest()[:8]
+    assert "node ShadowReader" in mismatch.what
+    assert {value for values in mismatch.values.values() for value in values} == {
+        f"image, ShadowReader@{digest}",
+        "not set",
+    }
+
+
+def test_a_run_with_agents_of_ones_own_resumes_with_them_alone(tmp_path: Path) -> None:
     out = tmp_path / "run"
     uncanny.annotate(PHOTOS[:1], model="observer/any", out=out, agents=[SHADOWS])
     with pytest.raises(RunMismatchError, match="graph"):
