@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom  # type: ignore[import-untyped]
 
+from uncanny.eval.metrics.clusters import clustered_interval
 from uncanny.eval.metrics.intervals import (
     Interval,
     Mean,
@@ -37,6 +38,10 @@ PAIRS = {
 # A score of an image like SemF1: so many are 0, so many 1, and the others lie between.
 MEANS = {"SemF1-like, mean 0.45": (0.30, 0.20), "mostly 0, mean 0.07": (0.90, 0.04)}
 DETECTORS = {"F1, balanced, recall 0.8": (0.5, 0.8, 0.9), "F1, 5 % positive, recall 0.5": (0.05, 0.5, 0.98)}
+
+GROUPS = (10, 50, 200)
+# A share, and how alike two images of a group are: a little, much, nearly the same.
+GROUPED = tuple((share, likeness) for share in (0.05, 0.2, 0.5) for likeness in (0.1, 0.3, 0.9))
 
 Method = Callable[[int, int], Interval]
 
@@ -106,6 +111,23 @@ def of_f1(n: int, positives: float, recall: float, specificity: float, *, seed: 
     return covered / measured
 
 
+def of_groups(groups: int, most: int, share: float, likeness: float, *, seed: int = 0) -> tuple[float, float]:
+    """How often the interval of a share holds it where images come in groups of 1 to `most`.
+
+    `likeness` is the correlation of two images of a group. With the design effect, and as if all images were
+    independent.
+    """
+    rng = np.random.default_rng([seed, groups, most])
+    covered = np.zeros(2)
+    for _ in range(REPETITIONS):
+        sizes = rng.integers(1, most + 1, groups)
+        odds = (1 - likeness) / likeness
+        hits = rng.binomial(sizes, rng.beta(share * odds, (1 - share) * odds, groups))
+        both = clustered_interval(hits, sizes), wilson_interval(int(hits.sum()), int(sizes.sum()))
+        covered += [ends is not None and ends[0] <= share <= ends[1] for ends in both]
+    return float(covered[0] / REPETITIONS), float(covered[1] / REPETITIONS)
+
+
 def main() -> None:
     print("  share       " + "".join(f"   n = {n:<4} Wilson  bootstrap" for n in SIZES))
     for share in SHARES:
@@ -118,6 +140,14 @@ def main() -> None:
     for name, chances in PAIRS.items():
         cells = (" / ".join(f"{100 * covered:.1f}" for covered in of_pair(n, chances)) for n in SIZES)
         print(f"  {name:<32}" + "".join(f"{cell:>16}" for cell in cells))
+    print("  share of images in groups of 1 to 8, with the design effect / as if independent")
+    print("  share, correlation in a group   " + "".join(f"{groups:>9} groups" for groups in GROUPS))
+    for share, likeness in GROUPED:
+        cells = (
+            " / ".join(f"{100 * covered:.1f}" for covered in of_groups(groups, 8, share, likeness))
+            for groups in GROUPS
+        )
+        print(f"  {share:<5.2f} {likeness:<26}" + "".join(f"{cell:>16}" for cell in cells))
     print("  bootstrap, of what is 0 or 1 on every image Wilson's")
     for name, kinds in MEANS.items():
         print(f"  {name:<32}" + "".join(f"{100 * of_mean(n, *kinds):>16.1f}" for n in SIZES))

@@ -86,8 +86,11 @@ class Mean:
         return float(self.values[self.counted].mean()) if self.counted.any() else None
 
 
-def wilson_interval(count: int, out_of: int, *, level: float = LEVEL) -> Interval | None:
-    """Wilson's score interval of the share `count` / `out_of`, within 0–1; None of nothing."""
+def wilson_interval(count: float, out_of: float, *, level: float = LEVEL) -> Interval | None:
+    """Wilson's score interval of the share `count` / `out_of`, within 0–1; None of nothing.
+
+    An effective number of images (`clusters.effective_size`) need not be whole.
+    """
     if not out_of:
         return None
     z = NormalDist().inv_cdf((1 + level) / 2)

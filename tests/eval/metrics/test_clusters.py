@@ -1,111 +1,123 @@
-"""Resampled sums against SciPy's bootstrap, against plain drawing, and against what theory says."""
+"""Shares and paired tests over groups of images, beside other implementations and by hand."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
-from scipy import stats  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
 
-from benchmarks.audit_coverage import coverage
-from uncanny.eval.metrics.audit import Floats, metrics_of_sums
-from uncanny.eval.metrics.intervals import percentile_intervals, resampled_sums
+from uncanny.eval.metrics import clusters
+from uncanny.eval.metrics.clusters import (
+    clustered_interval,
+    effective_size,
+    group_codes,
+    group_sign_test,
+    sums_by_group,
+)
+from uncanny.eval.metrics.intervals import wilson_interval
+from uncanny.eval.metrics.significance import mcnemar_exact
 
-# The ends of two percentile intervals differ by chance; 4 % of the width is about four times its spread.
-OF_WIDTH = 0.04
-
-
-def made_sums(clusters: int, seed: int = 0, images: int = 1) -> Floats:
-    """As an annotation set gives them: images, anomalies, implausibility."""
-    rng = np.random.default_rng(seed)
-    counts = rng.negative_binomial(4, 0.4, clusters)
-    unreal = np.array([rng.integers(0, 101, count).sum() / 100 for count in counts])
-    return np.stack([np.full(clusters, float(images)), counts, unreal], axis=1)
-
-
-def rng() -> np.random.Generator:
-    return np.random.default_rng(1)
+GROUPS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 5)), min_size=1, max_size=12)
 
 
-def close(interval: tuple[float, float] | None, low: float, high: float) -> None:
-    assert interval is not None
-    assert interval == pytest.approx((low, high), abs=OF_WIDTH * (high - low))
+def test_groups_are_numbered_as_they_come() -> None:
+    codes = group_codes(["b", "a", "b", None])
+    assert codes.tolist() == [0, 1, 0, 2]
+    assert sums_by_group([1, 2, 3, 4], codes).tolist() == [4, 2, 4]
+    assert len(group_codes([])) == 0
 
 
-@pytest.mark.parametrize("clusters", [30, 246])
-def test_intervals_are_those_of_scipy(clusters: int) -> None:
-    sums = made_sums(clusters)
-    intervals = percentile_intervals(metrics_of_sums(resampled_sums(sums, rng())))
-    settings = {"n_resamples": 10_000, "method": "percentile", "vectorized": True, "rng": rng()}
-    for column, index in ((2, 0), (1, 1)):
-        ends = stats.bootstrap((sums[:, column],), np.mean, **settings).confidence_interval
-        close(intervals[index], ends.low, ends.high)
-
-    def cap(counts: Floats, unreal: Floats, axis: int = -1) -> Floats:
-        product: Floats = counts.mean(axis=axis) * unreal.mean(axis=axis)
-        return product
-
-    ends = stats.bootstrap((sums[:, 1], sums[:, 2]), cap, paired=True, **settings).confidence_interval
-    close(intervals[2], ends.low, ends.high)
-
-    def u_mean(counts: Floats, unreal: Floats, axis: int = -1) -> Floats:
-        ratio: Floats = unreal.sum(axis=axis) / counts.sum(axis=axis)
-        return ratio
-
-    ends = stats.bootstrap((sums[:, 1], sums[:, 2]), u_mean, paired=True, **settings).confidence_interval
-    close(intervals[3], ends.low, ends.high)
+def test_ten_pairs_by_hand() -> None:
+    """Five pairs that are both right and five that are both wrong say as much as ten images."""
+    hits, sizes = [2] * 5 + [0] * 5, [2] * 10
+    # Variance over groups: 10/9 · 10 · 1² / 20² = 1/36; of 20 images 0.25/20 = 1/80: a design effect of 20/9.
+    independent = 20 / (20 / 9)
+    few = (1.959964 / 2.262157) ** 2  # the normal's over Student's t with 9 degrees of freedom
+    assert effective_size(hits, sizes) == pytest.approx(independent * few, rel=1e-5)
+    assert clustered_interval(hits, sizes) == wilson_interval(
+        effective_size(hits, sizes) / 2, effective_size(hits, sizes)
+    )
 
 
-def test_drawing_kinds_is_drawing_clusters() -> None:
-    kinds = np.array([[1.0, 0.0], [1.0, 3.0], [1.0, 9.0]])
-    many = np.repeat(kinds, [200, 100, 20], axis=0)
-    by_kind = resampled_sums(many, rng(), resamples=20_000)
-    noise = np.random.default_rng(2).random((320, 1))  # makes each row its own kind
-    one_by_one = resampled_sums(np.hstack([many, noise]), rng(), resamples=20_000)[:, :2]
-    assert (by_kind[:, 0] == 320).all()
-    assert (one_by_one[:, 0] == 320).all()
-    assert by_kind.mean(axis=0) == pytest.approx(one_by_one.mean(axis=0), rel=0.005)
-    assert by_kind[:, 1].std() == pytest.approx(one_by_one[:, 1].std(), rel=0.03)
+def test_images_by_themselves_have_wilsons_interval() -> None:
+    assert clustered_interval([1, 0, 1, 0], [1, 1, 1, 1]) == wilson_interval(2, 4)
+    assert clustered_interval([1, 0], [1, 0]) == wilson_interval(1, 1)
+    assert clustered_interval([], []) is None
+    assert clustered_interval([0, 0], [0, 0]) is None
 
 
-def test_what_belongs_together_is_drawn_together() -> None:
-    sums = made_sums(50)
-    twice = resampled_sums(np.hstack([sums, sums]), rng(), resamples=300)
-    assert (twice[:, :3] == twice[:, 3:]).all()
+@pytest.mark.parametrize("share", [0, 1])
+def test_a_share_of_none_or_all_counts_each_group_once(share: int) -> None:
+    assert clustered_interval([3 * share] * 8, [3] * 8) == wilson_interval(8 * share, 8)
+    assert clustered_interval([9 * share], [9]) == wilson_interval(share, 1)
 
 
-def test_copies_of_images_in_clusters_do_not_make_an_interval_narrower() -> None:
-    sums = made_sums(60)
-    alone = percentile_intervals(metrics_of_sums(resampled_sums(sums, rng())))
-    fourfold = percentile_intervals(metrics_of_sums(resampled_sums(4 * sums, rng())))
-    assert np.array(alone) == pytest.approx(np.array(fourfold))
-    apart = percentile_intervals(metrics_of_sums(resampled_sums(np.repeat(sums, 4, axis=0), rng())))
-    wide, narrow = np.ptp(np.array(alone), axis=1), np.ptp(np.array(apart), axis=1)
-    assert narrow == pytest.approx(wide / 2, rel=0.1)
+@given(GROUPS)
+def test_the_variance_is_that_of_a_regression_with_clusters(groups: list[tuple[int, int]]) -> None:
+    import statsmodels.api as sm
+    from scipy.stats import norm, t  # type: ignore[import-untyped]
+
+    sizes = np.array([size for size, _ in groups])
+    hits = np.array([min(size, hit) for size, hit in groups])
+    n, share = int(sizes.sum()), hits.sum() / sizes.sum()
+    if len(groups) < 2 or share in (0, 1) or n == len(groups):
+        return
+    values = np.concatenate([np.arange(size) < hit for size, hit in zip(sizes, hits, strict=True)])
+    codes = np.repeat(np.arange(len(groups)), sizes)
+    model = sm.OLS(values.astype(float), np.ones(n)).fit(cov_type="cluster", cov_kwds={"groups": codes})
+    variance = float(model.cov_params()[0, 0])
+    few = (norm.ppf(0.975) / t.ppf(0.975, len(groups) - 1)) ** 2
+    expected = min(n, share * (1 - share) / variance if variance > 0 else n) * few
+    assert effective_size(hits, sizes) == pytest.approx(max(1.0, expected), rel=1e-6)
 
 
-def test_same_seed_same_sums_however_many_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    sums = made_sums(40)
-    whole = resampled_sums(sums, rng(), resamples=100)
-    monkeypatch.setattr("uncanny.eval.metrics.intervals._CELLS_A_DRAW", 100)
-    monkeypatch.setattr("uncanny.eval.metrics.intervals._CELLS_A_PRODUCT", 300)
-    assert resampled_sums(sums, rng(), resamples=100) == pytest.approx(whole)
+@given(GROUPS)
+def test_intervals_hold_the_share_and_are_no_shorter_than_without_groups(
+    groups: list[tuple[int, int]],
+) -> None:
+    sizes = [size for size, _ in groups]
+    hits = [min(size, hit) for size, hit in groups]
+    share, ends = sum(hits) / sum(sizes), clustered_interval(hits, sizes)
+    plain = wilson_interval(sum(hits), sum(sizes))
+    assert ends is not None
+    assert plain is not None
+    assert 0 <= ends[0] <= share <= ends[1] <= 1
+    assert ends[1] - ends[0] >= plain[1] - plain[0] - 1e-12
+    assert ends[0] < ends[1]
 
 
-def test_nothing_to_draw_from() -> None:
-    assert (resampled_sums(np.empty((0, 3)), rng(), resamples=5) == np.zeros((5, 3))).all()
-    assert resampled_sums(made_sums(5), rng(), resamples=0).shape == (0, 3)
+@given(st.lists(st.integers(-4, 4), max_size=9))
+def test_the_sign_test_tries_all_signs(differences: list[int]) -> None:
+    if not differences:
+        assert group_sign_test(differences) is None
+        return
+    seen = abs(sum(differences))
+    signs = product((1, -1), repeat=len(differences))
+    sums = [abs(sum(s * d for s, d in zip(each, differences, strict=True))) for each in signs]
+    expected = sum(each >= seen for each in sums) / len(sums)
+    assert group_sign_test(differences) == pytest.approx(expected)
 
 
-@pytest.mark.slow
-def test_coverage_is_near_nominal() -> None:
-    # 150 repetitions: the share itself has a standard error of 1.8 points.
-    intervals = coverage(repetitions=150, resamples=1000)
-    for figure in ("mai", "af", "cap"):
-        paired, unpaired = (
-            intervals[f"paired difference, {figure}"],
-            intervals[f"unpaired difference, {figure}"],
-        )
-        assert 0.88 <= intervals[f"one generator, {figure}"].covered <= 0.99
-        assert 0.88 <= paired.covered <= 0.99
-        # Prompts that are hard for both widen an interval that does not know of them.
-        assert paired.width < 0.9 * unpaired.width
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_of_images_by_themselves_it_is_mcnemars(first: int, second: int) -> None:
+    differences = [1] * first + [-1] * second + [0]
+    assert group_sign_test(differences) == pytest.approx(float(mcnemar_exact(first, second)))
+
+
+def test_pairs_that_agree_count_once() -> None:
+    assert group_sign_test([2] * 5) == group_sign_test([1] * 5) == pytest.approx(2 / 2**5)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2])
+def test_many_groups_have_the_normal_limit_of_the_exact_test(
+    monkeypatch: pytest.MonkeyPatch, shift: int
+) -> None:
+    rng = np.random.default_rng(shift)
+    differences = rng.integers(-3, 4, 2_000)
+    differences[: 40 * shift] = 2
+    exact = group_sign_test(differences)
+    monkeypatch.setattr(clusters, "MOST_SUMS", 0)
+    assert group_sign_test(differences) == pytest.approx(exact, abs=0.002)
