@@ -35,6 +35,7 @@ from uncanny.eval.artifacts.score.tables import (
     bins_name,
     generator_table,
     left_out_lists,
+    pair_tables,
     published_tables,
 )
 from uncanny.eval.common.estimates import Estimate, interval_words
@@ -99,6 +100,7 @@ def write_artifacts_page(score: ArtifactScore, path: Path, *, pictures: Pictures
         settings=score.settings,
         pictures={name: _pictures(each, score, views) for name, each in predictions.items()},
         page_views=views,
+        compared=list(pair_tables(score)),
         plot=bins_plot(score),
         bins=[(name, bin_table(each, score)) for name, each in predictions.items() if each.bins],
         bins_name=bins_name(score),

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, sqrt
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -178,6 +178,29 @@ def paired_tests(names: Sequence[str], right: Bools, answered: Bools) -> list[Pa
             pairs, *counts, p_values, holm(p_values), strict=True
         )
     ]
+
+
+ImageClass = Literal["all", "generated", "real"]
+
+
+def paired_tests_by_class(
+    names: Sequence[str], right: Bools, answered: Bools, generated: Bools
+) -> dict[ImageClass, list[PairedTest]]:
+    """`paired_tests` of detectors' verdicts over all images, the generated ones, and the real ones.
+
+    `generated` has an entry an image. Each class is a family of tests of its own; one without a judged image
+    is left out. Empty for fewer than two detectors.
+    """
+    classes: dict[ImageClass, Bools] = {
+        "all": np.ones(len(generated), dtype=np.bool_),
+        "generated": generated,
+        "real": ~generated,
+    }
+    return {
+        name: tests
+        for name, images in classes.items()
+        if answered[:, images].any() and (tests := paired_tests(names, right[:, images], answered[:, images]))
+    }
 
 
 def cohens_g(first_only: int, second_only: int) -> float | None:

@@ -45,13 +45,13 @@ from uncanny.schema import ARTIFACT_CATEGORIES
 
 PAR = "par"
 EXAMPLES = 12
-_AGNOSTIC = len(ARTIFACT_CATEGORIES)
+AGNOSTIC = len(ARTIFACT_CATEGORIES)
 _REGION_NAMES = ("right", "predicted", "found", "true")
 
 
 def scored(tally: Tally, values: Floats, settings: Settings) -> PredictionScore:
     """The figures of one set of predictions. `values` are what its images are binned by, NaN for none."""
-    true, judged = _sources(tally, settings)
+    true, judged = sources(tally, settings)
     columns = _Columns(tally, true, judged)
     sums = columns.table.sum(axis=0)[None]
     drawn = (
@@ -80,7 +80,7 @@ def scored(tally: Tally, values: Floats, settings: Settings) -> PredictionScore:
     )
 
 
-def _sources(tally: Tally, settings: Settings) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+def sources(tally: Tally, settings: Settings) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
     """What each image is, and what it is taken for; empty where nobody says."""
     return (
         np.array([true.record.source or "" for true, _ in tally.rows], dtype="<U9"),
@@ -249,9 +249,9 @@ def _examples(tally: Tally) -> tuple[Example, ...]:
     """
     asked = np.where(tally.measured[..., None], tally.counts, 0.0)
     counts = np.where(
-        tally.measured[:, _AGNOSTIC, None],
-        tally.counts[:, _AGNOSTIC],
-        asked.sum(axis=1) - asked[:, _AGNOSTIC],
+        tally.measured[:, AGNOSTIC, None],
+        tally.counts[:, AGNOSTIC],
+        asked.sum(axis=1) - asked[:, AGNOSTIC],
     )
     fit = overlap(counts[:, 0], counts[:, 1], counts[:, 2]).iou
     rows = [int(row) for row in np.flatnonzero(~np.isnan(fit)) if tally.sizes[row] is not None]

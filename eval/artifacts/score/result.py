@@ -6,16 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
 from uncanny.eval.artifacts.data.records import ArtifactImage
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.matching import Rule
+from uncanny.eval.common.paired_table import tests_json
 from uncanny.eval.common.tables import RowsResult, Table, data_frame
 from uncanny.eval.metrics.intervals import LEVEL
+from uncanny.eval.metrics.paired import ImageClass, PairedTest
 from uncanny.eval.metrics.regions import RegionProtocol
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory, Source
@@ -39,6 +41,8 @@ IMAGE_COLUMNS: Final = (
     *("right_regions", "predicted_regions", "found_regions", "true_regions"),
 )
 PAGE: Final = "artifacts.html"
+RegionFigure = Literal["pixel_f1", "pixel_iou", "instance_f1"]
+REGION_FIGURES: Final[tuple[RegionFigure, ...]] = get_args(RegionFigure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,36 @@ class PredictionScore:
 
 
 @dataclass(frozen=True, slots=True)
+class RegionDifference:
+    """`first` minus `second` in a figure of all artifacts together, on the images measured in both.
+
+    `images` are those of them with a region in any set. `p_value` is that of a t test on the resamples of
+    the difference, `adjusted_p` the same corrected by Holm for all pairs with this figure; both are None
+    where there is nothing to measure, and without resamples.
+    """
+
+    first: str
+    second: str
+    figure: RegionFigure
+    images: int
+    estimate: Estimate
+    p_value: float | None
+    adjusted_p: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "first": self.first,
+            "second": self.second,
+            "figure": self.figure,
+            "images": self.images,
+            "difference": self.estimate.value,
+            "ci": interval_json(self.estimate),
+            "p_value": self.p_value,
+            "adjusted_p": self.adjusted_p,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """How regions were compared; see `score` for each."""
 
@@ -204,7 +238,10 @@ class TruthInfo:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
-    """The scores of all predictions, by their names."""
+    """The scores of all predictions, by their names.
+
+    Of several, `tests` compare the verdicts of each two by class, and `differences` their regions.
+    """
 
     columns: ClassVar = COLUMNS
 
@@ -212,6 +249,8 @@ class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
     settings: Settings
     truth: TruthInfo
     published: bool = False
+    tests: Mapping[ImageClass, Sequence[PairedTest]] = field(default_factory=dict)
+    differences: tuple[RegionDifference, ...] = ()
 
     def __getitem__(self, name: str) -> PredictionScore:
         return self.predictions[name]
@@ -234,9 +273,14 @@ class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
         return tables(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Every figure, 0–1, None where of nothing. Of several predictions it is `{"models": {NAME: …}}`."""
+        """Every figure, 0–1, None where of nothing. Of several predictions it is `{"models": {NAME: …}}`, and
+        each two of them under `mcnemar` and `differences`."""
         each = {name: prediction_json(one, self) for name, one in self.predictions.items()}
-        return next(iter(each.values())) if len(each) == 1 else {"models": each}
+        if len(each) == 1:
+            return next(iter(each.values()))
+        differences = [difference.to_json() for difference in self.differences]
+        tests = tests_json((name, test) for name, family in self.tests.items() for test in family)
+        return {"models": each, "mcnemar": tests, "differences": differences}
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One a figure: the prediction, `aj`, `generator`, `pad` or `bin`, what it is of, name and value."""

@@ -22,6 +22,7 @@ import numpy as np
 from uncanny.errors import UsageError
 from uncanny.eval.artifacts.data.load import PathLike, Records, load
 from uncanny.eval.artifacts.data.records import ArtifactSet, numbers_of
+from uncanny.eval.artifacts.score.differences import region_differences, verdict_tests
 from uncanny.eval.artifacts.score.figures import PAR, scored
 from uncanny.eval.artifacts.score.result import ArtifactScore, Settings, TruthInfo
 from uncanny.eval.artifacts.score.tally import OnImage, Tally, count, verdict
@@ -140,6 +141,8 @@ def score(
             dict(Counter(true.notes) + truth_drawing.notes),
         ),
         published,
+        verdict_tests(tallies, settings),
+        region_differences(tallies, settings),
     )
 
 

@@ -15,11 +15,14 @@ from uncanny.eval.artifacts.score.result import (
     AccuracyBin,
     ArtifactScore,
     PredictionScore,
+    RegionFigure,
     ScopeScore,
 )
+from uncanny.eval.common.paired_table import class_table
 from uncanny.eval.common.published import caveat, published
 from uncanny.eval.common.tables import MISSING, Better, Cell, Column, Table, explain_intervals
 from uncanny.eval.common.texts import texts_notes
+from uncanny.eval.metrics.paired import ImageClass
 from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory
 from uncanny.wording import counted
 
@@ -35,6 +38,11 @@ CATEGORY_NAMES: Final[Mapping[ArtifactCategory, str]] = {
 PIXEL_NAMES: Final = ("IoU", "PixP", "PixR", "PixF1")
 JUDGED_NAMES: Final = ("Acc", "P", "R", "F1")
 PUBLISHED: Final = "published"
+REGION_NAMES: Final[Mapping[RegionFigure, str]] = {
+    "pixel_f1": "PixF1",
+    "pixel_iou": "IoU",
+    "instance_f1": "instance F1",
+}
 _JUDGED_KEYS: Final = ("acc", "p", "r", "f1")
 _PIXEL_KEYS: Final = ("iou", "pix_p", "pix_r", "pix_f1")
 
@@ -51,7 +59,7 @@ def tables(score: ArtifactScore) -> tuple[Table, ...]:
             each.append(generator_table(prediction, of))
         if prediction.bins:
             each.append(bin_table(prediction, score, of))
-    own = explain_intervals((overview(score), *each), wanted=score.settings.resamples)
+    own = explain_intervals((overview(score), *pair_tables(score), *each), wanted=score.settings.resamples)
     return (*own, *(published_tables() if score.published else ()))
 
 
@@ -78,6 +86,37 @@ def overview(score: ArtifactScore) -> Table:
         notes=notes,
         compared=len(score.predictions),
     )
+
+
+def pair_tables(score: ArtifactScore) -> Iterator[Table]:
+    """Each two sets of predictions on the same images: verdicts, and regions; of one set there is nothing."""
+    classes: dict[ImageClass, str] = {"all": "all images", "generated": "generated", "real": "real"}
+    ranked = sorted(
+        score.predictions, key=lambda name: -(score[name].aj.figures["balanced_accuracy"].value or 0.0)
+    )
+    if (verdicts := class_table(score.tests, ranked, "sets of predictions", classes)) is not None:
+        yield verdicts
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            f"{each.first} − {each.second}, {REGION_NAMES[each.figure]}",
+            *(each.images, each.estimate, each.p_value, each.adjusted_p),
+        )
+        for each in score.differences
+        if each.estimate.value is not None
+    )
+    if rows:
+        yield Table(
+            (
+                *("", "images", Column("difference", unit="points", signed=True)),
+                *(Column("p", p_value=True), Column("p, Holm", p_value=True)),
+            ),
+            rows,
+            "Two sets of predictions on the same images: all artifacts together",
+            (
+                "Over the images measured in both: 95 % intervals of a paired bootstrap over images, and a "
+                "t test on it, corrected by Holm for all pairs with the same figure.",
+            ),
+        )
 
 
 def category_table(prediction: PredictionScore, of: str = "") -> Table:

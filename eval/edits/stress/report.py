@@ -62,6 +62,7 @@ def write_stress_page(
         key=key_of(result.detectors),
         leads={name: _lead(each) for name, each in result.detectors.items()},
         overall=result.overall(),
+        compared=result.compared(),
         plots={
             "sizes": size_plot(result.detectors),
             "levels": level_plot(result.detectors),

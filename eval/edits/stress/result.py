@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.paired_table import class_table, tests_json
 from uncanny.eval.common.published import EDITS_CAVEAT, published
 from uncanny.eval.common.tables import Cell, Column, RowsResult, Table, explain_intervals
 from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Joined, Predictions
@@ -29,6 +30,7 @@ from uncanny.eval.edits.stress.localize import Localization
 from uncanny.eval.metrics.auc import Auc
 from uncanny.eval.metrics.detection import SOURCES, Accuracy
 from uncanny.eval.metrics.intervals import METHOD
+from uncanny.eval.metrics.paired import ImageClass, PairedTest
 from uncanny.parameters import check_parameters
 from uncanny.wording import counted, some_of
 
@@ -232,7 +234,8 @@ class DetectorScore:
 class StressResult(RowsResult):
     """All detectors side by side, by name; `result[name]` is one of them.
 
-    `edits` and `predictions` are what they were scored from. Intervals are Wilson's for shares, DeLong's for
+    `edits` and `predictions` are what they were scored from. `tests` compare each two detectors on the images
+    as given that both judged, by class. Intervals are Wilson's for shares, DeLong's for
     AUC, and else percentile bootstraps with `resamples` and `seed`.
     """
 
@@ -241,6 +244,7 @@ class StressResult(RowsResult):
     detectors: Mapping[str, DetectorScore]
     edits: Edits = field(repr=False, compare=False)
     predictions: Mapping[str, Mapping[str, Predictions]] = field(repr=False, compare=False)
+    tests: Mapping[ImageClass, Sequence[PairedTest]]
     min_edits: int
     resamples: int
     seed: int
@@ -253,6 +257,7 @@ class StressResult(RowsResult):
         """What `uncanny edits stress --json` writes. Shares are in 0–1, None is what was not measured."""
         return {
             "detectors": {name: each.to_json() for name, each in self.detectors.items()},
+            "mcnemar": tests_json((name, test) for name, family in self.tests.items() for test in family),
             "metadata": {
                 "tables": list(self.edits.places),
                 "rows": self.edits.n_rows,
@@ -319,6 +324,7 @@ class StressResult(RowsResult):
         """All detectors and conditions; then what each is blind to; the published ones where wanted."""
         tables = [self.overall()]
         several = len(self.detectors) > 1
+        tables += [table] if (table := self.compared()) is not None else []
         if any(detector.paired for detector in self.detectors.values()):
             tables.append(self.paired())
         for name, detector in self.detectors.items():
@@ -364,6 +370,17 @@ class StressResult(RowsResult):
         figures = (*heads, *(["IoU"] if located else []))
         columns = (Column(head, unit="%", better="higher") for head in figures)
         return Table(("", "edits", "real", *columns), tuple(rows), compared=(tuple(rivals),))
+
+    def ranked(self) -> list[str]:
+        """The detectors by the share of their verdicts on `first` that are right, best first."""
+        return sorted(self.detectors, key=lambda name: -(self[name].first.accuracy.accuracy or 0.0))
+
+    def compared(self) -> Table | None:
+        """Each two detectors on the same images; None where fewer than two judged the images as given."""
+        classes: dict[ImageClass, str] = {"all": "all images", "generated": "edits", "real": "real images"}
+        if "real" not in self.tests:
+            del classes["all"]
+        return class_table(self.tests, self.ranked(), "detectors", classes)
 
     def paired(self) -> Table:
         """A line a condition that is compared with the first one of its detector."""

@@ -26,6 +26,7 @@ from uncanny.eval.common.estimates import Estimate, wilson_share
 from uncanny.eval.edits.stress.data import (
     AS_GIVEN,
     GENERATED,
+    NONE,
     UNCLEAR,
     Edits,
     Joined,
@@ -53,6 +54,7 @@ from uncanny.eval.metrics.association import against_the_rest, association, holm
 from uncanny.eval.metrics.auc import auc
 from uncanny.eval.metrics.detection import SOURCES, Accuracy, Judged
 from uncanny.eval.metrics.intervals import RESAMPLES, Bools, Floats, percentile_intervals
+from uncanny.eval.metrics.paired import ImageClass, PairedTest, paired_tests_by_class
 from uncanny.eval.metrics.significance import mcnemar_exact
 from uncanny.parameters import check_kind, check_parameters, check_records
 from uncanny.schema import Source as SourceName
@@ -126,11 +128,15 @@ def stress(
     refuse(problems, [*edits.places, *(each.place for some in read.values() for each in some.values())])
     grouped = groupings(edits, columns, cutoffs or {}, min_edits)
     task = _Task(edits, grouped, base, map_threshold, resize_maps, map_size, resamples, seed)
-    detectors = {name: task.detector(name, conditions) for name, conditions in read.items()}
+    scored = {
+        name: {condition: task.condition(each) for condition, each in conditions.items()}
+        for name, conditions in read.items()
+    }
     return StressResult(
-        detectors,
+        {name: task.detector(name, conditions) for name, conditions in scored.items()},
         edits,
         read,
+        tests=task.tests({name: each[AS_GIVEN] for name, each in scored.items() if AS_GIVEN in each}),
         min_edits=min_edits,
         resamples=resamples,
         seed=seed,
@@ -213,8 +219,17 @@ class _Task:
     resamples: int
     seed: int
 
-    def detector(self, name: str, conditions: Mapping[str, Predictions]) -> DetectorScore:
-        scored = {condition: self.condition(each) for condition, each in conditions.items()}
+    def tests(self, detectors: Mapping[str, _Scored]) -> dict[ImageClass, list[PairedTest]]:
+        """Each two detectors on the images as given that both judged."""
+        known = np.flatnonzero(self.edits.truth != NONE)
+        right = np.zeros((len(detectors), len(self.edits.truth)), dtype=np.bool_)
+        answered = np.zeros_like(right)
+        for row, each in enumerate(detectors.values()):
+            answered[row, each.known], right[row, each.known] = True, each.right
+        generated = self.edits.truth[known] == GENERATED
+        return paired_tests_by_class(list(detectors), right[:, known], answered[:, known], generated)
+
+    def detector(self, name: str, scored: Mapping[str, _Scored]) -> DetectorScore:
         first = next(iter(scored))
         others = [condition for condition in scored if condition != first]
         compared = [self._paired(scored[first], scored[other]) for other in others]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.paired_table import tests_json
 from uncanny.eval.common.tables import RowsResult, Table, explain_intervals
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, ItemSet, Question
 from uncanny.eval.mcq.score.controls import NoImageScore
@@ -204,12 +205,12 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         for name, control in self.controls.items():
             if name in models:
                 models[name]["no_image"] = control.to_json()
-        blind = {"blind": _tests_json(self.blind)} if self.blind else {}
+        blind = {"blind": tests_json((test.question, test) for test in self.blind)} if self.blind else {}
         return {
             "models": models,
             "oracle": None if self.oracle is None else self.oracle.value,
             "oracle_counts": None if self.oracle is None else _oracle_json(self.oracle),
-            "mcnemar": _tests_json(self.mcnemar),
+            "mcnemar": tests_json((test.question, test) for test in self.mcnemar),
             **blind,
         }
 
@@ -319,11 +320,3 @@ def _ends(shares: Mapping[str, Share]) -> dict[str, list[float] | None]:
 
 def _oracle_json(oracle: Share) -> dict[str, Any]:
     return {"solved": oracle.counts, "n": oracle.out_of, "ci": interval_json(oracle)}
-
-
-def _tests_json(tests: tuple[McNemar, ...]) -> list[dict[str, Any]]:
-    pairs: dict[tuple[str, str], dict[str, Any]] = {}
-    for test in tests:
-        pair = pairs.setdefault((test.first, test.second), {"models": [test.first, test.second]})
-        pair[test.question] = test.to_json()
-    return list(pairs.values())

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
 import uncanny.artifacts
 from tests.eval.artifacts.made_sets import box, image, polygon, write_lines
@@ -378,7 +379,7 @@ def test_several_predictions_side_by_side(tmp_path: Path) -> None:
     ]
     scores = uncanny.artifacts.score(files, truth=truth, published=True)
     assert list(scores) == ["boxes", "polygons"]
-    assert set(scores.to_json()) == {"models"}
+    assert set(scores.to_json()) == {"models", "mcnemar", "differences"}
     assert scores.to_json()["models"]["polygons"]["pad"]["agnostic"]["pixel"]["iou"] == 1
     both: dict[str, Any] = {"A": files[0], "B": [image("a.png", polygon())]}
     named = uncanny.artifacts.score(both, truth=truth)
@@ -389,6 +390,96 @@ def test_several_predictions_side_by_side(tmp_path: Path) -> None:
     assert "<table>" in scores._repr_html_()
     with pytest.raises(UsageError, match="no predictions"):
         uncanny.artifacts.score({}, truth=truth)
+
+
+def test_two_sets_of_predictions_are_compared_image_by_image() -> None:
+    rng = np.random.default_rng(3)
+    squares = [(x, y, x + side, y + side) for x, y, side in rng.integers(1, 5, size=(30, 3))]
+    sources = ["generated" if place % 3 else "real" for place in range(30)]
+    truth = [
+        image(f"{place}.png", *([box(corners=square)] if source == "generated" else []), source=source)
+        for place, (square, source) in enumerate(zip(squares, sources, strict=True))
+    ]
+
+    def predictions(apart: int, wrong: int) -> list[dict[str, Any]]:
+        return [
+            image(
+                f"{place}.png",
+                box(corners=[float(end) + apart for end in square]),
+                source=source if place % wrong else "generated",
+            )
+            for place, (square, source) in enumerate(zip(squares, sources, strict=True))
+        ]
+
+    # Of one set the last images are missing.
+    sets = {"near": predictions(0, 100)[:-4], "far": predictions(1, 2), "farther": predictions(2, 1)}
+    scores = uncanny.artifacts.score(sets, truth=truth, resamples=300)
+    verdicts = {test.second: test for test in scores.tests["all"] if test.first == "near"}
+    # Of 26 images the second set calls every other one generated, of which 0, 6, 12, 18 and 24 are real.
+    assert (verdicts["far"].n, verdicts["far"].first_only, verdicts["far"].second_only) == (26, 4, 0)
+    assert verdicts["far"].p_value == pytest.approx(2 * 0.5**4)
+    assert [test.n for test in scores.tests["real"]] == [9, 9, 10]
+    regions = {(each.first, each.second, each.figure): each for each in scores.differences}
+    assert len(regions) == 3 * 3
+    near = regions["near", "far", "pixel_iou"]
+    shared = uncanny.artifacts.score(
+        {name: sets[name][:-4] if name == "far" else sets[name] for name in ("near", "far")},
+        truth=truth[:-4],
+        resamples=0,
+    )
+    iou = [shared[name].agnostic.pixel["iou"].value for name in ("near", "far")]
+    assert None not in iou
+    assert near.estimate.value == pytest.approx(iou[0] - iou[1])
+    assert near.images == sum(source == "generated" for source in sources[:-4])
+    assert near.estimate.interval is not None
+    assert near.estimate.interval[0] < near.estimate.value < near.estimate.interval[1]
+    # The same by plain resampling: of every image the pixels in both, predicted and true, of either set.
+    rows = scores.images_to_pandas()
+    rows = rows[(rows.scope == "agnostic") & rows.image.isin({f"{place}.png" for place in range(26)})]
+    sides = [
+        rows[rows.prediction == name]
+        .set_index("image")
+        .sort_index()[["both", "predicted_pixels", "true_pixels"]]
+        .to_numpy()
+        for name in ("near", "far")
+    ]
+    drawn = rng.integers(len(sides[0]), size=(4_000, len(sides[0])))
+    values = []
+    for side in sides:
+        both, ours, theirs = np.moveaxis(side[drawn].sum(axis=1), -1, 0)
+        values.append(both / (ours + theirs - both))
+    assert near.estimate.interval == pytest.approx(
+        np.quantile(values[0] - values[1], [0.025, 0.975]), abs=0.03
+    )
+    family = [each for each in scores.differences if each.figure == "pixel_iou"]
+    corrected = multipletests([each.p_value for each in family], method="holm")[1]
+    assert [each.adjusted_p for each in family] == pytest.approx(corrected)
+    content = scores.to_json()
+    assert content["differences"][0].keys() == {
+        *("first", "second", "figure", "images", "difference", "ci", "p_value", "adjusted_p")
+    }
+    assert [pair["models"] for pair in content["mcnemar"]] == [
+        ["near", "far"],
+        ["near", "farther"],
+        ["far", "farther"],
+    ]
+    titles = [table.title or "" for table in scores.tables()]
+    assert sum(title.startswith("Two sets of predictions on the same images") for title in titles) == 2
+
+
+def test_sets_without_regions_or_verdicts_are_compared_by_what_they_have() -> None:
+    truth = [image(f"{place}.png", polygon(), source="generated") for place in range(3)]
+    regions = [image(f"{place}.png", box()) for place in range(3)]
+    verdicts = [{"image": f"{place}.png", "source": "generated"} for place in range(3)]
+    alone = uncanny.artifacts.score({"a": regions, "c": regions}, truth=truth, resamples=50)
+    assert alone.tests == {}
+    scores = uncanny.artifacts.score({"a": regions, "b": verdicts, "c": regions}, truth=truth, resamples=50)
+    assert [test.n for test in scores.tests["generated"]] == [0, 0, 0]
+    measured = [each for each in scores.differences if each.estimate.value is not None]
+    assert {(each.first, each.second, each.estimate.value) for each in measured} == {("a", "c", 0.0)}
+    assert all(
+        (each.estimate.interval, each.p_value, each.adjusted_p) == (None, 1.0, 1.0) for each in measured
+    )
 
 
 def test_json_has_the_keys_of_the_format() -> None:

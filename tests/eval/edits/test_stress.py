@@ -16,6 +16,7 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
     roc_auc_score,
 )
+from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped]
 
 import uncanny
 from uncanny.errors import ItemsError, UsageError
@@ -347,6 +348,51 @@ def test_conditions_are_compared_edit_by_edit() -> None:
     after += [{"image": f"jpeg-50/o/{place}.jpg", "source": "real"} for place in range(3)]
     paired = uncanny.edits.stress({"m": seen, "jpeg-50": after}, meta=meta)["m"].paired["jpeg-50"]
     assert (paired.n, paired.lost, paired.gained, paired.p_value) == (7, 1, 1, 1.0)
+
+
+def test_detectors_are_compared_image_by_image() -> None:
+    meta, seen = random_tables()
+    rng = np.random.default_rng(7)
+    other = [{**row, "score": float(rng.random())} for row in seen]
+    # Images that only one of them judged are in no test.
+    detectors = {"mine": seen[3:], "theirs": other[:-2], "mine@jpeg-85": other}
+    result = uncanny.edits.stress(detectors, meta=[meta], resamples=50)
+    verdicts = [{row["image"]: row["score"] >= 0.5 for row in each} for each in (seen[3:], other[:-2])]
+    both = [image for image in verdicts[0] if image in verdicts[1]]
+    assert len(both) == len(seen) - 5
+    p_values = []
+    for name, kind in (("all", ""), ("generated", "e/"), ("real", "o/")):
+        images = [image for image in both if image.startswith(kind)]
+        right = [[each[image] == image.startswith("e/") for image in images] for each in verdicts]
+        table = np.array(
+            [[sum(a == x and b == y for a, b in zip(*right, strict=True)) for y in (1, 0)] for x in (1, 0)]
+        )
+        (test,) = result.tests[name]
+        assert (test.n, test.first_only, test.second_only) == (len(images), table[0, 1], table[1, 0])
+        assert test.p_value == pytest.approx(mcnemar(table, exact=True).pvalue)
+        assert test.adjusted_p == test.p_value  # of two detectors there is one pair
+        assert test.difference.value == pytest.approx((sum(right[0]) - sum(right[1])) / len(images))
+        p_values.append(test.p_value)
+    (content,) = result.to_json()["mcnemar"]
+    assert content["models"] == ["mine", "theirs"]
+    assert [content[name]["p_value"] for name in ("all", "generated", "real")] == p_values
+    first, second = result.ranked()
+    assert [result[name].first.accuracy.accuracy for name in (first, second)] == sorted(
+        (each.first.accuracy.accuracy for each in result.detectors.values()), reverse=True
+    )
+    table_of = next(table for table in result.tables() if "Two detectors" in (table.title or ""))
+    assert [row[0] for row in table_of.rows] == [
+        f"{first} − {second}, {what}" for what in ("all images", "edits", "real images")
+    ]
+    edits_only = {
+        name: [row for row in rows if row["image"].startswith("e/")] for name, rows in detectors.items()
+    }
+    rows = uncanny.edits.stress(edits_only, meta=[meta], resamples=50).compared()
+    assert rows is not None
+    assert [row[0] for row in rows.rows] == ["theirs − mine, edits"]
+    assert uncanny.edits.stress({"mine": seen}, meta=[meta], resamples=50).compared() is None
+    apart = {"a": seen[:10], "b@jpeg-85": other}
+    assert uncanny.edits.stress(apart, meta=[meta], resamples=50).compared() is None  # of other files
 
 
 def maps(folder: Path) -> tuple[Rows, Rows, list[Any], list[Any]]:
