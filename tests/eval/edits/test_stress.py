@@ -16,7 +16,7 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
     roc_auc_score,
 )
-from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped]
+from statsmodels.stats.contingency_tables import mcnemar
 
 import uncanny
 from uncanny.errors import ItemsError, UsageError
@@ -25,6 +25,7 @@ from uncanny.eval.edits.stress.data import by_detector, name_condition
 from uncanny.eval.edits.stress.localize import Localization
 from uncanny.eval.metrics.association import association
 from uncanny.eval.metrics.intervals import wilson_interval
+from uncanny.eval.metrics.paired import ImageClass
 
 Rows = list[dict[str, Any]]
 
@@ -361,7 +362,8 @@ def test_detectors_are_compared_image_by_image() -> None:
     both = [image for image in verdicts[0] if image in verdicts[1]]
     assert len(both) == len(seen) - 5
     p_values = []
-    for name, kind in (("all", ""), ("generated", "e/"), ("real", "o/")):
+    kinds: dict[ImageClass, str] = {"all": "", "generated": "e/", "real": "o/"}
+    for name, kind in kinds.items():
         images = [image for image in both if image.startswith(kind)]
         right = [[each[image] == image.startswith("e/") for image in images] for each in verdicts]
         table = np.array(
@@ -375,11 +377,10 @@ def test_detectors_are_compared_image_by_image() -> None:
         p_values.append(test.p_value)
     (content,) = result.to_json()["mcnemar"]
     assert content["models"] == ["mine", "theirs"]
-    assert [content[name]["p_value"] for name in ("all", "generated", "real")] == p_values
+    assert [content[name]["p_value"] for name in kinds] == p_values
     first, second = result.ranked()
-    assert [result[name].first.accuracy.accuracy for name in (first, second)] == sorted(
-        (each.first.accuracy.accuracy for each in result.detectors.values()), reverse=True
-    )
+    accuracies = [result[name].first.accuracy.accuracy or 0 for name in (first, second)]
+    assert accuracies[0] > accuracies[1] > 0
     table_of = next(table for table in result.tables() if "Two detectors" in (table.title or ""))
     assert [row[0] for row in table_of.rows] == [
         f"{first} − {second}, {what}" for what in ("all images", "edits", "real images")
