@@ -11,13 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from uncanny.errors import UsageError
 from uncanny.eval.edits.data import EditFiles
 from uncanny.extras import pyarrow
 from uncanny.images import display_path
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import dump_json, write_atomically
 
 # The contract's columns, in order.
 FIGURES: Final = (
@@ -68,7 +66,7 @@ def check_suffix(path: Path) -> None:
 def write_rows(records: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write records as the suffix says. Raises UsageError without pyarrow, OSError."""
     if path.suffix.lower() == ".jsonl":
-        write_atomically(path, (orjson.dumps(record) + b"\n" for record in records))
+        write_atomically(path, (dump_json(record) + b"\n" for record in records))
         return
     columns = list(dict.fromkeys(key for record in records for key in record))
     if path.suffix.lower() == ".csv":

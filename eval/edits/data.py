@@ -36,6 +36,7 @@ from uncanny.eval.common.pixels.masks import decode_rle, read_mask
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.images import SkippedInputs, display_path, read_rgb
 from uncanny.parameters import check_parameters, check_records
+from uncanny.records.jsonl import load_json
 from uncanny.schema import Number, Record
 from uncanny.wording import counted, option, shown
 
@@ -56,7 +57,7 @@ def from_cell(value: object) -> object:
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
             # The standard library's takes halves of characters, which cannot be written again.
-            return orjson.loads(value)
+            return load_json(value.encode())
         except orjson.JSONDecodeError:
             return value
     return value

@@ -26,7 +26,6 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 import orjson
-from pydantic import ValidationError
 
 from uncanny.errors import ImageError, UsageError
 from uncanny.eval.edits.columns import PRESERVED, check_suffix
@@ -45,7 +44,7 @@ from uncanny.eval.metrics.edits import Mask, Pixels
 from uncanny.images import stored_size
 from uncanny.images.decode import PixelLimit
 from uncanny.parameters import check_callback, check_kind, check_parameters
-from uncanny.records.jsonl import append_whole, open_to_append
+from uncanny.records.jsonl import append_whole, dump_json, load_json, open_to_append
 from uncanny.wording import option, shown
 
 OnEdit = Callable[[EditMeasure], None]
@@ -387,9 +386,9 @@ class _Kept:
         if path.is_file():
             for line in path.read_bytes().splitlines():
                 try:
-                    content = orjson.loads(line)
+                    content = load_json(line)
                     self._records[content["key"]] = EditMeasure.model_validate(content["record"])
-                except (orjson.JSONDecodeError, ValidationError, KeyError, TypeError):
+                except (ValueError, KeyError, TypeError):
                     continue
         self._file = open_to_append(path)
         if path.stat().st_size:
@@ -413,7 +412,7 @@ class _Kept:
     def put(self, key: str, record: EditMeasure) -> None:
         """Failed ones are tried again: a file may be there next time."""
         if self._file is not None and record.status != "failed":
-            line = orjson.dumps({"key": key, "record": record.model_dump(mode="json")}) + b"\n"
+            line = dump_json({"key": key, "record": record.model_dump(mode="json")}) + b"\n"
             with self._writing:
                 append_whole(self._file, line)
 

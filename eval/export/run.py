@@ -28,7 +28,7 @@ from uncanny.eval.export.writer import IMAGES, ChatForm, ExportJob, FormatWriter
 from uncanny.eval.metrics.agreement import Agreement
 from uncanny.models.tokens import text_tokens
 from uncanny.parameters import check_needed, check_parameters
-from uncanny.records.jsonl import LinesByImage, write_atomically
+from uncanny.records.jsonl import LinesByImage, dump_json, write_atomically
 from uncanny.records.reviews import ReviewLog
 from uncanny.records.run_folder import unfinished
 from uncanny.wording import counted, option, shown
@@ -330,7 +330,7 @@ class Places:
         if self.manifest is not None:
             formats = sorted({*self.targets, *_formats_of(self.manifest)})
             content = {"formats": formats, "export": result.to_json()}
-            write_atomically(work / MANIFEST, [orjson.dumps(content, option=orjson.OPT_INDENT_2)])
+            write_atomically(work / MANIFEST, [dump_json(content, indent=True)])
         self.folder.mkdir(parents=True, exist_ok=True)
         aside = work / "replaced"
         aside.mkdir()

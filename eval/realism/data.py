@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-import orjson
-
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.inputs.pair_folders import (
@@ -28,7 +26,7 @@ from uncanny.images import SkippedInputs
 from uncanny.images.columns import plain_cells
 from uncanny.images.row_readers import Cell
 from uncanny.parameters import check_parameters, check_records
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import dump_json, write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
 from uncanny.schema import Record
 from uncanny.wording import counted, option
@@ -216,7 +214,7 @@ def store_scene_pairs(folder: Path) -> Path:
                 (folder / side).mkdir(parents=True, exist_ok=True)
                 if not (folder / names[side]).exists():
                     write_atomically(folder / names[side], [file.read_bytes()])
-            lines.append(orjson.dumps({"id": pair.id, **names, "group": pair.group}) + b"\n")
+            lines.append(dump_json({"id": pair.id, **names, "group": pair.group}) + b"\n")
         if not target.exists():
             write_atomically(target, lines)
     except OSError as error:

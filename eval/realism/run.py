@@ -17,8 +17,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, cast, overload
 
-import orjson
-
 from uncanny.agents.realism_judge import ROLES, CheckName, Judgement
 from uncanny.client.calls import CallRecord, usage
 from uncanny.errors import ImageError
@@ -30,6 +28,7 @@ from uncanny.images import PreparedImage, RecordedFile, prepare
 from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
+from uncanny.records.jsonl import dump_json
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunSettings
@@ -369,7 +368,7 @@ class RealismTask(Task[PairFiles, Verdict]):
         """Changes when a pair of this id becomes another one."""
         content = [self._name(pair.original), self._name(pair.edited), pair.group]
         more = [dict(pair.columns)] if pair.columns else []
-        return hashlib.sha256(orjson.dumps([*content, *more])).hexdigest()[:8]
+        return hashlib.sha256(dump_json([*content, *more])).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)

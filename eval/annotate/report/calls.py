@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import orjson
 
 from uncanny.models.base import MOST_TOKENS
+from uncanny.records.jsonl import dump_json
 from uncanny.schema import as_count, as_dollars
 
 _TEXTS = ("agent", "object", "model", "served_model", "request_id", "prompt", "outcome", "detail")
@@ -144,7 +145,7 @@ def _names(value: object) -> str | None:
 def _text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    return dump_json(value, indent=True).decode()
 
 
 def _duration(value: object) -> float | None:
@@ -185,5 +186,5 @@ class CallPacker:
 
 
 def _pack(timeline: Timeline) -> str:
-    data = orjson.dumps({"calls": timeline.calls, "breaks": timeline.breaks, "span": timeline.span})
+    data = dump_json({"calls": timeline.calls, "breaks": timeline.breaks, "span": timeline.span})
     return b64encode(gzip.compress(data, compresslevel=4, mtime=0)).decode()

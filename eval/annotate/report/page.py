@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import orjson
 from jinja2 import Environment
 
 from uncanny.eval.annotate.forecast_error import forecast_error
@@ -37,6 +36,7 @@ from uncanny.eval.common.pictures import (
 from uncanny.eval.common.runs import open_annotations, page_of_run, stream_annotations
 from uncanny.eval.common.tables import Table
 from uncanny.eval.common.texts import other_texts
+from uncanny.records.jsonl import dump_json
 from uncanny.schema import STATUSES, Annotation
 from uncanny.settings import settings
 
@@ -140,4 +140,4 @@ def _environment() -> Environment:
 
 
 def _pretty(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    return dump_json(value, indent=True).decode()

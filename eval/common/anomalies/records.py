@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import orjson
-
+from uncanny.records.jsonl import dump_json
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Box, Kind, Source, Status
 from uncanny.wording import counted, harmless
@@ -77,7 +76,7 @@ class AnomalySet:
 def digest(images: Iterable[ScoredImage]) -> str:
     """SHA-256, in hexadecimal, of all that scores depend on in a truth; not of the order of its images."""
     lines = sorted(
-        orjson.dumps(
+        dump_json(
             [
                 image.image,
                 image.source,

@@ -23,6 +23,7 @@ from uncanny.eval.common.inputs.image_files import read_bytes
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.extras import pyarrow
 from uncanny.images.row_files import column_paths
+from uncanny.records.jsonl import load_json
 from uncanny.wording import shown
 
 _KINDS = "a CSV, Parquet or JSON Lines file, a data frame, or a sequence of mappings"
@@ -199,7 +200,7 @@ def _of_json_lines(path: Path, root: Path) -> Columns:
         if not line or line.isspace():
             continue
         try:
-            rows.append(orjson.loads(line))
+            rows.append(load_json(line))
             lines.append(number)
         except orjson.JSONDecodeError as error:
             problems.append(Problem(None, None, f"not valid JSON ({error.msg})", line=number))

@@ -20,6 +20,7 @@ from uncanny.errors import UsageError
 from uncanny.images.row_files import ROW_SUFFIXES, saved_files
 from uncanny.images.row_readers import RowFile, class_names, opened
 from uncanny.records.annotation_table import is_annotation_table, lines_of
+from uncanny.records.jsonl import load_json
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -144,7 +145,7 @@ def _rows(path: Path, root: Path | None, needed: Set[str]) -> Iterator[dict[str,
             if is_annotation_table(rows.schema):
                 batches = rows.batches(rows.others, _ROWS_AT_ONCE)
                 cells = (row for batch in batches for row in batch.to_pylist())
-                yield from map(orjson.loads, lines_of(cells, table))
+                yield from map(load_json, lines_of(cells, table))
                 continue
             where = Path(os.path.relpath(table, base)).as_posix()
             pictures = {column: rows.names_of(column) for column in rows.columns}

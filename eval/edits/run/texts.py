@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, TypeVar
 
-import orjson
 from pydantic import Field
 
 from uncanny.agents.context import FailureKind, failure_kind
@@ -27,6 +26,7 @@ from uncanny.models.base import Sampling
 from uncanny.parameters import check_records
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
+from uncanny.records.jsonl import dump_json
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, copy_into
 from uncanny.records.run_manifest import RunSettings
@@ -279,7 +279,7 @@ class TextTask(Task[I, W]):
     def _digest(self, item: I) -> str:
         columns = plain_cells(item.image.model_extra or {})
         content = [item.image.original, *self.about(item), *([columns] if columns else [])]
-        return hashlib.sha256(orjson.dumps(content)).hexdigest()[:8]
+        return hashlib.sha256(dump_json(content)).hexdigest()[:8]
 
 
 def failure(failed: StepFailedError) -> dict[str, Any]:

@@ -14,11 +14,10 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-import orjson
-
 from uncanny.eval.export.data import ExportImage
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.prompts import prompt_set
+from uncanny.records.jsonl import dump_json
 from uncanny.schema import Anomaly
 from uncanny.wording import option
 
@@ -78,7 +77,7 @@ class ChatWriter(FormatWriter):
                 "part": number + 1,
                 "parts": len(chats),
             }
-            self._files[image.split].write(orjson.dumps(chat) + b"\n")
+            self._files[image.split].write(dump_json(chat) + b"\n")
 
     def _content(self, text: str, *, picture: bool = False) -> str | list[dict[str, str]]:
         if self.job.chat == "tags":

@@ -28,6 +28,7 @@ from uncanny.eval.export.returned import (
     whole,
 )
 from uncanny.eval.export.writer import ExportJob, FormatWriter
+from uncanny.records.jsonl import dump_json
 from uncanny.schema import KINDS
 
 CATEGORIES: Final = (*KINDS, NO_KIND)
@@ -59,14 +60,14 @@ class CocoWriter(FormatWriter):
             "height": record.height,
             **image.identity(),
         }
-        self._file.write((b"\n" if self._images == 1 else b",\n") + orjson.dumps(entry))
+        self._file.write((b"\n" if self._images == 1 else b",\n") + dump_json(entry))
         for each in image.anomalies:
             box, attributes = clipped_box(each, record), attributes_of(each)
             if box is None:
                 self._others += 1
                 line = {"image_id": self._images, "file_name": entry["file_name"], "attributes": attributes}
                 line |= {"run_image": record.image, "sha256": record.sha256}
-                self._sidecar.write(orjson.dumps(line) + b"\n")
+                self._sidecar.write(dump_json(line) + b"\n")
                 self.note(f"without a box, in {SIDECAR}")
                 continue
             self._boxes += 1
@@ -81,7 +82,7 @@ class CocoWriter(FormatWriter):
                 "segmentation": [],
                 "attributes": attributes,
             }
-            self._waiting.write((b"\n" if self._boxes == 1 else b",\n") + orjson.dumps(annotation))
+            self._waiting.write((b"\n" if self._boxes == 1 else b",\n") + dump_json(annotation))
 
     def finish(self) -> None:
         self._file.write(b'],\n"annotations":[')
@@ -92,7 +93,7 @@ class CocoWriter(FormatWriter):
             {"id": number, "name": name, "supercategory": NO_KIND}
             for number, name in enumerate(CATEGORIES, 1)
         ]
-        self._file.write(b'],\n"categories":' + orjson.dumps(categories) + b"}\n")
+        self._file.write(b'],\n"categories":' + dump_json(categories) + b"}\n")
         self.close()
         (self.target / ".annotations").unlink()
 

@@ -31,6 +31,7 @@ from uncanny.eval.export.returned import (
     whole,
 )
 from uncanny.eval.export.writer import ExportJob, FormatWriter
+from uncanny.records.jsonl import dump_json
 from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, quadruple_sha256
 from uncanny.schema import KINDS
 
@@ -90,7 +91,7 @@ class LabelStudioWriter(FormatWriter):
             },
             "predictions": [{"model_version": record.model, "result": results}],
         }
-        self._file.write((b",\n" if self._tasks else b"[\n") + orjson.dumps(task))
+        self._file.write((b",\n" if self._tasks else b"[\n") + dump_json(task))
         self._tasks += 1
 
     def _address(self, image: ExportImage) -> str:

@@ -12,8 +12,6 @@ from math import hypot
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from uncanny.errors import UsageError
 from uncanny.eval.export.data import ExportImage, attributes_of, clipped_box
 from uncanny.eval.export.returned import (
@@ -27,6 +25,7 @@ from uncanny.eval.export.returned import (
     whole,
 )
 from uncanny.eval.export.writer import ExportJob, FormatWriter
+from uncanny.records.jsonl import dump_json
 from uncanny.records.reviews import DECISIONS
 from uncanny.schema import KINDS
 
@@ -79,7 +78,7 @@ class LabelmeWriter(FormatWriter):
             KEY: {**image.identity(), "without_box": others},
         }
         file = self.target / f"{self._file_name(image)}.json"
-        file.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        file.write_bytes(dump_json(content, indent=True))
 
     def _file_name(self, image: ExportImage) -> str:
         stem = _for_a_file(Path(image.record.image).stem) or "image"

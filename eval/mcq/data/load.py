@@ -17,7 +17,7 @@ from uncanny.eval.common.inputs.problems import UTF8_MARK, by_line, parse_record
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.parameters import check_parameters, check_records
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import dump_json, write_atomically
 from uncanny.records.run_folder import RunFolder, check_no_links, check_within
 from uncanny.records.run_manifest import RunManifest
 from uncanny.wording import either, option
@@ -182,7 +182,7 @@ def write_items(items: Iterable[Item], target: Path) -> None:
 
 def item_lines(items: Iterable[Item]) -> Iterator[bytes]:
     """The lines of an item file; keys that were not set are left out."""
-    return (orjson.dumps(item.model_dump(mode="json", exclude_unset=True)) + b"\n" for item in items)
+    return (dump_json(item.model_dump(mode="json", exclude_unset=True)) + b"\n" for item in items)
 
 
 def _read(file: Path, root: Path | None) -> tuple[Item, ...]:

@@ -10,8 +10,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import orjson
-
 from uncanny.eval.mcq.data.items import (
     ASKS,
     BLIND,
@@ -24,6 +22,7 @@ from uncanny.eval.mcq.data.items import (
     TextChoice,
 )
 from uncanny.prompts import Prompt, PromptSet, earlier_set, prompt_set
+from uncanny.records.jsonl import dump_json
 
 NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}
 NO_PICTURE = "no picture was provided"
@@ -143,7 +142,7 @@ def _lines(options: Mapping[str, str]) -> str:
 
 
 def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
+    return dump_json(value).decode()
 
 
 def _digest(text: str) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
-import orjson
 
 from uncanny.cli.common.asking import backbone_options
 from uncanny.cli.common.command import Command
@@ -215,12 +214,14 @@ def _progress(*, enabled: bool) -> Iterator[tuple[OnStart | None, OnImage]]:
 @contextmanager
 def _rows(path: Path) -> Iterator[OnImage]:
     """A file that gets a line an image, and its name only when it is whole."""
+    from uncanny.records.jsonl import dump_json
+
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
 
             def write(name: str, image: MatchedImage) -> None:
-                file.write(orjson.dumps(image.to_json(name)) + b"\n")
+                file.write(dump_json(image.to_json(name)) + b"\n")
 
             yield write
         temporary.replace(path)

@@ -18,7 +18,7 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import dump_json, load_json, write_atomically
 from uncanny.records.line_copies import line_copy
 from uncanny.schema import Annotation, Detection
 from uncanny.wording import shown
@@ -99,7 +99,7 @@ def write_table(lines: Path, table: Path, record_type: type[Annotation]) -> None
     temporary = table.with_name(f".{table.name}.{os.getpid()}.tmp")
     try:
         with lines.open("rb") as file, parquet.ParquetWriter(temporary, columns, compression="zstd") as out:
-            rows = (_row(orjson.loads(line), columns) for line in file if line.strip())
+            rows = (_row(load_json(line), columns) for line in file if line.strip())
             while some := list(islice(rows, _ROWS_AT_ONCE)):
                 out.write_table(arrow.Table.from_pylist(some, columns))
         with temporary.open("rb") as written:
@@ -139,10 +139,10 @@ def lines_of(rows: Iterable[Mapping[str, Any]], table: Path) -> Iterator[bytes]:
             if key != "extra" and (value is not None or key not in _MAY_BE_ABSENT)
         }
         try:
-            extra = orjson.loads(row.get("extra") or "{}")
+            extra = load_json((row.get("extra") or "{}").encode())
             if not isinstance(extra, dict):
                 raise TypeError("column 'extra' holds no JSON object")
-            line = orjson.dumps(record | extra)
+            line = dump_json(record | extra)
         except orjson.JSONDecodeError as error:
             raise _no_record(table, number, f"column 'extra' holds no JSON: {error}") from error
         except TypeError as error:
@@ -209,7 +209,7 @@ def _row(record: dict[str, Any], columns: Any) -> dict[str, Any]:
             row[key] = value
         else:
             extra[key] = value
-    return {**row, "extra": orjson.dumps(extra).decode() if extra else None}
+    return {**row, "extra": dump_json(extra).decode() if extra else None}
 
 
 def _fits(value: Any, kind: Any) -> bool:

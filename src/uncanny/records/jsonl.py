@@ -31,12 +31,14 @@ def dump_json(value: object, *, indent: bool = False) -> bytes:
     """Any JSON, on one line or with `indent`; figures that are no numbers become null.
 
     What files of other tools have under keys of their own is written as it was read, also whole numbers of
-    more than 64 bits, which `orjson` refuses. Raises TypeError, or ValueError, for what is no JSON.
+    more than 64 bits, which `orjson` refuses. Raises TypeError for what is no JSON.
     """
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
     except TypeError:
-        return to_json(value, indent=2 if indent else None, inf_nan_mode="null")
+        with contextlib.suppress(ValueError):
+            return to_json(value, indent=2 if indent else None, inf_nan_mode="null")
+        raise
 
 
 def load_json(data: bytes) -> Any:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
 from uncanny.records.annotation_table import LINES, TABLE, restore_lines
-from uncanny.records.jsonl import shared_file, write_atomically
+from uncanny.records.jsonl import dump_json, shared_file, write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.schema import MOST_COUNTED
 from uncanny.wording import either, option
@@ -153,7 +153,7 @@ class RunFolder:
                 f"{self.path} was deleted or moved while the run was going on",
                 remedy=f"Look for it, and run the same again with its name as {option('out')}.",
             )
-        write_atomically(self.manifest, [orjson.dumps(content, option=orjson.OPT_INDENT_2)])
+        write_atomically(self.manifest, [dump_json(content, indent=True)])
 
     def lost(self) -> bool:
         """Whether the folder this process holds is gone from its place."""
@@ -380,7 +380,7 @@ def _differences(place: tuple[str, ...], before: object, now: object) -> Iterato
     if isinstance(before, dict) and isinstance(now, dict):
         for key in {**before, **now}:
             yield from _differences((*place, key), before.get(key), now.get(key))
-    elif orjson.dumps(before) != orjson.dumps(now):
+    elif dump_json(before) != dump_json(now):
         yield f"{setting(*place)}: {_short(before)} before, {_short(now)} now"
 
 

@@ -230,12 +230,12 @@ class ScoreFiles:
     ) -> None:
         """Write and print what is wanted of scores; `after` is what the terminal gets below the tables."""
         from uncanny.eval.common.tables import tables_text as text
-        from uncanny.records.jsonl import write_atomically
+        from uncanny.records.jsonl import dump_json, write_atomically
 
         if self.json == STANDARD_OUTPUT:
             say_json(to_json())
         elif self.json is not None:
-            write_atomically(self.json, [orjson.dumps(to_json(), option=orjson.OPT_INDENT_2)])
+            write_atomically(self.json, [dump_json(to_json(), indent=True)])
         if self.csv == STANDARD_OUTPUT:
             say(to_csv().removesuffix("\n"))
         elif self.csv is not None:

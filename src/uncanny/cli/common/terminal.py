@@ -18,8 +18,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TextIO
 
-import orjson
-
 from uncanny.wording import at_least, cost, count, duration, escaped, harmless, layout, share
 
 __all__ = [
@@ -91,7 +89,9 @@ def note_origins(origins: Iterable[Origin]) -> None:
 def say_json(content: object) -> None:
     """Print to standard output, indented; always UTF-8."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
+    from uncanny.records.jsonl import dump_json  # where there is JSON, this is loaded already
+
+    sys.stdout.buffer.write(dump_json(content, indent=True) + b"\n")
     sys.stdout.buffer.flush()
 
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from uncanny.errors import NotFoundError, UsageError
 from uncanny.wording import option
 
@@ -71,7 +69,9 @@ class Sent:
         return reference
 
     def rows(self, name: str, rows: Iterable[Mapping[str, Any]], path: Path | None = None) -> str:
-        data = b"".join(orjson.dumps(row) + b"\n" for row in rows)
+        from uncanny.records.jsonl import dump_json
+
+        data = b"".join(dump_json(row) + b"\n" for row in rows)
         reference = self.client.send_file(name, data)
         if path is not None:
             self.files[reference.removeprefix("upload:")] = path

@@ -130,9 +130,8 @@ class Results:
             return None
 
     def _write_files(self, job: ClientJob, result: Any) -> list[str]:
-        import orjson
 
-        from uncanny.records.jsonl import write_atomically
+        from uncanny.records.jsonl import dump_json, write_atomically
 
         written: list[str] = []
         file = self._values.get("json_file")
@@ -140,7 +139,7 @@ class Results:
             if str(file) == "-":
                 say_json(result)
             else:
-                write_atomically(file, [orjson.dumps(result, option=orjson.OPT_INDENT_2)])
+                write_atomically(file, [dump_json(result, indent=True)])
                 written.append(f"JSON     {file}")
         for option, source in self._command.outputs.items():
             target: Path | None = self._values.get(option)

@@ -18,7 +18,7 @@ import orjson
 
 from uncanny.errors import ServiceError
 from uncanny.images.path_names import display_path
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import dump_json, load_json, write_atomically
 from uncanny.service.client.sets import UploadedImage
 
 _LONGEST: Final = 4_000
@@ -71,7 +71,7 @@ class LocalNames:
             content = self.of(_loads(source.read_bytes(), source.name), folder)
             if target.name == "run.json" and self.root is not None and isinstance(content, dict):
                 content = {**content, "root": str(self.root.absolute())} if "root" in content else content
-            write_atomically(target, [orjson.dumps(content, option=orjson.OPT_INDENT_2)])
+            write_atomically(target, [dump_json(content, indent=True)])
             return
         with source.open("rb") as lines:
             write_atomically(target, (self._line(line, source.name, folder) for line in lines))
@@ -79,7 +79,7 @@ class LocalNames:
     def _line(self, line: bytes, name: str, folder: Path) -> bytes:
         if not line.strip() or not any(mark in line for mark in _MARKS):
             return line
-        return orjson.dumps(self.of(_loads(line, name), folder)) + b"\n"
+        return dump_json(self.of(_loads(line, name), folder)) + b"\n"
 
     def _name(self, text: str, folder: Path) -> str:
         if len(text) > _LONGEST or "_" not in text:
@@ -104,7 +104,7 @@ def _from(folder: Path, file: Path) -> str:
 
 def _loads(data: bytes, name: str) -> Any:
     try:
-        return orjson.loads(data)
+        return load_json(data)
     except orjson.JSONDecodeError as error:
         raise ServiceError(
             f"{name} of the job has what is no JSON: {error}", remedy="Is the job still running?"
