@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
 from uncanny.errors import UsageError
+from uncanny.parameters import called_right
 from uncanny.runs.sync import LoopThread, blocking, look_at, until_done, wait_for
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Annotator:
         ModelUnusableError: on opening, where a key is missing.
     """
 
+    @called_right
     def __init__(self, model: str, **options: Unpack[AnnotatorOptions]) -> None:
         self._session = _Session(model, options)
 
@@ -264,6 +266,7 @@ def _result(future: Future[R]) -> R:
         raise error.with_traceback(None)  # noqa: B904  it is the same error, with its cause
 
 
+@called_right
 async def annotate_image_async(
     image: ImageSource,
     *,
@@ -298,6 +301,7 @@ async def annotate_image_async(
 annotate_image = blocking(annotate_image_async)
 
 
+@called_right
 async def detect_image_async(
     image: ImageSource,
     *,

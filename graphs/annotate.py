@@ -204,7 +204,7 @@ def build_graph(
     graph.add_edge("examine", "format")
     graph.add_edge("scan", "format")
     graph.add_edge("format", END)
-    return graph.compile(name="annotate")
+    return graph.compile(name="annotate_paper")
 
 
 def branches(state: AnnotateState, scans: int) -> list[Send]:

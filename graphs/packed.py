@@ -268,7 +268,7 @@ def build_single_graph(
     graph.add_node("list", examine, metadata={SCHEDULE: "single", REPLACED: {}})
     graph.add_edge(START, "list")
     graph.add_edge("list", END)
-    return graph.compile(name="annotate")
+    return graph.compile(name="annotate_single")
 
 
 def schedule_graph(

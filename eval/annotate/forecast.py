@@ -17,6 +17,7 @@ from uncanny.eval.annotate.run import (
 )
 from uncanny.eval.annotate.usage import Contents, Plan, usual_contents
 from uncanny.images import SkipReason
+from uncanny.parameters import called_right
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import check_options
 from uncanny.runs.forecast import (
@@ -76,6 +77,7 @@ class AnnotateForecastOptions(AnnotateOptions, total=False):
     on_image: Callable[[Annotation], None] | None
 
 
+@called_right
 def annotate_forecast(
     images: Images,
     *,

@@ -24,7 +24,7 @@ from uncanny.eval.annotate.usage import Plan, usual_contents
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
-from uncanny.parameters import check_callback, check_parameters
+from uncanny.parameters import called_right, check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import RecordFormat, check_format
 from uncanny.records.run_folder import RunFolder
@@ -143,6 +143,7 @@ class AnnotateOptions(ImageOptions, ScheduleOptions, total=False):
     """The parameters of `annotate` that say how images are annotated, for functions that hand them on."""
 
 
+@called_right
 async def annotate_async(
     images: Images,
     *,

@@ -12,6 +12,7 @@ from uncanny.agents.boxes import asked_box_format
 from uncanny.client.prices import PriceTable
 from uncanny.eval.artifacts.run import ArtifactsOptions, LocatedArtifacts, artifacts_task
 from uncanny.models.tokens import image_tokens, least_cached, text_tokens
+from uncanny.parameters import called_right
 from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
 from uncanny.runs.image_options import Images
 from uncanny.runs.resume import prompts_of
@@ -41,6 +42,7 @@ class ArtifactsForecastOptions(ArtifactsOptions, total=False):
     on_image: Callable[[LocatedArtifacts], None] | None
 
 
+@called_right
 def forecast(
     images: Images,
     *,

@@ -22,7 +22,7 @@ from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
-from uncanny.parameters import check_callback, check_choices
+from uncanny.parameters import called_right, check_callback, check_choices
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.runs.config import AskOptions
 from uncanny.runs.image_options import ImageOptions, Images, image_run, read_config
@@ -132,6 +132,7 @@ class ArtifactsOptions(ImageOptions, total=False):
     box_format: BoxFormatName | None
 
 
+@called_right
 async def run_async(
     images: Images,
     *,

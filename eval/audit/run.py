@@ -35,7 +35,7 @@ from uncanny.eval.common.sources import AnnotationSource, Source, read_sources
 from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.images import PixelPolicy
 from uncanny.images.columns import ImageColumns
-from uncanny.parameters import check_parameters
+from uncanny.parameters import called_right, check_parameters
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, copy_into
@@ -55,6 +55,7 @@ class AuditOptions(AnnotateOptions, total=False):
     on_image: Callable[[Annotation], None] | None
 
 
+@called_right
 async def audit_async(
     sources: Mapping[str, AnnotationSource] | str | PathLike[str],
     *,

@@ -14,6 +14,7 @@ from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.detect.data import Truth
 from uncanny.eval.detect.run import DetectOptions, DetectTask, check_truth
 from uncanny.models.tokens import image_tokens, least_cached, text_tokens
+from uncanny.parameters import called_right
 from uncanny.prompts import PromptSet
 from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
 from uncanny.runs.image_options import Images, image_run, read_config
@@ -55,6 +56,7 @@ class DetectForecastOptions(DetectOptions, total=False):
     on_image: Callable[[Detection], None] | None
 
 
+@called_right
 def detect_forecast(
     images: Images,
     *,

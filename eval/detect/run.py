@@ -23,7 +23,7 @@ from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, of_scenes
 from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
-from uncanny.parameters import check_callback, check_parameters
+from uncanny.parameters import called_right, check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import RecordFormat, check_format
 from uncanny.runs.config import AskOptions
@@ -189,6 +189,7 @@ class DetectOptions(ImageOptions, total=False):
     protocol: DetectProtocol
 
 
+@called_right
 async def detect_async(
     images: Images,
     *,

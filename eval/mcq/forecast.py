@@ -14,6 +14,7 @@ from uncanny.eval.mcq.run import McqOptions
 from uncanny.eval.mcq.task import UNSEEN, McqConfig, McqTask
 from uncanny.images import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
+from uncanny.parameters import called_right
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import check_options, read_limits, read_models, read_sampling
@@ -59,6 +60,7 @@ class McqForecast(Forecast):
         ]
 
 
+@called_right
 def forecast(
     items: ItemSource,
     *,

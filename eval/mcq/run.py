@@ -14,6 +14,7 @@ from uncanny.eval.mcq.data.items import Answer, ItemSet
 from uncanny.eval.mcq.data.load import ItemSource, is_bundled, load, load_run_items
 from uncanny.eval.mcq.data.overlay import OVERLAYS
 from uncanny.eval.mcq.task import STATUSES, McqConfig, McqTask
+from uncanny.parameters import called_right
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, check_no_links
 from uncanny.runs.config import (
@@ -129,6 +130,7 @@ async def run_async(
     out: str | os.PathLike[str],
     **options: Unpack[McqOptions],
 ) -> dict[str, McqRun]: ...
+@called_right
 async def run_async(
     items: ItemSource,
     *,

@@ -53,7 +53,7 @@ class Component(NamedTuple):
     column: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PostEdit:
     """Where an edit changed the picture, found from the pixels alone.
 

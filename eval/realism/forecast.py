@@ -12,6 +12,7 @@ from uncanny.eval.realism.data import PairSource, load, pairs_of_run
 from uncanny.eval.realism.run import RealismConfig, RealismOptions, RealismTask
 from uncanny.images import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
+from uncanny.parameters import called_right
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import check_options, read_limits, read_models, read_sampling
@@ -68,6 +69,7 @@ class RealismForecast(Forecast):
         ]
 
 
+@called_right
 def forecast(
     pairs: PairSource,
     *,

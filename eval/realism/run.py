@@ -26,6 +26,7 @@ from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, V
 from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
 from uncanny.images import PreparedImage, RecordedFile, prepare
 from uncanny.models.base import Sampling
+from uncanny.parameters import called_right
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.jsonl import dump_json
@@ -161,6 +162,7 @@ async def run_async(
     out: str | os.PathLike[str],
     **options: Unpack[RealismOptions],
 ) -> dict[str, RealismRun]: ...
+@called_right
 async def run_async(
     pairs: PairSource,
     *,

@@ -7,16 +7,19 @@ door, in words: else it would be a TypeError from deep inside, or, as `cache="no
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from uncanny.errors import UsageError, writable
 from uncanny.wording import option, shown
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -119,6 +122,69 @@ _KINDS: Mapping[str, Kind] = {
     "keep_all": _YES_OR_NO,
     "balance": Kind((Real,), "a number", optional=False),
 }
+
+
+def check_call(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object], name: str
+) -> None:
+    """Raises UsageError for a call that does not fit `function`, with the name that was probably meant.
+
+    Options are the keys of the `TypedDict` that its last parameter unpacks, where that is loaded.
+    """
+    function = inspect.unwrap(function)
+    signature = inspect.signature(function)
+    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    missing = [each.name for each in own if each.default is each.empty and each.name not in kwargs]
+    options = _option_names(function, signature)
+    for keyword in kwargs.keys() - {each.name for each in own}:
+        if options is None:
+            near = get_close_matches(keyword, missing, n=1)
+        elif keyword not in options:
+            near = get_close_matches(keyword, [*missing, *(each.name for each in own), *options], n=1)
+        else:
+            continue
+        if near or options is not None:
+            remedy = f"Did you mean {option(near[0])}?" if near else "Leave it out."
+            raise UsageError(f"There is no option {option(keyword)}", remedy=remedy)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise UsageError(f"{name}(): {error}", remedy=f"Write {_call(name, own)}.") from None
+
+
+def _option_names(function: Callable[..., object], signature: inspect.Signature) -> frozenset[str] | None:
+    """Of a function without further keywords none; None where they are not known."""
+    last = [each for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
+    if not last:
+        return frozenset()
+    unpacked = str(last[0].annotation).removeprefix("Unpack[").removesuffix("]")
+    kind = getattr(function, "__globals__", {}).get(unpacked)
+    return None if kind is None else frozenset(kind.__annotations__)
+
+
+def _call(name: str, parameters: Sequence[inspect.Parameter]) -> str:
+    """How a function is called with what it cannot do without."""
+    needed = [each for each in parameters if each.default is each.empty and each.name != "self"]
+    positional = [each.name for each in needed if each.kind is each.POSITIONAL_OR_KEYWORD]
+    by_name = [f"{each.name}=…" for each in needed if each.kind is each.KEYWORD_ONLY]
+    return f"{name}({', '.join([*positional, *by_name])})"
+
+
+def called_right(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function; a call that does not fit it raises UsageError, as `check_call` does."""
+    name = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        check_call(function, args, kwargs, name)
+        return function(*args, **kwargs)
+
+    @wraps(function)
+    async def checked_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+        check_call(function, args, kwargs, name)
+        return await cast("Awaitable[Any]", function(*args, **kwargs))
+
+    return cast("Callable[P, T]", checked_async) if inspect.iscoroutinefunction(function) else checked
 
 
 def check_parameters(**values: object) -> None:

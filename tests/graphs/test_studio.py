@@ -113,3 +113,5 @@ def test_the_configuration_of_langgraph_names_these_graphs() -> None:
         module, _, name = target.rpartition(":")
         served.append(getattr(import_module(module), name))
     assert served == [studio.graph, studio.paper_graph]
+    # Studio lists them by these.
+    assert [each.name for each in served] == [*config["graphs"]]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,9 @@ import pytest
 
 import uncanny as uncanny_library
 from tests.client.scripted import generate, guarded, make_request
-from tests.runs.e2e import pictures, uncanny
+from tests.runs.e2e import pictures, uncanny, uncanny_here
 from tests.virtual_time import virtual_time
+from uncanny.cli.common.places import complete_model
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.demo.model import DemoProvider
@@ -399,6 +401,35 @@ def test_a_name_that_several_packages_have_is_refused(packages: Path) -> None:
     install(packages, "dist_e", ":Mine")
     with pytest.raises(UsageError, match="Several packages offer a provider 'mine': dist_d 1"):
         parse_model("mine/any")
+
+
+def test_installed_ones_are_listed_without_being_imported(packages: Path) -> None:
+    for dist, target in (("dist_f", ":Mine"), ("dist_g", ":Missing")):
+        install(packages, dist, target)
+    both = uncanny_here("providers")
+    assert both.code == 0
+    assert "mine/               dist_f 1.2, dist_f_module:Mine\n" in both.out
+    assert both.out.count("cannot be used: several packages have this name") == 2
+    shutil.rmtree(packages / "dist_g-1.2.dist-info")
+    info = packages / "dist_f-1.2.dist-info" / "entry_points.txt"
+    info.write_text(f"{info.read_text()}openai = dist_f_module:Mine\n")
+    listed = uncanny_here("providers")
+    assert "not imported yet" in listed.out
+    assert "not used: uncanny has a provider of this name" in listed.out
+    facts = {"provider": "mine", "package": "dist_f 1.2", "factory": "dist_f_module:Mine"}
+    assert uncanny_here("providers", "mine/", "--json").json() == facts
+    assert facts in uncanny_here("providers", "--json").json()
+    assert uncanny_here("providers", "openai", "--json").json()["provider"] == "openai"
+    assert "dist_f" in uncanny_here("providers", "mine").out
+    unknown = uncanny_here("providers", "nobody")
+    assert unknown.code == 2
+    assert "lmstudio" in unknown.err
+    assert ", mine." in unknown.err
+    with pytest.raises(UsageError, match="Did you mean mine/x"):
+        parse_model("mines/x")
+    assert not [name for name in sys.modules if name.startswith("dist_")]
+    items = complete_model(None, None, "min")  # type: ignore[arg-type]
+    assert [item.value for item in items] == ["mine/"]
 
 
 def test_packages_are_looked_at_for_no_name_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ WITH_TRUE: Final = 11
 COUNTS: Final = 12
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Tally:
     """What is counted of one set of predictions: a row an image that both sets have.
 

@@ -45,7 +45,7 @@ class NameGroup:
     anomalies: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NameGroups:
     """All groups, the one with most anomalies first, and how they were made.
 

@@ -89,7 +89,7 @@ class ChrfSimilarity:
             yield from counted.cut_fields(full)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Pairs:
     """All pairs of texts of a batch: each of the first side with each of the second of the same entry."""
 

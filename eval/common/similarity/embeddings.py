@@ -25,7 +25,7 @@ from uncanny.eval.common.similarity.backbone import Ids
 _STEPS = 32_767
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Packed:
     """An embedding in half the space, near enough for scores within 1e-5 of the exact ones.
 

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Sums = Mapping[str, Floats]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Figure:
     """A function of sums, and the columns that it is out of: images without anything of these say nothing."""
 

@@ -193,7 +193,7 @@ def box_ious(
     return first, second
 
 
-@dataclass
+@dataclass(eq=False)
 class _Task:
     """The pairs, and what figures are made with."""
 

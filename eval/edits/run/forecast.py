@@ -15,6 +15,7 @@ from uncanny.eval.edits.run.prompts import PromptsOptions, prompts_task
 from uncanny.eval.edits.run.texts import Asked, TextSource
 from uncanny.images import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
+from uncanny.parameters import called_right
 from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inputs, input_words
 from uncanny.runs.inputs import mean_size
 from uncanny.runs.progress import Progress
@@ -59,6 +60,7 @@ class WritingForecast(Forecast):
         ]
 
 
+@called_right
 def perturb_forecast(
     texts: TextSource,
     *,
@@ -107,6 +109,7 @@ def perturb_forecast(
     )
 
 
+@called_right
 def prompts_forecast(
     texts: TextSource,
     *,

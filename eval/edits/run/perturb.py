@@ -31,7 +31,7 @@ from uncanny.eval.edits.run.texts import (
     unreadable,
 )
 from uncanny.images import PreparedImage, prepare
-from uncanny.parameters import check_choices, check_parameters
+from uncanny.parameters import called_right, check_choices, check_parameters
 from uncanny.runs.config import AskOptions, SamplingConfig
 from uncanny.runs.image_task import other_models, sent_image
 from uncanny.runs.run import run_with
@@ -117,6 +117,7 @@ class PerturbOptions(AskOptions, total=False):
     max_output_tokens: int
 
 
+@called_right
 async def perturb_async(
     texts: TextSource,
     *,

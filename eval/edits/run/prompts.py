@@ -30,7 +30,7 @@ from uncanny.eval.edits.run.texts import (
     unusable,
 )
 from uncanny.images import PreparedImage
-from uncanny.parameters import check_parameters
+from uncanny.parameters import called_right, check_parameters
 from uncanny.runs.config import AskOptions, SamplingConfig
 from uncanny.runs.image_task import other_models
 from uncanny.runs.run import run_with
@@ -125,6 +125,7 @@ class PromptsOptions(AskOptions, total=False):
     max_output_tokens: int
 
 
+@called_right
 async def prompts_async(
     texts: TextSource,
     *,

@@ -63,7 +63,7 @@ _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "1": True, "false": False, "
 _TEXTS: Final = ("label", "edited_label", "caption", "edited_caption", *LEVELS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
     """One detector on one set of files, an entry an image.
 
@@ -167,7 +167,7 @@ def _as_given_first(conditions: Mapping[str, Source]) -> dict[str, Source]:
     return {name: conditions[name] for name in sorted(conditions, key=lambda each: each != AS_GIVEN)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Edits:
     """What is known: a row an edit or image, and every image by name with its true class and row.
 
@@ -355,7 +355,7 @@ class _Named(NamedTuple):
     sha256: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Joined:
     """Predictions with what is known of their images, both as places: of the same length, in metadata order.
 

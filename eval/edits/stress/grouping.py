@@ -24,7 +24,7 @@ from uncanny.wording import option
 MOST_NUMBER_LEVELS: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
     """Which group each row of the metadata is in: a place in `names`, −1 where nobody says.
 

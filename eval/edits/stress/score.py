@@ -197,7 +197,7 @@ def _named(predictions: Source | Sequence[Source] | Mapping[str, Source]) -> dic
     return {"detector": sources[0]}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
     """One condition's arrays: an entry an image that is in the figures."""
 

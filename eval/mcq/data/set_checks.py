@@ -67,7 +67,7 @@ def _skewed(counts: tuple[int, ...]) -> str | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Picture:
     """What is kept of an item's picture to find it again: the file's SHA-256, and a tiny copy."""
 

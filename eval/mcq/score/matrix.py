@@ -32,7 +32,7 @@ def is_rater(model: str) -> bool:
     return model == HUMAN or model.startswith(RATER_PREFIX)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AnswerKey:
     """The items as arrays of shape (images,) and (images, 4).
 
@@ -69,7 +69,7 @@ class AnswerKey:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ResponseMatrix:
     """One model's answers to the questions of a key.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
@@ -159,7 +159,7 @@ class Spread:
     every: Mapping[View, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ImageColumns:
     """Per-image figures, one entry an image of the truth that can be scored, in its order.
 
@@ -179,6 +179,22 @@ class ImageColumns:
     true_source: NDArray[np.str_]
     predicted_source: NDArray[np.str_]
     judged: NDArray[np.bool_]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ImageColumns):
+            return NotImplemented
+        return all(_same(getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]  # as dataclasses with mappings, only said
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values of `ImageColumns` are equal, array by array; NaN stands for itself."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f")
+    return one == other
 
 
 @dataclass(frozen=True, slots=True)

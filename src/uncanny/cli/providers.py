@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +15,7 @@ from uncanny.cli.common.terminal import layout, say, say_json
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
+    from uncanny.models.custom import InstalledProvider
     from uncanny.models.presets import Preset
 
 
@@ -22,23 +25,49 @@ if TYPE_CHECKING:
 def command(name: str | None, as_json: bool) -> None:
     """List where models can be asked: key variable and whether it is set, prices known or not, address.
 
-    With PROVIDER, all that is known of one: what it takes, how it refuses, what nobody verified. Keys are
-    never shown, and no server is asked.
+    Providers that installed packages offer are listed last. With PROVIDER, all that is known of one: what it
+    takes, how it refuses, what nobody verified. Keys are never shown, and no server is asked.
 
     \b
     A model of a service, with nothing but its key:
       export GEMINI_API_KEY=…
       uncanny annotate photos/ --model gemini/gemini-2.5-pro -o runs/a
     """
+    from uncanny.models.custom import installed_providers
     from uncanny.models.presets import ALL
+    from uncanny.models.registry import PROVIDERS
 
-    if name is not None and name.rstrip("/") not in ALL:
-        raise UsageError(f"There is no provider {name!r}", remedy=f"There are {', '.join(ALL)}.")
-    chosen = list(ALL.values()) if name is None else [ALL[name.rstrip("/")]]
+    presets, installed = list(ALL.values()), list(installed_providers())
+    if name is not None:
+        name = name.rstrip("/")
+        presets = [ALL[name]] if name in ALL else []
+        known = dict.fromkeys((*ALL, *(each.provider for each in installed)))
+        # A package cannot put a provider in place of uncanny's own.
+        installed = [each for each in installed if each.provider == name and name not in PROVIDERS]
+        if not presets and not installed:
+            raise UsageError(f"There is no provider {name!r}", remedy=f"There are {', '.join(known)}.")
     if as_json:
-        say_json([_facts(each) for each in chosen] if name is None else _facts(chosen[0]))
+        facts = [*map(_facts, presets), *(asdict(each) for each in installed)]
+        say_json(facts if name is None else facts[0])
+    elif name is not None and presets:
+        say(layout(_details(presets[0])))
     else:
-        say(layout(_list(chosen) if name is None else _details(chosen[0])))
+        listed = _list(presets) if presets else []
+        say(layout([*listed, *(line for each in installed for line in _of_package(each, installed))]))
+
+
+def _of_package(provider: InstalledProvider, others: Sequence[InstalledProvider]) -> list[str]:
+    """Two lines: the package that offers it, and why it cannot be used where that is so."""
+    from uncanny.models.registry import PROVIDERS
+
+    if provider.provider in PROVIDERS:
+        use = "not used: uncanny has a provider of this name"
+    elif any(each != provider and each.provider == provider.provider for each in others):
+        use = "cannot be used: several packages have this name"
+    else:
+        use = "not imported yet; the package says which key it needs"
+    head = f"{provider.provider + '/':<20}{provider.package}, {provider.factory}"
+    return [head, f"{'':<20}{use}"]
 
 
 def _list(presets: list[Preset]) -> list[str]:

@@ -9,7 +9,7 @@ import re
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, get_args
 
@@ -47,6 +47,23 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 ProviderFactory = Callable[..., Provider]
 
 _REQUIRED = ("name", "capabilities", "generate")
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledProvider:
+    """A provider that an installed package offers. `factory` is `module:name`; it has not been imported."""
+
+    provider: str
+    package: str
+    factory: str
+
+
+def installed_providers() -> tuple[InstalledProvider, ...]:
+    """All that installed packages offer, by name. Nothing is imported; several may have one name."""
+    found = {(point.name, point.value): point for point in entry_points(group=ENTRY_POINTS)}
+    return tuple(
+        InstalledProvider(point.name, _package(point), point.value) for _, point in sorted(found.items())
+    )
 
 
 def find_entry_point(provider: str) -> EntryPoint | None:

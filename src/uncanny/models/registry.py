@@ -14,6 +14,7 @@ from uncanny.models.custom import (
     ProviderFactory,
     create,
     find_entry_point,
+    installed_providers,
     load_entry_point,
 )
 from uncanny.models.preset_addresses import missing_address
@@ -122,7 +123,7 @@ def parse_model(text: str) -> ModelId:
     if not is_provider(provider):
         from difflib import get_close_matches
 
-        known = [*PROVIDERS, *_REGISTERED]
+        known = [*PROVIDERS, *_REGISTERED, *dict.fromkeys(each.provider for each in installed_providers())]
         near = get_close_matches(provider.lower(), known, n=1) if name else []
         remedy = f"Write provider/model with one of {', '.join(known)}."
         if near:

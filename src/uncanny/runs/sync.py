@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import inspect
 import logging
 import os
 import threading
@@ -19,6 +18,7 @@ from functools import partial, wraps
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from uncanny.errors import StoppedError, UsageError
+from uncanny.parameters import check_call
 from uncanny.runs.stop import Stop
 from uncanny.wording import option
 
@@ -69,14 +69,11 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     """The plain twin of an asynchronous function of options with a `stop`: the same, and it waits for the
     end."""
 
-    signature, name = inspect.signature(function), function.__name__.removesuffix("_async")
+    name = function.__name__.removesuffix("_async")
 
     @wraps(function)
     def twin(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise UsageError(f"{name}(): {error}", remedy=f"Write {_call(name, signature)}.") from None
+        check_call(function, args, kwargs, name)
         stop = kwargs.get("stop") or Stop()
         if not isinstance(stop, Stop):
             raise UsageError(f"{option('stop')} must be an uncanny.Stop, not {stop!r}")
@@ -90,14 +87,6 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     twin.__name__ = name
     twin.__qualname__ = function.__qualname__.removesuffix("_async")
     return twin
-
-
-def _call(name: str, signature: inspect.Signature) -> str:
-    """How a function is called with what it cannot do without."""
-    parameters = [each for each in signature.parameters.values() if each.default is each.empty]
-    positional = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
-    by_name = [f"{each.name}=…" for each in parameters if each.kind is each.KEYWORD_ONLY]
-    return f"{name}({', '.join([*positional, *by_name])})"
 
 
 def run_sync(start: Callable[[], Coroutine[Any, Any, T]], stop: Stop | None = None) -> T:

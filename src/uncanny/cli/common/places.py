@@ -124,10 +124,12 @@ def complete_model(_ctx: click.Context, _param: click.Parameter, incomplete: str
     """Providers, as they begin the name of a model; also behind ROLE=."""
     from click.shell_completion import CompletionItem
 
+    from uncanny.models.custom import installed_providers
     from uncanny.models.presets import ALL
 
     role, equals, model = incomplete.rpartition("=")
-    names = [*(f"{name}/" for name in ALL), "demo"]
+    installed = (each.provider for each in installed_providers())
+    names = [*(f"{name}/" for name in dict.fromkeys((*ALL, *installed))), "demo"]
     return [CompletionItem(f"{role}{equals}{name}") for name in names if name.startswith(model)]
 
 
