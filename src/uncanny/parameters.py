@@ -7,14 +7,15 @@ door, in words: else it would be a TypeError from deep inside, or, as `cache="no
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from uncanny.errors import UsageError, writable
 from uncanny.wording import option, shown
@@ -134,7 +135,11 @@ def check_call(
     function = inspect.unwrap(function)
     signature = inspect.signature(function)
     own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    missing = [each.name for each in own if each.default is each.empty and each.name not in kwargs]
+    try:
+        bound = signature.bind_partial(*args, **kwargs).arguments
+    except TypeError:  # too many, which is told below
+        bound = dict(kwargs)
+    missing = [each.name for each in own if each.default is each.empty and each.name not in bound]
     options = _option_names(function, signature)
     for keyword in kwargs.keys() - {each.name for each in own}:
         if options is None:
@@ -179,12 +184,9 @@ def called_right(function: Callable[P, T]) -> Callable[P, T]:
         check_call(function, args, kwargs, name)
         return function(*args, **kwargs)
 
-    @wraps(function)
-    async def checked_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-        check_call(function, args, kwargs, name)
-        return await cast("Awaitable[Any]", function(*args, **kwargs))
-
-    return cast("Callable[P, T]", checked_async) if inspect.iscoroutinefunction(function) else checked
+    if inspect.iscoroutinefunction(function) and sys.version_info >= (3, 12):
+        inspect.markcoroutinefunction(checked)
+    return checked
 
 
 def check_parameters(**values: object) -> None:
