@@ -57,8 +57,8 @@ class Counted(ModelProvider):
 
         one = replace(request, sampling=Sampling(0.0, None, 1))
         tokens = (await self._server.generate(one)).tokens
-        seen = {"synthetic_objects": self._objects, "synthetic_anomalies": ANOMALIES}
-        text = answer(demo_request(request), **seen).text
+        asked = demo_request(request)
+        text = answer(asked, synthetic_objects=self._objects, synthetic_anomalies=ANOMALIES).text
         return ModelResponse(text, "stop", Tokens(tokens.input, text_tokens(text), tokens.cached))
 
     async def close(self) -> None:

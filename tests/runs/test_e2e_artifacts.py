@@ -116,7 +116,7 @@ def near(box: Any, other: Any) -> bool:
 @pytest.mark.parametrize("provider", [*PROTOCOLS, VLLM, COMPATIBLE])
 def test_over_a_server_the_same_comes_back(provider: str, demo: Run, server: Server, run: Run) -> None:
     options = ("-o", run.path, "-q", "--limit", "10", "--likelihood")
-    done = uncanny_here("artifacts", "run", "scenes", *server.asked(provider), *options)
+    done = uncanny_here("artifacts", "run", "scenes", *server.asked(provider, "demo"), *options)
     assert (done.code, done.out, done.err) == (0, "", "")
     assert len(content(run)) == 10
     assert content(run).items() <= content(demo).items()
@@ -128,7 +128,7 @@ def test_over_a_server_the_same_comes_back(provider: str, demo: Run, server: Ser
 def test_every_form_of_boxes_comes_back_as_the_same_pixels(
     model: str, demo: Run, server: Server, run: Run
 ) -> None:
-    asked = server.asked("openai-compatible", model)
+    asked = server.asked("openai-compatible", f"{model}-demo")
     done = uncanny_here("artifacts", "run", "scenes", *asked, "-o", run.path, "-q", "--joint")
     assert done.code == 0
     for name, record in content(run).items():

@@ -94,7 +94,7 @@ def test_the_bundled_scenes_are_told_apart_but_for_the_listed_mistakes(demo: Run
 @pytest.mark.parametrize("provider", [*PROTOCOLS, VLLM, COMPATIBLE])
 def test_over_a_server_the_same_comes_back(provider: str, demo: Run, server: Server, run: Run) -> None:
     options = ("-o", run.path, "-q", "--limit", "10", "--no-report")
-    done = uncanny_here("detect", "scenes", *server.asked(provider), *options)
+    done = uncanny_here("detect", "scenes", *server.asked(provider, "demo"), *options)
     assert (done.code, done.out, done.err) == (0, "", "")
     assert len(content(run)) == 10
     assert content(run).items() <= content(demo).items()

@@ -24,7 +24,7 @@ def test_thirty_percent_of_all_answers_faulty(provider: str, tmp_path: Path, run
     faults = dict.fromkeys(FAULT_NAMES, 0.03)
     images = pictures(tmp_path / "in", 12)
     with serving(objects=3, faults=faults, seed=3) as server:
-        arguments = ("annotate", images, *server.asked(provider), "-o", run.path, "--timeout", "2")
+        arguments = ("annotate", images, *server.asked(provider, "demo"), "-o", run.path, "--timeout", "2")
         # By its many calls an image each fault strikes.
         done = uncanny_here(*arguments, "--concurrency", "16", "--schedule", "paper")
         stats = server.stats()
@@ -67,10 +67,12 @@ def test_after_thirty_percent_faulty_answers_the_records_are_those_of_none(
     options = ("--schedule", schedule, "--timeout", "2", "--concurrency", "16", "--no-report", "-q")
     with serving(objects=8) as server:
         undisturbed = Run(tmp_path / "undisturbed")
-        done = uncanny_here("annotate", images, *server.asked(provider), *options, "-o", undisturbed.path)
+        done = uncanny_here(
+            "annotate", images, *server.asked(provider, "demo"), *options, "-o", undisturbed.path
+        )
         assert done.code == 0
     with serving(objects=8, faults=faults, seed=5) as server:
-        arguments = ("annotate", images, *server.asked(provider), *options, "-o", run.path)
+        arguments = ("annotate", images, *server.asked(provider, "demo"), *options, "-o", run.path)
         check_no_traceback(uncanny_here(*arguments))
         assert all(number > 0 for number in server.stats()["faults"].values()), "make it longer"
         assert {error.kind for record in run.records() for error in record.errors} <= KINDS
@@ -129,9 +131,10 @@ def test_cut_off_answers_are_asked_for_at_twice_the_length_up_to_sixteen_thousan
 def test_half_of_all_answers_cut_off_is_only_slower(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 3)
     with serving(objects=2) as server:
-        assert uncanny_here("annotate", images, *server.asked(), "-o", tmp_path / "whole", "-q").code == 0
+        asked = server.asked(name="demo")
+        assert uncanny_here("annotate", images, *asked, "-o", tmp_path / "whole", "-q").code == 0
     with serving(objects=2, faults={"length": 0.4}, seed=2) as server:
-        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path, "-q")
+        done = uncanny_here("annotate", images, *server.asked(name="demo"), "-o", run.path, "-q")
         cut = server.stats()["faults"]["length"]
     calls = run.calls()
     assert cut == sum(call["outcome"] == "unparseable" for call in calls) > 5

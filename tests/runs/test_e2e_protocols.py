@@ -46,7 +46,7 @@ def test_bundled_scenes_give_what_the_demo_gives(
     shutil.copy(scene_files()[-1], images)
     before = server.requests()
     options = ("-o", tmp_path / "run", "--quiet", "--no-report")
-    done = uncanny_here("annotate", images, *server.asked(provider), *options)
+    done = uncanny_here("annotate", images, *server.asked(provider, "demo"), *options)
     assert (done.code, done.out, done.err) == (0, "", "")
     run = Run(tmp_path / "run")
     expected = content(demo)

@@ -42,7 +42,7 @@ def images(tmp_path: Path) -> Path:
 
 
 def command(images: Path, server: Server, run: Run) -> list[object]:
-    return ["annotate", images, *server.asked(), "-o", run.path, "--no-report"]
+    return ["annotate", images, *server.asked(name="demo"), "-o", run.path, "--no-report"]
 
 
 def check_refused(done: Done, *words: str) -> None:
@@ -72,8 +72,8 @@ def test_records_of_another_model_are_not_taken_over(server: Server, images: Pat
     assert uncanny_here(*arguments).code == 0
     (run.path / "run.json").unlink()
     before, asked = snapshot(run.path), server.requests()
-    done = uncanny_here(*(each if each != "openai/any" else "openai/other" for each in arguments))
-    check_refused(done, "annotations.jsonl:1", "model: 'openai/any' before, 'openai/other' now", "-o")
+    done = uncanny_here(*(each if each != "openai/demo" else "openai/other" for each in arguments))
+    check_refused(done, "annotations.jsonl:1", "model: 'openai/demo' before, 'openai/other' now", "-o")
     after = snapshot(run.path)
     assert {name: after[name] for name in before} == before
     assert server.requests() == asked

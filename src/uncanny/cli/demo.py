@@ -77,7 +77,11 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     help="Most of their anomalies that are shown.  [default: two for each object]",
 )
 @click.option(
-    "--seed", type=Whole(0, 2**63 - 1), default=0, show_default=True, help="Same seed, same faults."
+    "--seed",
+    type=Whole(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="Same seed, same answers and faults.",
 )
 @click.option(
     "--max-seconds", type=Real(0, 1e8, above=True), default=None, help="Stop after so long. [default: never]"

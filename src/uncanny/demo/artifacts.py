@@ -28,7 +28,7 @@ def locate(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
     return {
         "artifacts": [
             {"note": note, **box_as_asked(prompt, place)}
-            for category, note, place in _seen(views[0])
+            for category, note, place in _seen(views[0], prompt)
             if category == wanted
         ]
     }
@@ -40,26 +40,37 @@ def locate_all(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
     return {
         "artifacts": [
             {"category": category, "note": note, **box_as_asked(prompt, place)}
-            for category, note, place in _seen(views[0])
+            for category, note, place in _seen(views[0], prompt)
             if f'- "{category}":' in asked
         ]
     }
 
 
-def estimate(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
+def estimate(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     """How likely the picture is generated; the mistakes are those of detection."""
-    scene, sha256 = views[0].scene, views[0].sha256
+    scene, sha256, character = views[0].scene, views[0].sha256, prompt.character
     if scene is None:
-        return f"Likelihood: {hashlib.sha256(f'likelihood:{sha256}'.encode()).digest()[0] % 101}"
-    numbers = _WRONG if scene.id in DETECT_MISTAKES else _RIGHT
-    return f"Likelihood: {numbers[scene.role]}"
+        drawn = hashlib.sha256(f"likelihood:{sha256}".encode()).digest()[0] % 101
+        if character is not None:
+            drawn = character.chooses(range(101), "likelihood", sha256)
+        return f"Likelihood: {drawn}"
+    wrong = scene.id in DETECT_MISTAKES
+    if character is None:
+        return f"Likelihood: {(_WRONG if wrong else _RIGHT)[scene.role]}"
+    number = (_WRONG if wrong or character.errs(scene.id, "source") else _RIGHT)[scene.role]
+    # Real models say round numbers.
+    moved = 5 * round((number + 24 * (character.draw("likelihood", scene.id) - 0.5)) / 5)
+    return f"Likelihood: {min(100, max(0, moved))}"
 
 
-def _seen(view: View) -> Iterator[tuple[ArtifactCategory, str, Place]]:
+def _seen(view: View, prompt: RecognizedPrompt) -> Iterator[tuple[ArtifactCategory, str, Place]]:
+    character = prompt.character
     for anomaly in view.anomalies:
-        place = _place(anomaly, view)
+        place, category = _place(anomaly, view), _category(anomaly)
+        if character is not None and character.errs(view.sha256, anomaly.name, "category"):
+            category = character.other(ARTIFACT_CATEGORIES, category, view.sha256, anomaly.name)
         if place is not None:
-            yield _category(anomaly), anomaly.name, place
+            yield category, anomaly.name, place
 
 
 def _category(anomaly: SeenAnomaly) -> ArtifactCategory:

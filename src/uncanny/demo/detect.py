@@ -22,15 +22,22 @@ _FORMS: Final = (
 )
 
 
-def judge_source(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
+def judge_source(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     """Turn 1, `Verdict: Yes` or `Verdict: No`.
 
-    For a bundled scene the truth but for the listed mistakes, else made up.
+    For a bundled scene the truth but for the listed mistakes, else made up; a model with a character errs
+    more often.
     """
-    scene, sha256 = views[0].scene, views[0].sha256
+    scene, sha256, character = views[0].scene, views[0].sha256, prompt.character
     if scene is not None:
         right = "Verdict: Yes" if scene.role == "anomalous" else "Verdict: No"
-        return DETECT_MISTAKES.get(scene.id, right)
+        verdict = DETECT_MISTAKES.get(scene.id, right)
+        if character is None or not character.errs(scene.id, "source"):
+            return verdict
+        return character.other(("Verdict: Yes", "Verdict: No"), verdict, scene.id, "source")
+    if character is not None:
+        word = character.chooses(("Yes", "No"), "source", sha256)
+        return _FORMS[int(character.draw("form", sha256) * len(_FORMS))].format(word)
     digest = hashlib.sha256(f"source:{sha256}".encode()).digest()
     return _FORMS[digest[1] % len(_FORMS)].format(("Yes", "No")[digest[0] % 2])
 

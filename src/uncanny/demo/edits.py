@@ -1,6 +1,6 @@
 """The demo model's answers to the prompts of the agents that write for image models.
 
-It changes words by rule, always the same for the same text, whatever the picture shows.
+It changes words by rule, always the same for the same text and model, whatever the picture shows.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from uncanny.demo.character import seed_of
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.views import View
 
@@ -30,11 +31,11 @@ def perturb_label(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
     text, words = prompt.text("text"), prompt.text("text").split()
     match prompt.text("magnitude"):
         case "small":
-            new = f"{_one(_SMALL, text)} {' '.join(words[-4:])}"
+            new = f"{_one(_SMALL, text, prompt)} {' '.join(words[-4:])}"
         case "medium":
             new = f"pair of {' '.join(words[-3:])}"
         case _:
-            new = _one(_OTHER, text)
+            new = _one(_OTHER, text, prompt)
     return _said("Label", new, prompt)
 
 
@@ -44,25 +45,25 @@ def perturb_caption(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
     words = text.rstrip(".").split()
     match prompt.text("magnitude"):
         case "small":
-            new = f"{' '.join(words[:24])}, with one {_one(_SMALL, text)} cup"
+            new = f"{' '.join(words[:24])}, with one {_one(_SMALL, text, prompt)} cup"
         case "medium":
-            new = f"{' '.join(words[:24])} {_one(_RELATED, text)}"
+            new = f"{' '.join(words[:24])} {_one(_RELATED, text, prompt)}"
         case _:
-            new = f"A {_one(_OTHER, text)} where one would look for {' '.join(words[:20])}"
+            new = f"A {_one(_OTHER, text, prompt)} where one would look for {' '.join(words[:20])}"
     return _said("Caption", new, prompt)
 
 
 def first(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
     """An object of the list, and what is to take its place; now and then one that is not in the list."""
     objects = _listed(prompt)
-    chosen = _one(objects, prompt.text("caption")) if objects else "nothing"
-    return _form(f"Object: {chosen}\nPrompt: {_one(_PROMPTS, chosen).format(chosen)}", prompt)
+    chosen = _one(objects, prompt.text("caption"), prompt) if objects else "nothing"
+    return _form(f"Object: {chosen}\nPrompt: {_one(_PROMPTS, chosen, prompt).format(chosen)}", prompt)
 
 
 def removal(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
     """An object of the list."""
     objects = _listed(prompt)
-    return f"Object: {_one(objects, prompt.text('objects')) if objects else 'nothing'}"
+    return f"Object: {_one(objects, prompt.text('objects'), prompt) if objects else 'nothing'}"
 
 
 def _listed(prompt: RecognizedPrompt) -> list[str]:
@@ -70,8 +71,8 @@ def _listed(prompt: RecognizedPrompt) -> list[str]:
     return [line.removeprefix("- ").strip() for line in lines if line.strip()]
 
 
-def _one(choices: Sequence[str], text: str) -> str:
-    return choices[_draw(text) % len(choices)]
+def _one(choices: Sequence[str], text: str, prompt: RecognizedPrompt) -> str:
+    return choices[_draw(seed_of(prompt.character, text)) % len(choices)]
 
 
 def _draw(text: str) -> int:
@@ -84,12 +85,13 @@ def _plain(text: str) -> str:
 
 
 def _said(label: str, text: str, prompt: RecognizedPrompt) -> str:
-    form = _one(_FORMS, prompt.text("magnitude") + prompt.text("text"))
+    form = _one(_FORMS, prompt.text("magnitude") + prompt.text("text"), prompt)
     return form.format(label, _plain(text))
 
 
 def _form(text: str, prompt: RecognizedPrompt) -> str:
-    return f"Sure, here it is.\n\n{text}" if _draw(prompt.text("caption")) % 8 == 0 else text
+    draw = _draw(seed_of(prompt.character, prompt.text("caption")))
+    return f"Sure, here it is.\n\n{text}" if draw % 8 == 0 else text
 
 
 ANSWERERS: Final[Mapping[str, Any]] = {

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from uncanny.demo.character import Character
 from uncanny.demo.mistakes import MCQ_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.scenes import Scene, scenes
@@ -37,13 +38,24 @@ _YES, _NO = re.compile(r"\byes\b", re.IGNORECASE), re.compile(r"\bno\b", re.IGNO
 
 
 def answer_choice(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
-    """One word or letter; for a bundled scene the truth but for the listed mistakes, else made up."""
-    scene, sha256 = views[0].scene, views[0].sha256
-    return made_up_choice(sha256, prompt.name) if scene is None else _choice_for(scene, prompt.name)
+    """One word or letter; for a bundled scene the truth but for the listed mistakes, else made up.
+
+    A model with a character errs more often, each on questions of its own and on those that are hard for all.
+    """
+    scene, sha256, character = views[0].scene, views[0].sha256, prompt.character
+    if scene is None:
+        return made_up_choice(sha256, prompt.name, character=character)
+    choice = _choice_for(scene, prompt.name)
+    if character is None or not character.errs(scene.id, prompt.name):
+        return choice
+    return character.other(("yes", "no") if prompt.name == "q1" else "ABCDE", choice, scene.id, prompt.name)
 
 
 def answer_without_image(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
-    """F, but for the listed mistake; of options not of a bundled scene, one set in eight gets a guess."""
+    """F, but for the listed mistake; of options not of a bundled scene, one set in eight gets a guess.
+
+    A model with a character guesses as often as that, or up to four times as often, whatever the options.
+    """
     options = _options(prompt)
     choices = {letter: options[letter] for letter in "ABCD" if letter in options}
     pair = [scene for scene in scenes() if _written(scene.mcq.q4.options) == choices]
@@ -51,6 +63,9 @@ def answer_without_image(prompt: RecognizedPrompt, _views: Sequence[View]) -> st
         if (guess := MCQ_MISTAKES.get(scene.id, {}).get(NO_IMAGE)) is not None:
             return guess
     seed = "\n".join(choices.values())
+    if (character := prompt.character) is not None:
+        guesses = character.draw(NO_IMAGE, seed) < character.trait("guesses", 0.0, 0.5)
+        return made_up_choice(seed, NO_IMAGE, character=character) if guesses else "F"
     if not pair and hashlib.sha256(seed.encode()).digest()[0] < 32:
         return made_up_choice(seed, NO_IMAGE)
     return "F"
@@ -59,7 +74,8 @@ def answer_without_image(prompt: RecognizedPrompt, _views: Sequence[View]) -> st
 def guess(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
     """A choice drawn from the question's words, in the form that it asks for."""
     question = prompt.text("question")
-    choice = choice_for_text(question, ()) or made_up_choice(question, BLIND)
+    character = prompt.character
+    choice = choice_for_text(question, (), character) or made_up_choice(question, BLIND, character=character)
     return orjson.dumps({"answer": choice}).decode() if '"answer"' in question else choice
 
 
@@ -75,7 +91,7 @@ def _written(options: Mapping[Any, str]) -> dict[str, str]:
     return {str(letter): " ".join(text.split()) for letter, text in options.items()}
 
 
-def choice_for_text(text: str, images: Sequence[str]) -> str | None:
+def choice_for_text(text: str, images: Sequence[str], character: Character | None = None) -> str | None:
     """The answer to a prompt that is not uncanny's: a letter where its text names the options A–D or more.
 
     Else yes or no where the text names both, and None where it names neither. F is the answer without an
@@ -86,17 +102,21 @@ def choice_for_text(text: str, images: Sequence[str]) -> str | None:
     if letters:
         if "F" in letters and not images:
             return "F"
-        return made_up_choice(seed, "letter", letters.replace("F", ""))
-    return made_up_choice(seed, "q1") if _YES.search(text) and _NO.search(text) else None
+        return made_up_choice(seed, "letter", letters.replace("F", ""), character)
+    return made_up_choice(seed, "q1", character=character) if _YES.search(text) and _NO.search(text) else None
 
 
-def made_up_choice(seed: str, name: str, letters: str = "ABCDE") -> str:
+def made_up_choice(seed: str, name: str, letters: str = "ABCDE", character: Character | None = None) -> str:
     """A choice drawn from the seed, the same each time, in the form that a model might give it.
 
-    `yes` or `no` where the name is `q1`, else one of the letters.
+    `yes` or `no` where the name is `q1`, else one of the letters; about half of the time the same one for all
+    models.
     """
     digest = hashlib.sha256(f"{name}:{seed}".encode()).digest()
     choices, forms = (("yes", "no"), _WORD_FORMS) if name == "q1" else (tuple(letters), _LETTER_FORMS)
+    if character is not None:
+        form = forms[int(character.draw("form", name, seed) * len(forms))]
+        return form.format(character.chooses(choices, name, seed))
     return forms[digest[1] % 16].format(choices[digest[0] % len(choices)])
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import orjson
 
 from uncanny.demo import annotate, artifacts, detect, edits, mcq, packed, realism
+from uncanny.demo.character import Character
 from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, recognize
 from uncanny.demo.scenes import scenes
-from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, synthetic_view
+from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, seen_by, synthetic_view
 from uncanny.errors import RequestRejectedError
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, SentImage, Tokens
 
@@ -125,9 +126,13 @@ def warm_up() -> None:
 
 
 def answer(
-    request: DemoRequest, *, synthetic_objects: int | None = None, synthetic_anomalies: int | None = None
+    request: DemoRequest,
+    *,
+    synthetic_objects: int | None = None,
+    synthetic_anomalies: int | None = None,
+    character: Character | None = None,
 ) -> DemoAnswer:
-    """Answer one request; the same request always gets the same answer.
+    """Answer one request; the same request to the same `character` always gets the same answer.
 
     `synthetic_objects` is the number of objects to make up in an image that is no bundled scene, and
     `synthetic_anomalies` how many of their two each are seen at most, None for all. Without objects
@@ -141,7 +146,8 @@ def answer(
                 "The demo model knows uncanny's own prompts only, and this is none of them",
                 remedy=_REMEDY,
             )
-        return _cut(_answer_unknown_prompt(request), request.max_output_tokens)
+        return _cut(_answer_unknown_prompt(request, character), request.max_output_tokens)
+    prompt = replace(prompt, character=character)
     # What follows the picture of an annotation are enlarged parts of it.
     images = request.images[:1] if prompt.task == "packed" else request.images
     views = [_view(sha256, prompt, synthetic_objects, synthetic_anomalies) for sha256 in images]
@@ -188,23 +194,23 @@ def _view(
     view = known_view(sha256)
     if view is None and (prompt.task, prompt.name) == ("mcq", mcq.OVERLAY):
         view = overlay_view(sha256)
-    if view is not None:
-        return view
-    if synthetic_objects is None:
+    if view is None and synthetic_objects is not None:
+        view = synthetic_view(sha256, synthetic_objects, synthetic_anomalies)
+    if view is None:
         raise RequestRejectedError(
             f"The demo model knows the bundled scenes only, and the image with sha256 {sha256[:12]}… is none",
             remedy=_REMEDY,
         )
-    return synthetic_view(sha256, synthetic_objects, synthetic_anomalies)
+    return view if prompt.character is None else seen_by(prompt.character, view)
 
 
-def _answer_unknown_prompt(request: DemoRequest) -> str:
+def _answer_unknown_prompt(request: DemoRequest, character: Character | None) -> str:
     """A choice where the last user turn offers one, else a remark.
 
     It comes as `{"answer": …}` where the texts or a schema ask for that.
     """
     text = next((turn.text for turn in reversed(request.turns) if turn.role == "user"), "")
-    choice = mcq.choice_for_text(text, request.images)
+    choice = mcq.choice_for_text(text, request.images, character)
     if choice is None:
         return _REMARK
     wants_json = request.schema != "none" or any(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from uncanny.demo.annotate import Json, quadruples
+from uncanny.demo.character import Character
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.views import Place, SeenAnomaly, View, best_match, key_of, known_anomaly
 
@@ -119,19 +120,19 @@ def integrate(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
 
 def write(prompt: RecognizedPrompt, _views: Sequence[View]) -> Json:
     """Final texts, one for each fault; of what no bundled scene has, name and realism are made up."""
-    return {"anomalies": [_text(row) for row in prompt.lines("findings")]}
+    return {"anomalies": [_text(row, prompt.character) for row in prompt.lines("findings")]}
 
 
-def _text(row: Json) -> dict[str, Any]:
+def _text(row: Json, character: Character | None) -> dict[str, Any]:
     phenomenon = str(row.get("phenomenon", ""))
     known = known_anomaly(phenomenon)
-    digest = hashlib.sha256(phenomenon.encode()).digest()
+    severity = known.severity if known else hashlib.sha256(phenomenon.encode()).digest()[0] % 101
     return {
         "ids": [row.get("id")],
         "name": known.name if known else " ".join(phenomenon.split()[:6]) or "Something",
         "phenomenon": "",
         "reasoning": "",
-        "realism": known.severity if known else digest[0] % 101,
+        "realism": severity if character is None else character.severity(severity, phenomenon),
         "kind": (known.sort if known else None) or "other",
         "objects": row.get("objects", []),
     }

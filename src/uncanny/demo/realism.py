@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
+from uncanny.demo.character import Character, seed_of
 from uncanny.demo.mistakes import REALISM_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.scenes import Scene
@@ -19,13 +20,18 @@ from uncanny.errors import RequestRejectedError
 _FORMS: Final = ("Verdict: {}", "**Verdict:** {}.", "### Verdict: {}", "Verdict: *{}*", "> verdict: {}")
 
 
-def check_realism(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
-    """An assessment and `Yes` or `No`; for a bundled scene the truth but for the listed mistakes."""
-    scene, sha256 = views[0].scene, views[0].sha256
+def check_realism(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
+    """An assessment and `Yes` or `No`; for a bundled scene the truth but for the listed mistakes.
+
+    A model with a character errs more often.
+    """
+    scene, sha256, character = views[0].scene, views[0].sha256, prompt.character
     if scene is None:
-        word = "Yes" if _drawn(sha256)[0] % 8 < 5 else "No"
+        word = "Yes" if _drawn(seed_of(character, sha256))[0] % 8 < 5 else "No"
         return _assessment(f"I looked at the whole picture ({SYNTHETIC_MARK}).", word, sha256)
     word = REALISM_MISTAKES.get(scene.id, {}).get("first", "No" if scene.anomalies else "Yes")
+    if character is not None and character.errs(scene.id, "realism"):
+        word = "Yes" if word == "No" else "No"
     if word == "No":
         faults = " ".join(anomaly.phenomenon for anomaly in views[0].anomalies) or "Something is wrong here."
         return _assessment(faults, word, sha256)
@@ -34,7 +40,7 @@ def check_realism(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     )
 
 
-def compare_realism(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
+def compare_realism(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     """An assessment and `First`, `Second` or `Both`; of two bundled scenes the one without anomaly is chosen.
 
     Raises `RequestRejectedError` for any other number of images than two.
@@ -47,9 +53,12 @@ def compare_realism(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     first, second = views
     seed = f"{first.sha256}{second.sha256}"
     if first.scene is None or second.scene is None:
-        word = _made_up(first.sha256, second.sha256)
+        word = _made_up(first.sha256, second.sha256, prompt.character)
         return _assessment(f"I compared both pictures ({SYNTHETIC_MARK}).", word, seed)
     verdict = _compare_scenes(first.scene, second.scene)
+    about = (first.scene.id, second.scene.id)
+    if verdict is not None and prompt.character is not None and prompt.character.errs(*about):
+        verdict = prompt.character.other(("First", "Second", "Both"), verdict, *about)
     if verdict is None:
         return "Both pictures have much to say for themselves, and I would rather not decide between them."
     return _assessment("I compared shapes, light and contacts in both pictures.", verdict, seed)
@@ -67,10 +76,10 @@ def _compare_scenes(first: Scene, second: Scene) -> str | None:
     return "Second" if first.anomalies else "First"
 
 
-def _made_up(first: str, second: str) -> str:
+def _made_up(first: str, second: str, character: Character | None) -> str:
     """A choice for two unknown images: of one of them in either order, of both, or rarely of a place."""
     low, high = sorted((first, second))
-    digest = _drawn(low + high)
+    digest = _drawn(seed_of(character, low + high))
     match digest[0] % 8:
         case 0 | 1 | 2:
             return "First" if first == low else "Second"

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
+from uncanny.demo.character import Character
 from uncanny.prompts import prompt_sets
 from uncanny.schema import ARTIFACT_CATEGORIES
 
@@ -47,11 +48,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class RecognizedPrompt:
-    """A prompt of one of the package's sets; `variables` are the texts it was filled with, stripped."""
+    """A prompt of one of the package's sets; `variables` are the texts it was filled with, stripped.
+
+    `character` is that of the model that is asked; None is the demo model.
+    """
 
     task: str
     name: str
     variables: Mapping[str, str] = field(default_factory=dict)
+    character: Character | None = None
 
     def text(self, variable: str) -> str:
         """The variable as it stands; empty where the prompt has none of that name."""

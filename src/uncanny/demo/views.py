@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
 from typing import Literal, assert_never
 
+from uncanny.demo.character import Character
 from uncanny.demo.mistakes import Mistake, mistakes_in
 from uncanny.demo.scenes import Box, Scene, scene_by_sha256, scenes
 from uncanny.images.overlay import draw_boxes
@@ -95,6 +96,69 @@ class View:
         """The anomalies of one kind that arise at an object; empty for objects that are not in the image."""
         wanted = key_of(name)
         return [a for a in self.anomalies if a.kind == kind and a.objects and key_of(a.objects[0]) == wanted]
+
+
+def seen_by(character: Character, view: View) -> View:
+    """What a model of this character sees of it: less, now and then something that is not there, and worse.
+
+    Of each made-up object one fault is left, so that an image takes as many calls whoever is asked.
+    """
+    kept = [anomaly for anomaly in view.anomalies if not _overlooked(character, view, anomaly)]
+    if view.scene is None:
+        # Of equal objects the last one stands, which is the plainest.
+        plainest = {a.objects[0]: a for a in sorted(view.anomalies, key=_hardest_first(character, view))}
+        seen = {anomaly.objects[0] for anomaly in kept}
+        kept += [anomaly for name, anomaly in plainest.items() if name not in seen]
+        kept.sort(key=view.anomalies.index)
+    elif view.objects and character.draw("invents", view.sha256) < character.trait("invents", 0.0, 0.3):
+        kept.append(_invented(character.chooses(view.objects, "invents", view.sha256)))
+    merged = view.merged and 1 + int(character.draw("merged", view.sha256) * len(view.objects))
+    return replace(
+        view,
+        anomalies=tuple(
+            replace(
+                anomaly,
+                severity=character.severity(anomaly.severity, anomaly.phenomenon),
+                place=anomaly.place and _shifted(character, anomaly.place, anomaly.phenomenon),
+            )
+            for anomaly in kept
+        ),
+        merged=merged,
+    )
+
+
+def _overlooked(character: Character, view: View, anomaly: SeenAnomaly) -> bool:
+    share = character.trait("overlooks", 0.05, 0.45)
+    about = (view.sha256, anomaly.name)
+    return character.draw("overlooks", *about) < 2 * share * character.shared("hard", *about)
+
+
+def _hardest_first(character: Character, view: View) -> Callable[[SeenAnomaly], float]:
+    return lambda anomaly: -character.shared("hard", view.sha256, anomaly.name)
+
+
+def _invented(thing: SeenObject) -> SeenAnomaly:
+    return SeenAnomaly(
+        name=f"Outline of the {thing.name} breaks off",
+        phenomenon=f"The outline of the {thing.name} breaks off where it meets what is behind it "
+        f"({SYNTHETIC_MARK})",
+        reasoning="Outlines of solid things are closed; made up for this model's name.",
+        severity=40,
+        objects=(thing.name,),
+        kind="attribute",
+        place=thing.place,
+    )
+
+
+def _shifted(character: Character, place: Place, about: str) -> Place:
+    """The box with its sides moved by a tenth of its size at most."""
+    x0, y0, x1, y1 = place
+    most = character.trait("boxes", 0.0, 0.1)
+    moved = [most * (2 * character.draw("box", side, about) - 1) for side in range(4)]
+    width, height = x1 - x0, y1 - y0
+    sides = (x0 + moved[0] * width, y0 + moved[1] * height, x1 + moved[2] * width, y1 + moved[3] * height)
+    left, top, right, bottom = (min(1.0, max(0.0, side)) for side in sides)
+    return left, top, right, bottom
 
 
 def key_of(name: str) -> str:

@@ -47,7 +47,7 @@ def openai_body(
     messages = [{"role": "system", "content": "Look."}, {"role": "user", "content": content}]
     if schema := SCHEMAS[form]:
         more["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
-    return {"model": "some-model", "messages": messages, **more}
+    return {"model": "demo", "messages": messages, **more}
 
 
 def anthropic_body(
@@ -60,7 +60,7 @@ def anthropic_body(
     if schema := SCHEMAS[form]:
         more["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     messages = [{"role": "user", "content": content}]
-    return {"model": "some-model", "max_tokens": 2000, "system": "Look.", "messages": messages, **more}
+    return {"model": "demo", "max_tokens": 2000, "system": "Look.", "messages": messages, **more}
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ async def test_scenes_over_http(scene: Scene, url: str) -> None:
             messages = [{"role": "user", "content": [picture, part]}]
             form = {"type": "json_schema", "json_schema": {"name": "any", "schema": schema}}
             body: dict[str, Any] = {
-                "model": "m",
+                "model": "demo",
                 "messages": messages,
                 **({"response_format": form} if listed else {}),
             }
@@ -82,7 +82,7 @@ async def test_scenes_over_http(scene: Scene, url: str) -> None:
             assert reply.json()["choices"][0]["message"]["content"] == expected
             messages = [{"role": "user", "content": [block, part]}]
             config = {"format": {"type": "json_schema", "schema": schema}}
-            body = {"model": "m", "max_tokens": 2000, "messages": messages}
+            body = {"model": "demo", "max_tokens": 2000, "messages": messages}
             reply = await client.post(
                 "/v1/messages", json=body | ({"output_config": config} if listed else {})
             )
@@ -109,7 +109,7 @@ async def openai_answer(client: httpx.AsyncClient, text: str, data: bytes) -> st
         {"type": "image_url", "image_url": {"url": url}},
         {"type": "text", "text": text},
     ]
-    body = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    body = {"model": "demo", "messages": [{"role": "user", "content": content}]}
     reply = await client.post("/v1/chat/completions", json=body)
     assert reply.status_code == 200, reply.text
     return str(reply.json()["choices"][0]["message"]["content"])

@@ -300,8 +300,8 @@ def contents_of(record: Annotation) -> Contents:
     # Prefixes are kept from 1,024 tokens on, and for Haiku from 4,096.
     [
         "openai/gpt-4o",
-        pytest.param("anthropic/claude-sonnet-4-5", marks=pytest.mark.slow),
-        pytest.param("anthropic/claude-haiku-4-5", marks=pytest.mark.slow),
+        pytest.param("anthropic/claude-sonnet-4-5-demo", marks=pytest.mark.slow),
+        pytest.param("anthropic/claude-haiku-4-5-demo", marks=pytest.mark.slow),
     ],
 )
 def test_with_what_the_images_hold_it_comes_true(

@@ -47,7 +47,7 @@ def hosted(
     """A finished run over each protocol, and the server it asked."""
     run = McqRun(tmp_path_factory.mktemp("hosted") / "run")
     with recording() as server:
-        asked = server.asked(request.param)
+        asked = server.asked(request.param, "demo")
         done = uncanny_here("mcq", "run", items_file, *asked, "-o", run.path, "--limit", ITEMS, "--quiet")
         assert (done.code, done.out, done.err) == (0, "", "")
         yield request.param, run, server

@@ -41,7 +41,7 @@ def hosted(
     """A finished run over each protocol, and the server it asked."""
     run = RealismRun(tmp_path_factory.mktemp("hosted") / "run")
     with recording() as server:
-        asked = server.asked(request.param)
+        asked = server.asked(request.param, "demo")
         done = uncanny_here("realism", "run", "scenes", *asked, "-o", run.path, "--quiet")
         assert (done.code, done.out, done.err) == (0, "", "")
         yield request.param, run, server
@@ -110,12 +110,14 @@ def test_faults_cost_time_and_not_a_single_verdict(provider: str, tmp_path: Path
     pairs = small_pairs(tmp_path / "in", 12)
     with serving() as server:
         calm = RealismRun(tmp_path / "calm")
-        done = uncanny_here("realism", "run", pairs, *server.asked(provider), "-o", calm.path, "-q")
+        asked = server.asked(provider, "demo")
+        done = uncanny_here("realism", "run", pairs, *asked, "-o", calm.path, "-q")
         assert (done.code, done.err) == (0, "")
     assert {verdict.label for verdict in calm.verdicts().values()} > {"deceiving"}
     faults = {"429": 0.1, "500": 0.05, "529": 0.05, "cut": 0.05, "malformed": 0.1, "length": 0.05}
     with serving(faults=faults, seed=5) as server:
-        done = uncanny_here("realism", "run", pairs, *server.asked(provider), "-o", run.path, "-q")
+        asked = server.asked(provider, "demo")
+        done = uncanny_here("realism", "run", pairs, *asked, "-o", run.path, "-q")
         assert sum(server.stats()["faults"].values()) > 5
     check_no_traceback(done)
     assert done.code == 0, done.err

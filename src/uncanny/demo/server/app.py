@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from uncanny.demo.character import character_of
 from uncanny.demo.model import answer, warm_up
 from uncanny.demo.server.anthropic import AnthropicApi
 from uncanny.demo.server.api import (
@@ -119,6 +120,7 @@ class FakeServer:
                 api_request.demo,
                 synthetic_objects=options.objects,
                 synthetic_anomalies=options.anomalies,
+                character=character_of(api_request.model, options.seed),
             )
         except RequestRejectedError as error:
             return _error(api, 400, str(error), number)

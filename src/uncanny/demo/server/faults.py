@@ -41,8 +41,9 @@ class FakeServerOptions:
     `port` 0 takes a free one. `latency_ms` (≥ 0) is waited before each answer, and up to `jitter_ms` more.
     `faults` maps a fault's name to the share of requests it strikes, 0–1, together at most 1; at most one
     fault strikes a request. `objects` (1–200) is the number of objects made up in an unknown image,
-    `anomalies` how many of their two each are shown at most, None for all. The same
-    `seed` gives the n-th request the same fault and latency. `max_seconds` ends the server by itself.
+    `anomalies` how many of their two each are shown at most, None for all. The same `seed` gives the n-th
+    request the same fault and latency, and each model name the same answers. `max_seconds` ends the server
+    by itself.
     `provider` is whose ways of the chat completions API are taken, at its own path; None is nobody's.
     """
 
