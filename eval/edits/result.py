@@ -354,6 +354,7 @@ class MeasuredEdits(TableResult):
             "unmeasured": self.reasons(),
             "parameters": asdict(self.parameters),
             "perceptual": dict(self.described),
+            **({"published": published("inpainting_scores")} if self.published else {}),
         }
 
     def spread(self, name: str) -> dict[str, float | int | None]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
-from uncanny.eval.common.published import caveat
+from uncanny.eval.common.published import caveat, published
+from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import Cell, Column, Figure, RowsResult, Table, explain_intervals
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
@@ -180,7 +181,13 @@ class RealismScore(RowsResult):
             }
             for name, each in self.sets.items()
         }
-        return next(iter(sets.values())) if len(sets) == 1 else {"models": sets}
+        pairs = {name: _pairs_digest(each.verdicts) for name, each in self.sets.items()}
+        texts = {name: each.texts for name, each in self.sets.items()}
+        return {
+            **(next(iter(sets.values())) if len(sets) == 1 else {"models": sets}),
+            "about": about({"pairs": pairs}, texts, resamples=self.resamples, seed=self.seed),
+            **({"published": published("inpainting_scores")} if self.published else {}),
+        }
 
     def rows(self) -> Iterator[dict[str, str | float | None]]:
         """A row a number, with the keys `COLUMNS`; the group is empty for the pairs of a whole set."""
@@ -288,6 +295,14 @@ class RealismScore(RowsResult):
         yield f"Percent{intervals}. Two-way: intermediate counts as non-deceiving."
         if self.resamples and any(each.human is not None for each in self.sets.values()):
             yield f"Of IoU, and of several answers about an image: by {self.resamples:,} resamples of images."
+
+
+def _pairs_digest(verdicts: VerdictSet) -> str:
+    """Of the pairs' ids, groups and images, where the verdicts say which these are."""
+    return digest_of(
+        [each.id, each.group, *(side and side.sha256 for side in (each.original, each.edited))]
+        for each in verdicts.verdicts
+    )
 
 
 Row = tuple[Cell, ...]

@@ -15,6 +15,8 @@ from uncanny.eval.artifacts.data.records import ArtifactImage
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.paired_table import tests_json
+from uncanny.eval.common.published import published
+from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables import RowsResult, Table, data_frame
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.eval.metrics.paired import ImageClass, PairedTest
@@ -227,13 +229,17 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class TruthInfo:
-    """Where the truth came from, how many images and regions it has, and what was mended of it."""
+    """Where the truth came from, how many images and regions it has, and what was mended of it.
+
+    `digest` is of its images, sources and regions, not of the order.
+    """
 
     path: str
     pictures: Path
     images: int
     regions: int
     notes: Mapping[str, int]
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -276,11 +282,20 @@ class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
         """Every figure, 0–1, None where of nothing. Of several predictions it is `{"models": {NAME: …}}`, and
         each two of them under `mcnemar` and `differences`."""
         each = {name: prediction_json(one, self) for name, one in self.predictions.items()}
+        more: dict[str, Any] = {
+            "about": about(
+                {"truth": self.truth.digest},
+                self.texts,
+                resamples=self.settings.resamples,
+                seed=self.settings.seed,
+            ),
+            **({"published": published("artifact_scores")} if self.published else {}),
+        }
         if len(each) == 1:
-            return next(iter(each.values()))
+            return next(iter(each.values())) | more
         differences = [difference.to_json() for difference in self.differences]
         tests = tests_json((name, test) for name, family in self.tests.items() for test in family)
-        return {"models": each, "mcnemar": tests, "differences": differences}
+        return {"models": each, "mcnemar": tests, "differences": differences, **more}
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One a figure: the prediction, `aj`, `generator`, `pad` or `bin`, what it is of, name and value."""

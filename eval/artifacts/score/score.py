@@ -21,13 +21,14 @@ import numpy as np
 
 from uncanny.errors import UsageError
 from uncanny.eval.artifacts.data.load import PathLike, Records, load
-from uncanny.eval.artifacts.data.records import ArtifactSet, numbers_of
+from uncanny.eval.artifacts.data.records import ArtifactRecord, ArtifactSet, numbers_of
 from uncanny.eval.artifacts.score.differences import region_differences, verdict_tests
 from uncanny.eval.artifacts.score.figures import PAR, scored
 from uncanny.eval.artifacts.score.result import ArtifactScore, Settings, TruthInfo
 from uncanny.eval.artifacts.score.tally import OnImage, Tally, count, verdict
 from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.pixels.masks import HEAT_MAP_THRESHOLD
+from uncanny.eval.common.score_json import digest_of
 from uncanny.eval.metrics.intervals import RESAMPLES, Floats
 from uncanny.eval.metrics.regions import REGION_PROTOCOLS, TOLERANCE, RegionProtocol
 from uncanny.parameters import check_callback, check_parameters
@@ -139,11 +140,23 @@ def score(
             len(true.images),
             regions,
             dict(Counter(true.notes) + truth_drawing.notes),
+            digest_of(_truth_line(image.record) for image in true.images),
         ),
         published,
         verdict_tests(tallies, settings),
         region_differences(tallies, settings),
     )
+
+
+def _truth_line(record: ArtifactRecord) -> list[object]:
+    """What figures depend on in the truth about an image; of a mask file the name, wherever it is."""
+    regions = None
+    if record.regions is not None:
+        regions = [each.model_dump(mode="json", exclude={"note"}) for each in record.regions]
+        for each in regions:
+            if isinstance(each["mask"], str):
+                each["mask"] = Path(each["mask"]).name
+    return [record.image, record.source, record.generator, record.status, regions]
 
 
 def _settings(settings: Settings) -> Settings:

@@ -15,6 +15,7 @@ from uncanny.eval.audit.score.releases import Release
 from uncanny.eval.audit.score.resample import FEWEST_SHARED
 from uncanny.eval.common.alike import Mismatch, Provenance
 from uncanny.eval.common.estimates import Estimate, interval_json, p_words
+from uncanny.eval.common.score_json import about
 from uncanny.eval.common.sources import LeftOut, SourceKind
 from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
@@ -396,6 +397,13 @@ class AuditResult(RowsResult):
             "allow_mixed": self.allow_mixed,
             "own": list(self.own),
             "headline": tables.headline(self),
+            "about": about(
+                {},
+                {name: score.provenance.prompts for name, score in self.leaderboard.generators.items()},
+                resamples=self.resamples,
+                seed=self.seed,
+                method="percentile bootstrap over images or prompts, Wilson for shares of images",
+            ),
         }
         if self.releases:
             content["before"] = {name: release.to_json() for name, release in self.releases.items()}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from uncanny.records.jsonl import dump_json
+from uncanny.eval.common.score_json import digest_of
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Box, Kind, Source, Status
 from uncanny.wording import counted, harmless
@@ -75,15 +74,12 @@ class AnomalySet:
 
 def digest(images: Iterable[ScoredImage]) -> str:
     """SHA-256, in hexadecimal, of all that scores depend on in a truth; not of the order of its images."""
-    lines = sorted(
-        dump_json(
-            [
-                image.image,
-                image.source,
-                image.status,
-                [[anomaly.phenomenon, anomaly.reasoning] for anomaly in image.anomalies],
-            ]
-        )
+    return digest_of(
+        [
+            image.image,
+            image.source,
+            image.status,
+            [[anomaly.phenomenon, anomaly.reasoning] for anomaly in image.anomalies],
+        ]
         for image in images
     )
-    return hashlib.sha256(b"\n".join(lines)).hexdigest()

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from uncanny.eval.common.alike import Mismatch
-from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.estimates import NO_INTERVAL, Estimate, interval_json
 from uncanny.eval.common.matching import Rule
+from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables import RowsResult, Table, TableResult
 from uncanny.eval.compare.data import By, ComparedRun, ImagePair, PromptRule
 from uncanny.eval.compare.score import tables
@@ -286,7 +287,18 @@ class CompareResult(RowsResult):
     def to_json(self) -> dict[str, Any]:
         """What `uncanny compare --json` writes: of two runs the comparison, of more `comparisons`."""
         each = [comparison.to_json() for comparison in self.comparisons]
-        return each[0] if len(each) == 1 else {"comparisons": each}
+        truth = self.comparisons[0].truth
+        runs = [run for comparison in self.comparisons for run in (comparison.a, comparison.b)]
+        return {
+            **(each[0] if len(each) == 1 else {"comparisons": each}),
+            "about": about(
+                {} if truth is None else {"truth": truth.digest},
+                {run.name: run.provenance.prompts for run in runs},
+                resamples=self.settings.resamples,
+                seed=self.settings.seed,
+                method=f"percentile bootstrap over images or prompts; {NO_INTERVAL}",
+            ),
+        }
 
     def rows(self) -> Iterator[dict[str, object]]:
         for comparison in self.comparisons:

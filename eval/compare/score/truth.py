@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
+from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage, digest
 from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.similarity.base import FieldMatrices, Matrix, Similarity, both_directions
 from uncanny.eval.compare.data import ImagePair, RunImage
@@ -47,6 +47,7 @@ class TruthFigures:
     """
 
     origin: str
+    digest: str
     images: int
     with_anomaly: int
     semap: Mapping[ProtocolName, Paired]
@@ -61,6 +62,7 @@ class TruthFigures:
     def to_json(self) -> dict[str, Any]:
         return {
             "origin": self.origin,
+            "digest": self.digest,
             "images": self.images,
             "with_anomaly": self.with_anomaly,
             "without_anomaly": self.images - self.with_anomaly,
@@ -184,6 +186,7 @@ class TrueImages:
         kinds = {name: int(totals[f"true {name}"]) for name in _GROUPS if totals[f"true {name}"]}
         return TruthFigures(
             self.truth.origin,
+            digest(self.truth.images),
             int(totals["with truth"]),
             int(totals["anomalous"]),
             {name: figures.paired(ratio(f"semap {name} {{}}", "with truth")) for name in PROTOCOLS},

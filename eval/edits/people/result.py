@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import Cell, Column, RowsResult, Table, explain_intervals
 from uncanny.eval.edits.data import EditSet
 from uncanny.eval.edits.people.data import Judgement
@@ -205,6 +206,12 @@ class PeopleScores(RowsResult):
                 **self.left.to_json(),
                 "few_answers": {"n": len(self.few_answers), "people": list(self.few_answers)},
             },
+            "about": about(
+                {"pairs": digest_of(each.pair.model_dump(mode="json") for each in self.pairs)},
+                {},
+                resamples=self.resamples,
+                seed=self.seed,
+            ),
             "intervals": METHOD,
             "resamples": self.resamples,
             "seed": self.seed,

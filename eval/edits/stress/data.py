@@ -22,6 +22,7 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.columns import Columns, read_columns
 from uncanny.eval.common.inputs.problems import by_line
 from uncanny.eval.common.matching import pair_images
+from uncanny.eval.common.score_json import digest_of
 from uncanny.eval.edits.data import from_cell
 from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics.intervals import Floats
@@ -70,7 +71,7 @@ class Predictions:
     `verdicts` are codes: `GENERATED`, `REAL`, `UNCLEAR` for an answer that says neither, `NONE` without one.
     `scores` are NaN where there is none. `by_score` verdicts come from the score alone, `contradicted` are
     those of the file that its score at `threshold` does not bear out. `heat_maps` and `masks` are as the file
-    has them, None where it has none.
+    has them, None where it has none. `texts` are the ids of the prompts that it names.
     """
 
     place: str
@@ -84,6 +85,7 @@ class Predictions:
     threshold: float
     by_score: int
     contradicted: int
+    texts: tuple[str, ...] = ()
 
 
 def read_predictions(
@@ -125,6 +127,7 @@ def read_predictions(
         at,
         int((rules & (stated == NONE)).sum()),
         int(contradicted.sum()),
+        tuple(sorted({cell for cell in table.get("prompts") if isinstance(cell, str)})),
     ), _of_place(table)
 
 
@@ -189,6 +192,17 @@ class Edits:
     def protocol(self) -> str | None:
         """That by which the edits were measured; None where nothing was that depends on it."""
         return next((each for each in self.column("protocol") if each is not None), None)
+
+    def digest(self) -> str:
+        """Of the images, what they are, and all that is known of the edits; not of the order."""
+        rows = zip(
+            *([[name, cell] for cell in cells] for name, cells in sorted(self.columns.items())), strict=True
+        )
+        known = [dict(row) for row in rows]
+        return digest_of(
+            [image, int(truth), known[row] if row >= 0 and known else None]
+            for image, truth, row in zip(self.images, self.truth, self.rows.tolist(), strict=True)
+        )
 
     def column(self, name: str) -> list[Any]:
         return self.columns.get(name) or [None] * self.n_rows

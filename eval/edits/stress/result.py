@@ -15,6 +15,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.paired_table import class_table, tests_json
 from uncanny.eval.common.published import EDITS_CAVEAT, published
+from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables import Cell, Column, RowsResult, Table, explain_intervals
 from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Joined, Predictions
 from uncanny.eval.edits.stress.factors import (
@@ -265,6 +266,16 @@ class StressResult(RowsResult):
                 "without_image": self.edits.without_image,
                 "protocol": self.edits.protocol,
             },
+            "about": about(
+                {"metadata": self.edits.digest()},
+                {
+                    name: {text for each in conditions.values() for text in each.texts}
+                    for name, conditions in self.predictions.items()
+                },
+                resamples=self.resamples,
+                seed=self.seed,
+                method=f"DeLong for AUC, {METHOD}",
+            ),
             "min_edits": self.min_edits,
             "intervals": f"DeLong for AUC, {METHOD}",
             "resamples": self.resamples,

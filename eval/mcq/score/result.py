@@ -14,19 +14,26 @@ averaged, `no_image` where the control was asked, and
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.paired_table import tests_json
+from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import RowsResult, Table, explain_intervals
-from uncanny.eval.mcq.data.items import Answer, AskedQuestion, ItemSet, Question
+from uncanny.eval.mcq.data.items import Answer, AskedQuestion, Item, ItemSet, Question
 from uncanny.eval.mcq.score.controls import NoImageScore
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.parser import PARSER_VERSION, Parser
-from uncanny.eval.mcq.score.tables import pair_tables, score_table, unseen_tables
+from uncanny.eval.mcq.score.tables import (
+    pair_tables,
+    published_scores,
+    score_table,
+    texts_by_model,
+    unseen_tables,
+)
 from uncanny.eval.metrics.intervals import LEVEL, METHOD
 from uncanny.eval.metrics.paired import PairedTest
 from uncanny.parameters import check_needed
@@ -190,18 +197,28 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         tables = (self.table(published=published), *pair_tables(self), *unseen_tables(self))
         return explain_intervals(tables, wanted=self.resamples)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, *, published: bool = False) -> dict[str, Any]:
         """What `mcq score --json` prints: one model's object, or `models`, `oracle` and `mcnemar` of several.
 
-        Shares are in 0–1, None where nothing was asked or answered.
+        Shares are in 0–1, None where nothing was asked or answered. `about` says what they are of;
+        `published` adds the published figures.
         """
+        more: dict[str, Any] = {
+            "about": about(
+                {"items": _items_digest(self.item_set)},
+                texts_by_model(self.answers),
+                resamples=self.resamples,
+                seed=self.seed,
+            ),
+            **({"published": published_scores()} if published else {}),
+        }
         models = {name: self._model_json(name) for name in self.models}
         if len(models) == 1:
             (content,) = models.values()
             # The control is reported by model, and people who answered are one entry here.
             for control in self.controls.values():
                 content["no_image"] = control.to_json()
-            return content
+            return content | more
         for name, control in self.controls.items():
             if name in models:
                 models[name]["no_image"] = control.to_json()
@@ -212,6 +229,7 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
             "oracle_counts": None if self.oracle is None else _oracle_json(self.oracle),
             "mcnemar": tests_json((test.question, test) for test in self.mcnemar),
             **blind,
+            **more,
         }
 
     def rows(self) -> Iterator[dict[str, object]]:
@@ -258,6 +276,16 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         if name in self.lenient:
             content["lenient"] = model_json(self.lenient[name], "lenient", self.resamples, self.seed)
         return content
+
+
+# What scores of answers do not depend on: where the pictures are.
+_PLACES: Final = frozenset({"image", "overlay"})
+
+
+def _items_digest(items: Iterable[Item]) -> str:
+    """Of questions, options, right answers and splits."""
+    names = set(Item.model_fields) - _PLACES
+    return digest_of(item.model_dump(mode="json", include=names) for item in items)
 
 
 def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> dict[str, Any]:

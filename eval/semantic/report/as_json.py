@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.score_json import about
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.eval.metrics.semap import PROTOCOLS, VERSIONS, View
 from uncanny.eval.semantic.score.result import (
@@ -57,6 +58,9 @@ def score_json(score: SemanticScore) -> dict[str, Any]:
             }
             for difference in score.differences
         ],
+        "about": about(
+            {"truth": score.truth.digest}, score.texts, resamples=score.resamples, seed=score.seed
+        ),
         "bootstrap": {"level": LEVEL, "resamples": score.resamples, "seed": score.seed, "over": "images"},
     }
 

@@ -225,7 +225,7 @@ def score_command(
     )
     drawn = beside / OVERLAYS
     files.write(
-        to_json=scores.to_json,
+        to_json=partial(scores.to_json, published=published),
         to_csv=scores.to_csv,
         tables=lambda: scores.tables(published=published),
         report=partial(scores.report, overlays=drawn if drawn.is_dir() else None, pictures=pictures),

@@ -379,7 +379,7 @@ def test_several_predictions_side_by_side(tmp_path: Path) -> None:
     ]
     scores = uncanny.artifacts.score(files, truth=truth, published=True)
     assert list(scores) == ["boxes", "polygons"]
-    assert set(scores.to_json()) == {"models", "mcnemar", "differences"}
+    assert set(scores.to_json()) == {"models", "mcnemar", "differences", "about", "published"}
     assert scores.to_json()["models"]["polygons"]["pad"]["agnostic"]["pixel"]["iou"] == 1
     both: dict[str, Any] = {"A": files[0], "B": [image("a.png", polygon())]}
     named = uncanny.artifacts.score(both, truth=truth)

@@ -172,7 +172,7 @@ def test_more_than_two_runs_are_each_compared_with_the_first() -> None:
     a, b = known_runs()
     result = uncanny.compare({"a": as_records(a), "b": as_records(b), "c": as_records(a)}, resamples=0)
     content = result.to_json()
-    assert list(content) == ["comparisons"]
+    assert list(content) == ["comparisons", "about"]
     assert [each["runs"] for each in content["comparisons"]] == [["a", "b"], ["a", "c"]]
     assert content["comparisons"][1]["anomalies"]["only_a"] == 0
     assert "all 7 are in common" in result.comparisons[1].headline

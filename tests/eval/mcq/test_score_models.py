@@ -24,7 +24,7 @@ def test_oracle_and_mcnemar_by_hand() -> None:
     scores = scored(
         ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + answered(ITEMS, RIGHT_ONCE, "two"), resamples=300
     )
-    assert set(scores) == {"models", "oracle", "oracle_counts", "mcnemar"}
+    assert set(scores) == {"models", "oracle", "oracle_counts", "mcnemar", "about"}
     assert list(scores["models"]) == ["one", "two"]
     assert scores["oracle"] == 3 / 8
     assert (scores["oracle_counts"]["solved"], scores["oracle_counts"]["n"]) == (3, 8)
