@@ -16,6 +16,7 @@ from string import Template
 from typing import Final, Literal, get_args
 
 from uncanny.errors import UsageError
+from uncanny.files import read_file
 from uncanny.prompts import OTHER_FORMS, PromptSet, earlier_set, make_set, prompt_set
 from uncanny.wording import counted, option, shown
 
@@ -245,7 +246,7 @@ def _read_text(path: Path, ours: TextFile) -> str:
             raise UsageError(f"{named} is no ordinary file", remedy="Put the text itself there.")
         if path.stat().st_size > MOST_BYTES:
             raise UsageError(f"{named} has more than {MOST_BYTES:,} bytes", remedy="Give a short text.")
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{named} is not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}",

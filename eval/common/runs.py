@@ -12,6 +12,7 @@ import orjson
 
 from uncanny.errors import RecordError, UsageError
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
+from uncanny.files import open_file
 from uncanny.records.annotation_table import LINES, TABLE
 from uncanny.records.jsonl import is_json, parse_line
 from uncanny.records.line_copies import line_copy
@@ -116,9 +117,9 @@ def stream_annotations(file: Path, on_broken: Callable[[int], object] | None = N
     """
     if not file.is_file():
         return
-    with file.open("rb") as lines:
+    with open_file(file) as lines:
         last = last_lines(enumerate(lines, 1))
-    with file.open("rb") as lines:
+    with open_file(file) as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue

@@ -14,6 +14,7 @@ from uncanny.eval.export.formats import FORMATS
 from uncanny.eval.export.formats.coco import SIDECAR
 from uncanny.eval.export.formats.hf import data_files, is_data_set
 from uncanny.eval.export.returned import form_option
+from uncanny.files import open_file, read_file
 from uncanny.wording import shown
 
 ReadName = Literal["jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "reviews"]
@@ -76,15 +77,15 @@ def _format_of(file: Path) -> ReadName:
         case ".parquet":
             return "parquet"
         case ".jsonl":
-            with file.open("rb") as lines:
+            with open_file(file) as lines:
                 first = next((line for line in lines if line.strip()), b"")
             return REVIEWS if b'"reviewer"' in first else "jsonl"
         case ".json":
-            with file.open("rb") as content:
+            with open_file(file) as content:
                 if content.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
                     return "labelstudio"
             try:
-                keys = orjson.loads(file.read_bytes().removeprefix(b"\xef\xbb\xbf")).keys()
+                keys = orjson.loads(read_file(file).removeprefix(b"\xef\xbb\xbf")).keys()
             except (orjson.JSONDecodeError, AttributeError) as error:
                 raise UsageError(f"{file} is not valid JSON: {error}") from error
             if "shapes" in keys:

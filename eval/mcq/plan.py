@@ -30,6 +30,7 @@ from uncanny.eval.metrics.paired import (
     mcnemar_power,
     smallest_difference,
 )
+from uncanny.files import read_file
 from uncanny.wording import counted, option
 
 PlannedScore = Question | Literal["all_q1_4"]
@@ -249,7 +250,7 @@ def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: s
     if isinstance(scores, str | os.PathLike):
         place = os.fspath(scores)
         try:
-            content = orjson.loads(Path(scores).read_bytes())
+            content = orjson.loads(read_file(Path(scores)))
         except OSError as error:
             raise UsageError(f"{place} cannot be read: {error.strerror or error}") from error
         except orjson.JSONDecodeError as error:

@@ -210,4 +210,4 @@ def test_a_long_value_that_begins_like_a_key_is_read_at_once(tmp_path: Path) -> 
 
 
 def test_a_device_without_an_end_is_no_file_of_options() -> None:
-    one_line(uncanny_here("mcq", "plan", "--config", "/dev/zero"), "far too large")
+    one_line(uncanny_here("mcq", "plan", "--config", "/dev/zero"), "is a device, not a file")

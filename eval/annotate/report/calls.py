@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from uncanny.files import open_file
 from uncanny.models.base import MOST_TOKENS
 from uncanny.records.jsonl import dump_json
 from uncanny.schema import as_count, as_dollars
@@ -64,7 +65,7 @@ def index_calls(path: Path | None, images: Collection[str]) -> CallIndex:
         return CallIndex(path)
     index = CallIndex(path, present=True)
     offset = 0
-    with path.open("rb") as lines:
+    with open_file(path) as lines:
         for number, line in enumerate(lines, 1):
             call = _parsed(line)
             if call is not None:

@@ -22,6 +22,7 @@ from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.inputs.image_files import read_bytes
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.extras import pyarrow
+from uncanny.files import check_file
 from uncanny.images.row_files import column_paths
 from uncanny.records.jsonl import load_json
 from uncanny.wording import shown
@@ -263,6 +264,7 @@ def _of_parquet(path: Path, root: Path) -> Columns:
     arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
     try:
         pictures = column_paths(path)
+        check_file(path)
         names = [name for name in parquet.read_schema(path).names if name not in pictures]
         table = parquet.read_table(path, columns=names)
     except (arrow.ArrowException, OSError) as error:

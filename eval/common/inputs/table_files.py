@@ -6,11 +6,13 @@ import csv
 import hashlib
 import json
 from collections.abc import Collection, Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
+from uncanny.files import check_file, open_file
 from uncanny.images.signature import sniff
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
@@ -65,6 +67,7 @@ def rows(file: Path, *, without: Collection[str] = ()) -> Iterator[dict[str, Any
 def _parquet(file: Path) -> Any:
     arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
     try:
+        check_file(file)
         return parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
     except (arrow.ArrowException, OSError) as error:
         raise _unreadable(file, error) from error
@@ -84,7 +87,7 @@ def _parquet_rows(file: Path, without: Collection[str]) -> Iterator[dict[str, An
 def _csv_rows(file: Path) -> Iterator[dict[str, Any]]:
     csv.field_size_limit(_CELL_LIMIT)
     try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
+        with TextIOWrapper(open_file(file), encoding="utf-8-sig", newline="") as stream:
             reader = csv.reader(stream, strict=True)
             head = next(reader, [])
             for row in reader:
@@ -99,7 +102,7 @@ def _csv_rows(file: Path) -> Iterator[dict[str, Any]]:
 
 def _json_rows(file: Path) -> Iterator[dict[str, Any]]:
     try:
-        with file.open("rb") as stream:
+        with open_file(file) as stream:
             for number, line in enumerate(stream, start=1):
                 if not line.strip():
                     continue

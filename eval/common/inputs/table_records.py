@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import orjson
 
 from uncanny.errors import UsageError
+from uncanny.files import open_file
 from uncanny.images.row_files import ROW_SUFFIXES, saved_files
 from uncanny.images.row_readers import RowFile, class_names, opened
 from uncanny.records.annotation_table import is_annotation_table, lines_of
@@ -86,7 +87,7 @@ def open_lines(path: Path, root: Path | None = None, *, needed: Set[str] = froze
     UsageError for a table that cannot be read or holds what JSON does not have.
     """
     if not record_tables(path):
-        return path.open("rb")
+        return open_file(path)
     return BufferedReader(_RowLines(_json_lines(path, root, needed)), _BUFFER)
 
 

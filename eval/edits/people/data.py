@@ -13,6 +13,7 @@ from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, of_validation, parse_records
+from uncanny.files import read_file
 from uncanny.schema import Box, Number, Record, Whole
 from uncanny.wording import either
 
@@ -107,7 +108,7 @@ def read_form(source: str | Path) -> Form:
         return default_form()
     path = Path(source)
     try:
-        return Form.model_validate(orjson.loads(path.read_bytes()))
+        return Form.model_validate(orjson.loads(read_file(path)))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     except orjson.JSONDecodeError as error:

@@ -28,6 +28,7 @@ from uncanny.eval.export.returned import (
     whole,
 )
 from uncanny.eval.export.writer import ExportJob, FormatWriter
+from uncanny.files import read_file
 from uncanny.records.jsonl import dump_json
 from uncanny.schema import KINDS
 
@@ -152,7 +153,7 @@ def _box(bbox: object, size: Size, where: str) -> tuple[int, int, int, int]:
 
 def _sidecar(file: Path) -> list[dict[str, Any]]:
     try:
-        lines = [orjson.loads(line) for line in file.read_bytes().splitlines() if line.strip()]
+        lines = [orjson.loads(line) for line in read_file(file).splitlines() if line.strip()]
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{file} is not valid JSON: {error}", remedy="Export it again.") from error
     return objects({SIDECAR: lines}, SIDECAR, file)

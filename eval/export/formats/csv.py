@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from uncanny.eval.common.table_forms import csv_cell, csv_content
 from uncanny.eval.export.data import ExportImage, review_fields
 from uncanny.eval.export.returned import Returned, returned_anomaly
 from uncanny.eval.export.writer import ExportJob, FormatWriter
+from uncanny.files import open_file
 from uncanny.records.reviews import quadruple_sha256
 
 _ANOMALY: Final = ("name", "phenomenon", "reasoning", "severity", "kind")
@@ -85,7 +87,7 @@ def read(file: Path) -> Iterator[Returned]:
     """Rows of such a table, whatever columns were added or left out. Raises RecordError, UsageError."""
     before = csv.field_size_limit(_CELL_LIMIT)
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
+        with TextIOWrapper(open_file(file), encoding="utf-8-sig", newline="") as lines:
             rows = csv.DictReader(lines, restkey="", delimiter=_delimiter(lines.readline(), file))
             lines.seek(0)
             for row in rows:

@@ -17,6 +17,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.export.data import ExportImage, attributes_of, clipped_box
 from uncanny.eval.export.returned import NO_KIND, Returned, Size, box_around, returned_anomaly, turned
 from uncanny.eval.export.writer import ExportJob, FormatWriter
+from uncanny.files import open_file
 from uncanny.records.reviews import DECISIONS
 from uncanny.schema import KINDS
 
@@ -145,7 +146,7 @@ def read(file: Path) -> Iterator[Returned]:
 def _refuse_doctype(file: Path) -> None:
     """Entities are what makes a small XML file a large one; CVAT writes none."""
     before = b""
-    with file.open("rb") as content:
+    with open_file(file) as content:
         while block := content.read(2**20):
             if b"<!DOCTYPE" in before + block or b"<\0!\0D\0" in before + block or b"\0<\0!\0D" in block:
                 raise UsageError(

@@ -13,6 +13,7 @@ from uncanny.eval.export.data import ExportImage, review_fields
 from uncanny.eval.export.returned import QUADRUPLE, Returned, returned_anomaly, whole
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.extras import pyarrow
+from uncanny.files import check_file
 from uncanny.records.reviews import quadruple_sha256
 from uncanny.wording import shown
 
@@ -122,6 +123,7 @@ class ParquetWriter(FormatWriter):
 def read(file: Path) -> Iterator[Returned]:
     """Findings of such a file, whatever columns were added. Raises UsageError, OSError."""
     parquet = pyarrow("pyarrow.parquet")
+    check_file(file)
     with damage_named(file, "Parquet"), parquet.ParquetFile(file) as table:
         columns = checked_columns(table.schema_arrow, file)
         yield from returned_rows(table.iter_batches(ROWS_AT_ONCE, columns=columns), file)

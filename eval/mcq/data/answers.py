@@ -14,6 +14,7 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import parse_records
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AnswerForm, Item, Question
 from uncanny.eval.mcq.score.parser import read_choice
+from uncanny.files import open_file
 from uncanny.parameters import check_needed, check_records
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder
@@ -52,7 +53,7 @@ def _answer_files(folder: Path) -> list[Path]:
 
 def _holds_predictions(path: Path) -> bool:
     try:
-        with path.open("rb") as lines:
+        with open_file(path) as lines:
             first = orjson.loads(next((line for line in lines if line.strip()), b"{}"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", remedy="Name answer files.") from None

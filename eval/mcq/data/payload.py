@@ -20,6 +20,7 @@ from uncanny.eval.common.inputs.problems import by_line, of_validation, repeated
 from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, ItemSet, Letter, Option, Split
 from uncanny.eval.mcq.data.load import ITEMS_FILE, OWN_ID, write_items
 from uncanny.eval.mcq.data.released_rows import CellError, read_type
+from uncanny.files import open_file, read_file
 from uncanny.wording import option
 
 
@@ -107,7 +108,7 @@ def holds_payloads(path: Path) -> bool:
     """Whether the file's first line is a payload. False for what is no JSON Lines file."""
     if not path.is_file() or path.suffix.lower() not in (".jsonl", ".json"):
         return False
-    with path.open("rb") as file:
+    with open_file(path) as file:
         first = next((line for line in file if line.strip()), b"")
     try:
         fields = orjson.loads(first)
@@ -128,7 +129,7 @@ def import_payloads(path: Path, folder: Path) -> ItemSet:
         raise UsageError(f"{target} is there already", remedy=f"Name another folder with {option('out')}.")
     items: list[tuple[int, Item]] = []
     problems: list[Problem] = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    for number, line in enumerate(read_file(path).splitlines(), start=1):
         if line.strip():
             item = _item(line, number, path.parent, folder)
             if isinstance(item, Item):

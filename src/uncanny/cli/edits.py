@@ -35,6 +35,7 @@ from uncanny.cli.edits_stress import compress_command, stress_command
 from uncanny.cli.edits_writing import perturb_command, prompts_command
 from uncanny.cli.people import edits_people_command, people_score_command
 from uncanny.cli.server.run import on_server
+from uncanny.files import read_file
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
@@ -365,7 +366,7 @@ def _json(path: Path) -> object:
     from uncanny.errors import UsageError
 
     try:
-        return orjson.loads(path.read_bytes())
+        return orjson.loads(read_file(path))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     except orjson.JSONDecodeError as error:

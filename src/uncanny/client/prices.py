@@ -16,6 +16,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from uncanny.errors import UsageError
+from uncanny.files import read_file
 from uncanny.models.base import Tokens
 from uncanny.models.presets import ALL
 
@@ -168,7 +169,7 @@ def _read(path: Path) -> list[Price]:
     example = '{"model": "openai/gpt-4o", "input": 2.5, "cached_input": 1.25, "output": 10.0}'
     remedy = f"A price file is a JSON list of entries like {example}."
     try:
-        return _PRICES.validate_json(path.read_bytes())
+        return _PRICES.validate_json(read_file(path))
     except OSError as error:
         raise UsageError(f"Cannot read the price file {path}: {error.strerror}") from None
     except ValidationError as error:

@@ -19,6 +19,7 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
+from uncanny.files import check_file, read_file
 from uncanny.images.path_names import short_path
 from uncanny.images.row_files import row_of, row_place
 from uncanny.images.row_readers import Cell, opened, plain_cell
@@ -129,13 +130,14 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
             return
         if file.stat().st_size > _MOST_BYTES:
             raise UsageError(f"{short_path(file)} is larger than {_MOST_BYTES:,} bytes")
-        data = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
+        data = read_file(file).removeprefix(b"\xef\xbb\xbf")
         yield from _of_csv(file, data) if file.suffix == ".csv" else _of_json_lines(file, data)
     except OSError as error:
         raise UsageError(f"{short_path(file)} cannot be read: {error.strerror or error}") from error
 
 
 def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    check_file(file)
     try:
         yield from pyarrow("pyarrow.parquet").read_table(file).to_pylist()
     except pyarrow("pyarrow").ArrowException as error:

@@ -24,6 +24,7 @@ import orjson
 
 from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
+from uncanny.files import check_file
 from uncanny.images.path_names import short_path
 
 _BUFFER = 2**20  # bytes read at once; without it all of a row group's column would be
@@ -210,6 +211,7 @@ class _Parquet(RowFile):
     """Reads on from where it was; what it passes over is kept for a while."""
 
     def __init__(self, file: Path) -> None:
+        check_file(file)
         parquet = pyarrow("pyarrow.parquet")
         self._table = parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
         super().__init__(file, self._table.schema_arrow)

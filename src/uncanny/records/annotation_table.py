@@ -18,6 +18,7 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
+from uncanny.files import open_file
 from uncanny.records.jsonl import dump_json, load_json, write_atomically
 from uncanny.records.line_copies import line_copy
 from uncanny.schema import Annotation, Detection
@@ -98,7 +99,7 @@ def write_table(lines: Path, table: Path, record_type: type[Annotation]) -> None
     columns = schema(record_type)
     temporary = table.with_name(f".{table.name}.{os.getpid()}.tmp")
     try:
-        with lines.open("rb") as file, parquet.ParquetWriter(temporary, columns, compression="zstd") as out:
+        with open_file(lines) as file, parquet.ParquetWriter(temporary, columns, compression="zstd") as out:
             rows = (_row(load_json(line), columns) for line in file if line.strip())
             while some := list(islice(rows, _ROWS_AT_ONCE)):
                 out.write_table(arrow.Table.from_pylist(some, columns))

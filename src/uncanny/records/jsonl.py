@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from uncanny.errors import RecordError, StorageError, UsageError
+from uncanny.files import open_file
 from uncanny.wording import option
 
 T = TypeVar("T", bound=BaseModel)
@@ -71,7 +72,7 @@ def parse_line(line: bytes, model: type[T], path: Path, number: int) -> T:
 
 def read_records(path: Path, model: type[T]) -> Iterator[T]:
     """All records of a file, lazily; blank lines are skipped. Raises RecordError, OSError."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
                 yield parse_line(line, model, path, number)
@@ -80,7 +81,7 @@ def read_records(path: Path, model: type[T]) -> Iterator[T]:
 def open_to_read(path: Path) -> BinaryIO | None:
     """None where there is no such file. Raises UsageError where it cannot be opened."""
     try:
-        return path.open("rb")
+        return open_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -114,7 +115,7 @@ class LinesByImage(Mapping[str, list[tuple[int, bytes]]]):
 
     def __getitem__(self, image: str) -> list[tuple[int, bytes]]:
         places = self._places[image]
-        with self.path.open("rb") as file:
+        with open_file(self.path) as file:
             lines = []
             for offset, number in zip(places[::2], places[1::2], strict=True):
                 file.seek(offset)

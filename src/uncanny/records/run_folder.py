@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
+from uncanny.files import open_file, read_file
 from uncanny.records.annotation_table import LINES, TABLE, restore_lines
 from uncanny.records.jsonl import dump_json, shared_file, write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
@@ -114,7 +115,7 @@ class RunFolder:
         self.check_links()
         self.annotations = restore_lines(self.path)
         try:
-            content = orjson.loads(self.manifest.read_bytes())
+            content = orjson.loads(read_file(self.manifest))
         except FileNotFoundError:
             return None
         except (OSError, orjson.JSONDecodeError) as error:
@@ -342,7 +343,7 @@ def unfinished(folder: Path, unit: str, recorded: int) -> Unfinished | None:
 def _says_more(file: Path) -> bool:
     """Whether a file of records has one of something else than of an image that cannot be read."""
     try:
-        with file.open("rb") as lines:
+        with open_file(file) as lines:
             records = map(orjson.loads, lines)
             return any(not isinstance(each, dict) or each.get("status") != "unreadable" for each in records)
     except (OSError, orjson.JSONDecodeError):

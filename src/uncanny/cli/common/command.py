@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from uncanny.cli.common.places import PathOnDisk
 from uncanny.cli.common.terminal import Origin, note_origins
 from uncanny.errors import UsageError
 from uncanny.extras import Extra, install_hint
@@ -50,7 +51,7 @@ class Command(click.Command):
         if config:
             option = click.Option(
                 ["--config"],
-                type=click.Path(path_type=Path),
+                type=PathOnDisk(path_type=Path),
                 metavar="FILE",
                 is_eager=True,
                 expose_value=False,

@@ -24,6 +24,7 @@ import click
 from uncanny.cli.common.options import Real, Whole
 from uncanny.cli.common.places import Place, beside
 from uncanny.errors import UsageError
+from uncanny.files import open_file
 from uncanny.wording import shown
 
 _SECRET: Final = re.compile(r"(^|[-_.])(key|token|secret|password|passwd|credential)s?$", re.IGNORECASE)
@@ -148,7 +149,7 @@ def _words(ctx: click.Context) -> tuple[str, ...]:
 
 def _read(path: Path) -> ConfigFile:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             content = file.read(_MOST_BYTES + 1)  # of a device all would be the memory
     except OSError as error:
         raise UsageError(

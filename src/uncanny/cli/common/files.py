@@ -22,12 +22,14 @@ import orjson
 
 from uncanny.cli.common.terminal import complain, harmless, say, say_json, width
 from uncanny.errors import UncannyError, UsageError
+from uncanny.files import MOST_DOCUMENT, check_file, is_own_pipe, too_large
 
 if TYPE_CHECKING:
     from uncanny.eval.common.tables import Table
 
 STANDARD_OUTPUT = Path("-")
 _HEAD_BYTES = 8192
+_BLOCK = 1 << 20
 # Files that commands find in a folder they are given.
 _RECORDS = (
     *(
@@ -48,16 +50,22 @@ def at_rest(path: Path) -> Path:
     """`path`, or where it is a pipe a copy of what comes out of it, kept while this process runs.
 
     Pipes, as `<(command)` and `/dev/stdin` are, can be read only once: a second look finds nothing, or the
-    rest. Raises UsageError where it cannot be read.
+    rest. Raises UsageError where it cannot be read, or has no end.
     """
-    if not path.exists() or path.is_file() or path.is_dir():
+    if not is_own_pipe(path):
+        check_file(path)
         return path
     folder = Path(tempfile.mkdtemp(prefix="uncanny-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     copy = folder / path.name
     try:
         with path.open("rb") as pipe, copy.open("wb") as file:
-            shutil.copyfileobj(pipe, file)
+            left = MOST_DOCUMENT
+            while block := pipe.read(min(_BLOCK, left + 1)):
+                file.write(block)
+                left -= len(block)
+                if left < 0:
+                    raise too_large(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", remedy="Name a file.") from None
     return copy

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from uncanny.cli.common.places import complete_folder
+from uncanny.cli.common.places import PathOnDisk, complete_folder
 from uncanny.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,8 +62,8 @@ def _wrong(param: click.Parameter | None, value: object, why: str) -> UsageError
     )
 
 
-PATH = click.Path(path_type=Path)
-FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+PATH = PathOnDisk(path_type=Path)
+FOLDER = PathOnDisk(path_type=Path, exists=True, file_okay=False)
 OUTPUT_TOKENS = Whole(1, 1_000_000)
 SECONDS = Real(0, 7 * 24 * 3600.0, above=True)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uncanny.errors import UsageError
+from uncanny.files import check_file
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 # Words that stand for bundled sets, and what is on a service.
 SCENES = "scenes"
 _NO_PATHS = ("scenes:", "server:")
+
+
+class PathOnDisk(click.Path):
+    """A path that names no device, and no pipe but those that a shell has opened for this process."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        check_file(Path(value))
+        return super().convert(value, param, ctx)
 
 
 class Place(click.ParamType[str]):
@@ -28,7 +37,12 @@ class Place(click.ParamType[str]):
         self.words, self.named, self.free = words, named, free
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
-        return str(value)
+        text = str(value)
+        if text not in self.words:
+            parts = text.split("=") if self.named else []
+            for path in (text, *("=".join(parts[n:]) for n in range(1, len(parts)))):
+                check_file(Path(path))
+        return text
 
     def beside(self, value: str, folder: Path) -> str:
         """The same where paths start from `folder`."""

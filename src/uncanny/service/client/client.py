@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from uncanny.errors import NotFoundError, UsageError
+from uncanny.files import read_file
 from uncanny.service.client.answers import (
     JOB_ID,
     Decision,
@@ -111,7 +112,7 @@ class Client:
         """Send a file of records, items, pairs or prices; a reference to it, as a parameter of jobs."""
         path = Path(file)
         try:
-            data = path.read_bytes()
+            data = read_file(path)
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
         return self.send_file(path.name, data)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from uncanny.errors import UsageError
+from uncanny.files import open_file, read_file
 from uncanny.images.discover import SkippedInputs, discover
 from uncanny.images.path_names import display_path
 from uncanny.images.row_files import ROW_SUFFIXES
@@ -37,7 +38,7 @@ class LocalImage:
         if isinstance(self.source, bytes):
             return self.source
         try:
-            data = self.source.read_bytes()
+            data = read_file(self.source)
         except OSError as error:
             raise _unreadable(self.source, error) from error
         if hashlib.sha256(data).hexdigest() != self.sha256:
@@ -84,7 +85,7 @@ def collect(images: Images) -> LocalImages:
     for path in discovered.files:
         name = _free(_name(path, base), taken)
         try:
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
                 taken[name] = LocalImage(name, path, file.tell(), digest)
         except OSError as error:

@@ -26,6 +26,7 @@ from uncanny.errors import ImageError, Problem, ReviewConflictError, RunLockedEr
 from uncanny.eval.common.inputs.problems import of_validation
 from uncanny.eval.mcq.data.checks import check_item
 from uncanny.eval.mcq.data.items import OPTIONS, Item, ItemSet, Option, Split
+from uncanny.files import read_file
 from uncanny.images import discover, read_rgb
 from uncanny.records.jsonl import check_plain, dump_json, load_json, write_atomically
 from uncanny.records.shared_log import LOCK_WAIT_S, file_state
@@ -127,7 +128,7 @@ class ItemsFile:
             state = file_state(self.path)
             if state != self._state:
                 try:
-                    data = self.path.read_bytes() if state is not None else b""
+                    data = read_file(self.path) if state is not None else b""
                 except OSError as error:
                     raise UsageError(f"{self.path} cannot be read: {error.strerror or error}") from error
                 self._entries, self._rest = _taken_apart(data)

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from uncanny.errors import RecordError, UsageError
+from uncanny.files import open_file
 from uncanny.records.jsonl import parse_line
 from uncanny.schema import Annotation
 from uncanny.service.review.doubt import doubts
@@ -39,7 +40,7 @@ def read_records(path: Path) -> Iterable[tuple[ImageRecord, list[Known]]]:
     """
     records: dict[str, tuple[ImageRecord, list[Known]]] = {}
     offset = 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 try:

@@ -1,0 +1,136 @@
+"""Files that somebody named, as they are opened for reading: no device, no pipe, no line without an end.
+
+`/dev/zero` never ends, and a named pipe that nobody writes to never begins. Only pipes that a shell has
+opened for this process, `/dev/stdin` and `<(command)`, are read like files.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import BufferedReader, FileIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from uncanny.errors import RecordError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_LINE: Final = 64 * 2**20
+"""Bytes of a line of JSON Lines, its end included. The longest that are written have some 10 MB."""
+MOST_DOCUMENT: Final = 4 * 2**30
+"""Bytes of what is read as a whole, and of what comes out of a pipe."""
+_OWN = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+
+
+class InputFile(BufferedReader):
+    """A file opened for reading, whose lines are at most `MOST_LINE` long."""
+
+    def __init__(self, raw: FileIO, path: Path) -> None:
+        super().__init__(raw)
+        self._path, self._line = path, 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        """Raises RecordError for a line that is too long."""
+        line = super().readline(MOST_LINE + 1)
+        if not line:
+            raise StopIteration
+        self._line += 1
+        if len(line) > MOST_LINE:
+            raise RecordError(
+                f"the line has more than {MOST_LINE // 2**20} MiB",
+                path=self._path,
+                line=self._line,
+                remedy="Is it a file of JSON Lines?",
+            )
+        return line
+
+
+def open_file(path: Path) -> InputFile:
+    """Open a file for reading. Raises OSError, UsageError for what is no file, but for a pipe of our own."""
+    # Without waiting for somebody to write to a pipe; of a file it makes no difference.
+    descriptor = os.open(path, os.O_RDONLY | (0 if _is_own(path) else getattr(os, "O_NONBLOCK", 0)))
+    try:
+        status = os.fstat(descriptor)
+        _check(path, status)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        return InputFile(FileIO(descriptor, closefd=True), path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_file(path: Path) -> bytes:
+    """All of a file. Raises what `open_file` does, and UsageError where it is larger than `MOST_DOCUMENT`."""
+    with open_file(path) as file:
+        data = file.read(MOST_DOCUMENT + 1)
+    if len(data) > MOST_DOCUMENT:
+        raise too_large(path)
+    return data
+
+
+def too_large(path: Path) -> UsageError:
+    """For what is more than can be read as a whole, or comes out of a pipe without an end."""
+    return UsageError(
+        f"{path} holds more than {MOST_DOCUMENT // 2**30} GiB", remedy="Divide it, or name another file."
+    )
+
+
+def check_file(path: Path) -> None:
+    """Raises UsageError where a device, a socket or a named pipe is where a file or a folder is meant.
+
+    What is not there, or cannot be looked at, is told apart by whoever opens it.
+    """
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        _check(path, status)
+
+
+def is_own_pipe(path: Path) -> bool:
+    """Whether a shell has opened a pipe, or a terminal, under this name for this process."""
+    return _is_own(path) and path.exists() and not path.is_file()
+
+
+def _is_own(path: Path) -> bool:
+    return os.path.abspath(path).startswith(_OWN)  # noqa: PTH100  links stay links
+
+
+def _check(path: Path, status: os.stat_result) -> None:
+    mode = status.st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return
+    own = _is_own(path)
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        if own:
+            return
+        what = "a named pipe" if stat.S_ISFIFO(mode) else "a socket"
+    else:
+        what = "a device"
+        if (own and _is_terminal(path)) or _is_null(status):
+            return
+    raise UsageError(f"{path} is {what}, not a file", remedy="Name a file.")
+
+
+def _is_terminal(path: Path) -> bool:
+    try:
+        with path.open("rb", buffering=0) as device:
+            return device.isatty()
+    except OSError:
+        return False
+
+
+def _is_null(status: os.stat_result) -> bool:
+    """The null device is as good as an empty file."""
+    try:
+        return status.st_rdev == os.stat(os.devnull).st_rdev  # noqa: PTH116
+    except OSError:
+        return False
