@@ -36,7 +36,8 @@ def _has_area(box: tuple[float, float, float, float]) -> tuple[float, float, flo
     return box
 
 
-Box = Annotated[tuple[Number, Number, Number, Number], AfterValidator(_has_area)]
+_Edge = Annotated[Number, Field(allow_inf_nan=False)]
+Box = Annotated[tuple[_Edge, _Edge, _Edge, _Edge], AfterValidator(_has_area)]
 
 
 class HumanAnswer(Record):
@@ -192,7 +193,8 @@ def _contradictions(answers: Iterable[tuple[str, HumanAnswer]]) -> list[Problem]
             continue
         before, other = first.setdefault(answer.id, (where, answer))
         if other.truth is not None and set(other.truth) != set(answer.truth):
-            message = f"is {shown(answer.truth)} at {where}, and {shown(other.truth)} at {before}"
+            both = [shown(list(map(list, each))) for each in (answer.truth, other.truth)]
+            message = f"is {both[0]} at {where}, and {both[1]} at {before}"
             problems.append(Problem(answer.id, "truth", message))
     return problems
 

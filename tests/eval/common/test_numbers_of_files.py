@@ -117,6 +117,18 @@ def test_truth_and_text_are_no_numbers(
     assert (problem.line, problem.field) == (1, field)
 
 
+# The check of items has words of its own for it.
+FINITE = [each for each in READERS if each[0] is not items]
+
+
+@pytest.mark.parametrize(("read", "record", "field"), FINITE)
+def test_numbers_are_finite(read: Any, record: dict[str, Any], field: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines.jsonl"
+    file.write_bytes(_with(record, field, "HERE").replace(b'"HERE"', b"1e999"))
+    with pytest.raises(ItemsError):
+        read(file)
+
+
 def test_cells_of_a_csv_file_are_numbers_where_they_say_one(tmp_path: Path) -> None:
     table = tmp_path / "pairs.csv"
     table.write_text("id,original,edited,scene_diversity\na,a.png,b.png,3\nb,a.png,c.png,\n")
