@@ -92,7 +92,7 @@ class AnnotateRun(RunResult[Annotation]):
 
     def to_json(self) -> dict[str, Any]:
         """What the command prints with `--json`."""
-        end = self.end
+        end, summary = self.end, self.summary
         manifest = self.manifest.written() if end is None else end.manifest
         page = RunFolder(self.path).report
         return {
@@ -111,8 +111,8 @@ class AnnotateRun(RunResult[Annotation]):
                 if record.status != "ok"
             ],
             "skipped": dict(end.progress.skipped.counts) if end and end.progress.skipped else {},
-            "warnings": end.progress.warnings if end else [],
-            "error": None if end is None or end.error is None else str(end.error),
+            "warnings": list(summary.warnings),
+            "error": summary.error,
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:

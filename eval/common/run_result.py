@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 import orjson
 from pydantic import BaseModel
 
-from uncanny.errors import StorageError, UsageError
+from uncanny.errors import RecordError, StorageError, UsageError
 from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
 from uncanny.extras import optional
 from uncanny.parameters import check_needed
 from uncanny.records.annotation_table import LINES, restore_lines
 from uncanny.records.jsonl import open_to_read, parse_line
 from uncanny.records.run_folder import RunFolder
-from uncanny.records.run_manifest import RunManifest, Totals
+from uncanny.records.run_manifest import UNITS, RunManifest, Totals
 from uncanny.records.shared_log import file_state
+from uncanny.runs.progress import read_run
 from uncanny.wording import cost, count, harmless
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=BaseModel)
 # What `run.json` does not name: that of version 0.1.0, or none at all.
+# What totals count of records beside their statuses.
+_OF_RECORDS = ("duplicates", "anomalies", "regions", "objects", "without_findings")
 EARLIER_RECORD_FILES = ("annotations.jsonl", "answers.jsonl", "verdicts.jsonl")
 
 
@@ -100,7 +104,8 @@ class RunSummary:
     """How far a run is and what it took, over all its sessions; None is what nobody measured.
 
     `state` is `finished`, `interrupted`, `budget`, `stopped` or, in another process or after a kill,
-    `running`. `statuses` counts records by status, `pending` inputs have none yet. Costs are US dollars.
+    `running`. `error` is why the last session ended early, `warnings` are what it had to say. `statuses`
+    counts records by status, `pending` inputs have none yet. Costs are US dollars.
 
     `lost` says that the run folder was deleted or moved while the run went on, so that nothing can be read
     from it; `unwritten` names files in it that do not show the end of the run, as on a full disk."""
@@ -144,6 +149,7 @@ class RunResult(TableResult, Generic[R]):
         self.path = Path(path)
         self.end = end
         self._read: Records[R] | None = None
+        self._statuses: tuple[Records[R], Counter[str]] | None = None
         if end is None:
             self._check_kind()
 
@@ -187,7 +193,7 @@ class RunResult(TableResult, Generic[R]):
         return str(self.path)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_read": None}  # whoever gets it reads the file anew
+        return {**self.__dict__, "_read": None, "_statuses": None}  # whoever gets it reads the file anew
 
     @property
     def records(self) -> Records[R]:
@@ -211,10 +217,42 @@ class RunResult(TableResult, Generic[R]):
 
     @property
     def manifest(self) -> RunManifest:
-        """What stands in `run.json`, or was to stand there at the `end`. Raises UsageError."""
+        """What stands in `run.json`, or was to stand there at the `end`. Raises UsageError.
+
+        That file is written every few seconds. Of a run that goes on in another process, or was killed, calls
+        and costs are those of all calls that came back, and records are counted.
+        """
         if self.end is not None:
             return RunManifest.model_validate(self.end.manifest)
-        return RunFolder(self.path).read_manifest() or RunManifest()
+        manifest = read_run(RunFolder(self.path)) or RunManifest()
+        if manifest.state != "running" or manifest.totals is None:
+            return manifest
+        return manifest.model_copy(update={"totals": self._counted(manifest.totals)})
+
+    def _counted(self, totals: Totals) -> Totals:
+        """`totals` with the records that are there now; what is not known of them is None."""
+        records = self.records
+        if self._statuses is None or self._statuses[0] is not records:
+            try:
+                counts = Counter(self.status(record) for record in records)
+            except RecordError:  # who reads the records is told
+                return totals
+            self._statuses = records, counts
+        counts = self._statuses[1]
+        known = totals.model_dump(exclude_unset=True)
+        if all(known.get(name) == counts[name] for name in self.statuses):
+            return totals
+        inputs = next((known[unit] for unit in UNITS if known.get(unit) is not None), None)
+        pending = None if inputs is None else max(0, inputs - counts.total())
+        stale = {name: None for name in _OF_RECORDS if name in known}
+        return Totals.model_validate(
+            known | stale | {name: counts[name] for name in self.statuses} | {"pending": pending}
+        )
+
+    def status(self, record: R) -> str:
+        """The one of `statuses` that a record counts as: its `status`, or else its `outcome`."""
+        fields: Any = record
+        return str(fields.status if hasattr(record, "status") else fields.outcome)
 
     @property
     def summary(self) -> RunSummary:
@@ -232,8 +270,8 @@ class RunResult(TableResult, Generic[R]):
             output_tokens=totals.output_tokens,
             cost_usd=totals.cost_usd,
             seconds=totals.seconds,
-            warnings=tuple(end.progress.warnings) if end else (),
-            error=str(end.error) if end and end.error else None,
+            warnings=tuple(end.progress.warnings) if end else manifest.warnings,
+            error=(str(end.error) if end.error else None) if end else manifest.error,
             unwritten=end.unwritten if end else (),
             lost=end is not None and end.lost,
         )
@@ -277,7 +315,8 @@ class RunResult(TableResult, Generic[R]):
             cost(summary.cost_usd),
         )
         columns = ("Run", "State", *self.statuses, "Calls", "Tokens in", "Tokens out", "Cost")
-        return (Table(columns, (row,), notes=summary.warnings),)
+        why = () if summary.error is None else (f"Ended early: {summary.error}",)
+        return (Table(columns, (row,), notes=(*why, *summary.warnings)),)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {harmless(str(self.path))}: {harmless(self.summary.state)}>"

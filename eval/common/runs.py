@@ -18,6 +18,7 @@ from uncanny.records.jsonl import is_json, parse_line
 from uncanny.records.line_copies import line_copy
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest
+from uncanny.runs.progress import read_run
 from uncanny.schema import Annotation
 
 
@@ -62,7 +63,7 @@ def open_run(path: Path) -> ReadRun:
     run writes.
     """
     folder = RunFolder(path)
-    manifest = folder.read_manifest()
+    manifest = read_run(folder)
     if manifest is None and not folder.annotations.is_file():
         raise UsageError(
             f"{path} is not a run folder: it has neither run.json nor annotations.jsonl",

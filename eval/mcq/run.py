@@ -13,7 +13,7 @@ from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import Answer, ItemSet
 from uncanny.eval.mcq.data.load import ItemSource, is_bundled, load, load_run_items
 from uncanny.eval.mcq.data.overlay import OVERLAYS
-from uncanny.eval.mcq.task import STATUSES, McqConfig, McqTask
+from uncanny.eval.mcq.task import STATUS_OF, STATUSES, McqConfig, McqTask
 from uncanny.parameters import called_right
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, check_no_links
@@ -62,6 +62,9 @@ class McqRun(RunResult[Answer]):
 
     def __fspath__(self) -> str:
         return str(self.path)
+
+    def status(self, record: Answer) -> str:
+        return STATUS_OF[record.outcome]
 
     @property
     def items(self) -> ItemSet:

@@ -55,7 +55,7 @@ UNSEEN: frozenset[AskedQuestion] = frozenset(ASKS) - frozenset(QUESTIONS)
 STATUSES = ("ok", "refused", "failed")
 # Whose texts are asked, as `run.json` says it.
 _WHOSE = {"ours": "ours", "set": "the set's", "mixed": "both"}
-_STATUS = {"answered": "ok", "refused": "refused", "error": "failed"}
+STATUS_OF = {"answered": "ok", "refused": "refused", "error": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class McqTask(Task[PendingItem, Answer]):
         return answer_key(record)
 
     def note(self, progress: Progress, record: Answer) -> None:
-        progress.statuses[_STATUS[record.outcome]] += 1
+        progress.statuses[STATUS_OF[record.outcome]] += 1
 
     def load_pending(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
         check_no_links(self.folder.path / OVERLAYS)
@@ -197,7 +197,7 @@ class McqTask(Task[PendingItem, Answer]):
             stands=self._stands,
             files=self._files,
             held=every if self.items.whole else None,
-            summarize=lambda answer: _STATUS[answer.outcome],
+            summarize=lambda answer: STATUS_OF[answer.outcome],
             count=_count,
         )
         pending = (

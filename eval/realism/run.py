@@ -78,6 +78,10 @@ class RealismOptions(AskOptions, total=False):
     max_output_tokens: int
 
 
+def _status(verdict: Verdict) -> str:
+    return "ok" if verdict.outcome in (None, "judged") else verdict.outcome
+
+
 class RealismRun(RunResult[Verdict]):
     """A run of the realism check: a verdict a pair, which is a row of the data frame."""
 
@@ -100,6 +104,9 @@ class RealismRun(RunResult[Verdict]):
 
     def __fspath__(self) -> str:
         return str(self.path)
+
+    def status(self, record: Verdict) -> str:
+        return _status(record)
 
     @property
     def verdicts(self) -> Records[Verdict]:
@@ -272,7 +279,7 @@ class RealismTask(Task[PairFiles, Verdict]):
         return record.id
 
     def note(self, progress: Progress, record: Verdict) -> None:
-        progress.statuses["ok" if record.outcome in (None, "judged") else record.outcome] += 1
+        progress.statuses[_status(record)] += 1
         for side in (record.original, record.edited):
             for change in side.changes if side else ():
                 progress.pixel_changes[change.partition(":")[0]] += 1

@@ -31,6 +31,8 @@ BEFORE: Mapping[str, Mapping[str, object]] = {
     "mcq": {"blind": False},
 }
 
+# What inputs are called; one of them is in `Totals`.
+UNITS = ("images", "questions", "pairs", "texts")
 # Counts that are not figures of usage: what is no number from 0 up is an error.
 Number = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 
@@ -211,7 +213,8 @@ class RunManifest(RunSettings, RunHead):  # the fields of the last base come fir
     `record_file` is the name of the file of records, which version 0.1.0 did not say. `parameters` are those
     sent to each model. `forecast` is what the run was to take. `served_as` has the names under which each
     model really answered, `served_unnamed` the models of which some answers bear none. `skipped` lists some
-    of what lay in the folders and is no input, `skipped_counts` counts all of it.
+    of what lay in the folders and is no input, `skipped_counts` counts all of it. `error` is why the last
+    session ended early, None where it did not or was only asked to; `warnings` are what it had to say.
     """
 
     record_file: str | None = None
@@ -224,6 +227,8 @@ class RunManifest(RunSettings, RunHead):  # the fields of the last base come fir
     served_unnamed: tuple[str, ...] = ()
     skipped: tuple[SkippedInput, ...] = ()
     skipped_counts: dict[str, Number] = Field(default_factory=dict)
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def started_at(self) -> float | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from uncanny import __version__
+from uncanny.errors import RunError
 from uncanny.images import PixelPolicy, SkippedInputs
 from uncanny.prompts import PromptSet, earlier_set, make_set
 from uncanny.records.run_folder import RunFolder
@@ -98,8 +99,12 @@ class Manifest:
         """As it was last to be written."""
         return self._manifest.written()
 
-    def write(self, state: State, progress: Progress) -> None:
+    def write(self, state: State, progress: Progress, error: RunError | None = None) -> None:
         """Raises OSError, and StorageError where the folder is gone."""
+        if error is not None:
+            self._update(error=str(error))
+        if progress.warnings:
+            self._update(warnings=tuple(progress.warnings))
         self._update(
             state=state,
             updated=_iso(time.time()),

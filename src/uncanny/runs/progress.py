@@ -4,7 +4,6 @@ What a run has spent that `run.json` does not count yet, from what is on disk.""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections import Counter
@@ -298,9 +297,8 @@ class SpendingFile:
 
     A kill between two writes of `run.json` would lose what the calls since then cost. The answer cache has
     most of them, but no refusals, no answers that could not be read, and nothing at all where it is switched
-    off. Calls that come back in one turn of the event loop are written together at its end: a kill loses them
-    as it loses the calls in flight. Lines are numbered as `run.json` counts calls, so what it counts already
-    is told from what it does not.
+    off. A call is written before its answer is kept: an answer that is replayed later was counted. Lines are
+    numbered as `run.json` counts calls, so what it counts already is told from what it does not.
     """
 
     def __init__(self, path: Path) -> None:
@@ -308,7 +306,6 @@ class SpendingFile:
         self.path = path
         self._file: FileIO | None = None
         self._on_failure: Callable[[StorageError], None]
-        self._unwritten: list[dict[str, Any]] = []
 
     def open(self, on_failure: Callable[[StorageError], None]) -> None:
         """`on_failure` is told where calls cannot be written, or the file was deleted. Raises UsageError."""
@@ -320,49 +317,38 @@ class SpendingFile:
         return (call for call in read_paid(self.path) if call.number > counted)
 
     def append(self, call: CallRecord, number: int) -> None:
-        """To be called within the event loop."""
-        if not self._unwritten:
-            asyncio.get_running_loop().call_soon(self._write)
-        self._unwritten.append(
-            {
-                "number": number,
-                "started": call.started,
-                "model": call.model,
-                "served_model": call.served_model,
-                "outcome": call.outcome,
-                "input_tokens": call.input_tokens,
-                "cached_tokens": call.cached_tokens,
-                "output_tokens": call.output_tokens,
-                "cost_usd": call.cost_usd,
-            }
-        )
-
-    def _write(self) -> None:
-        if self._file is None or not self._unwritten:
+        """Write one call down; where that fails, `on_failure` is told."""
+        if self._file is None:
             return
+        line = {
+            "number": number,
+            "started": call.started,
+            "model": call.model,
+            "served_model": call.served_model,
+            "outcome": call.outcome,
+            "input_tokens": call.input_tokens,
+            "cached_tokens": call.cached_tokens,
+            "output_tokens": call.output_tokens,
+            "cost_usd": call.cost_usd,
+        }
         try:
             if is_deleted(self._file):
                 raise StorageError(
                     f"{self.path.parent} was deleted while the run was going on",
                     remedy="To go on with what is there, run the same again.",
                 )
-            lines = (orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in self._unwritten)
-            append_whole(self._file, b"".join(lines))
+            append_whole(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         except StorageError as error:
             self._on_failure(error)
-        self._unwritten.clear()
 
     def clear(self) -> None:
         """`run.json` counts them all."""
-        self._unwritten.clear()
         if self._file is not None:
             self._file.truncate(0)
 
     def close(self, *, counted: bool) -> None:
         """Removes the file where `run.json` counts all that is in it."""
         if self._file is not None:
-            if not counted:
-                self._write()
             self._file.close()
             self._file = None
         if counted:
@@ -370,11 +356,27 @@ class SpendingFile:
                 self.path.unlink()
 
 
-def spent(folder: RunFolder) -> Spending:
-    """What a run has spent by what its files say, whether or not it goes on. Raises UsageError."""
-    spending = Spending.recorded(folder.read_manifest() or RunManifest())
+def spent(folder: RunFolder, manifest: RunManifest | None = None) -> Spending:
+    """What a run has spent by what its files say, whether or not it goes on. Raises UsageError.
+
+    `manifest` is its `run.json` where that was read already.
+    """
+    spending = Spending.recorded(manifest or folder.read_manifest() or RunManifest())
     spending.take_up(SpendingFile(folder.spending).uncounted(spending.calls))
     return spending
+
+
+def read_run(folder: RunFolder) -> RunManifest | None:
+    """`run.json`, and of a run that goes on or was killed what it has spent since that was written.
+
+    None where there is none. Raises UsageError.
+    """
+    manifest = folder.read_manifest()
+    if manifest is None or manifest.state != "running" or not folder.spending.is_file():
+        return manifest
+    known = {} if manifest.totals is None else manifest.totals.model_dump(exclude_unset=True)
+    totals = Totals.model_validate(known | spent(folder, manifest).as_recorded())
+    return manifest.model_copy(update={"totals": totals})
 
 
 def what_is_left(options: RunOptions, others: Sequence[RunFolder]) -> RunOptions:

@@ -379,7 +379,7 @@ class Run(Generic[Item, R]):
         else:
             warnings.extend(self.task.after_records() if in_place else ())
         try:
-            self.loaded.manifest.write(_STATES[self.ending.reason], self.progress)
+            self.loaded.manifest.write(_STATES[self.ending.reason], self.progress, self.ending.error)
         except (OSError, StorageError) as error:
             unwritten.append(self.loaded.manifest.path)
             warnings.append(_unwritten_manifest(self.loaded.manifest, error))
