@@ -129,7 +129,7 @@ def test_the_fallback_takes_over_when_the_budget_is_spent(images: Path, run: Run
         assert min(models(run).values()) > 2
     assert run.statuses() == {"ok": IMAGES}
     paid = sum(call["cost_usd"] for call in run.calls() if call["model"] == "openai/gpt-4o")
-    assert 0.045 < paid <= 0.09
+    assert 0.03 < paid <= 0.09  # the rest was reserved for calls that cost less than they might
     shared = sum(
         (Counter((record.model_extra or {}).get("models", {})) for record in run.records()), Counter()
     )

@@ -15,7 +15,7 @@ from uncanny.cli.common.terminal import layout, say, say_json
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncanny.models.custom import InstalledProvider
+    from uncanny.models.custom import ProviderEntryPoint
     from uncanny.models.presets import Preset
 
 
@@ -56,7 +56,7 @@ def command(name: str | None, as_json: bool) -> None:
         say(layout([*listed, *(line for each in installed for line in _of_package(each, installed))]))
 
 
-def _of_package(provider: InstalledProvider, others: Sequence[InstalledProvider]) -> list[str]:
+def _of_package(provider: ProviderEntryPoint, others: Sequence[ProviderEntryPoint]) -> list[str]:
     """Two lines: the package that offers it, and why it cannot be used where that is so."""
     from uncanny.models.registry import PROVIDERS
 

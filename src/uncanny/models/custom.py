@@ -50,7 +50,7 @@ _REQUIRED = ("name", "capabilities", "generate")
 
 
 @dataclass(frozen=True, slots=True)
-class InstalledProvider:
+class ProviderEntryPoint:
     """A provider that an installed package offers. `factory` is `module:name`; it has not been imported."""
 
     provider: str
@@ -58,11 +58,11 @@ class InstalledProvider:
     factory: str
 
 
-def installed_providers() -> tuple[InstalledProvider, ...]:
+def installed_providers() -> tuple[ProviderEntryPoint, ...]:
     """All that installed packages offer, by name. Nothing is imported; several may have one name."""
     found = {(point.name, point.value): point for point in entry_points(group=ENTRY_POINTS)}
     return tuple(
-        InstalledProvider(point.name, _package(point), point.value) for _, point in sorted(found.items())
+        ProviderEntryPoint(point.name, _package(point), point.value) for _, point in sorted(found.items())
     )
 
 
