@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import orjson
 import pytest
 
 from tests.eval.realism.realism_run import RealismRun
+from tests.images.bombs import jpeg_of_scans
 from tests.images.odd_files import encoded, picture
 from tests.runs.e2e import Done, Run, check_no_traceback, environment, pictures, uncanny_here
 
@@ -94,6 +96,24 @@ def test_an_image_is_read_with_its_plugin(images: Path, run: Run) -> None:
         assert record.pixels is not None
         assert (record.width, record.height, record.pixels.changes) == (48, 32, (f"convert:{kind}->PNG",))
     assert [error.kind for error in run.record("cut.heic").errors] == ["truncated"]
+
+
+def test_an_image_that_would_take_minutes_to_decode_gets_a_record_that_says_so(
+    images: Path, run: Run
+) -> None:
+    """Four megapixels in 3,000 scans, which take half a minute: 110 kB."""
+    (images / "slow.jpg").write_bytes(jpeg_of_scans(3000, (2000, 2000)))
+    begun = time.process_time()
+    done = uncanny_here("annotate", images, "--model", "noop", "-o", run.path)
+    assert time.process_time() - begun < 10
+    check_no_traceback(done)
+    assert (done.code, run.statuses()) == (1, {"ok": 1, "unreadable": 1})
+    (error,) = run.record("slow.jpg").errors
+    assert error.kind == "bomb"
+    assert error.message.endswith(
+        "in/slow.jpg: the file has more than 100 scans: to decode it could take minutes. "
+        "If it is a real picture, save it anew with another program."
+    )
 
 
 @pytest.mark.parametrize("command", ["annotate", "detect"])

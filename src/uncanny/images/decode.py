@@ -39,6 +39,7 @@ from uncanny.images.signature import (
     other_image,
     sniff,
 )
+from uncanny.images.structure import check_directory, check_structure, jxl_size
 
 # Imported by name: Pillow loads most plugins on first need, which is not safe from several threads at once.
 _PLUGINS = (
@@ -185,17 +186,18 @@ without_warnings = _IgnoredWarnings()
 
 
 def read_header(data: bytes, max_pixels: int) -> Header:
-    """Raises `ImageError`, or whatever Pillow raises: see `explain`."""
+    """Raises `ImageError`, or whatever Pillow raises: see `explain`.
+
+    What is read here can be decoded in seconds: other files are refused (`structure`).
+    """
     name = sniff(data)
     if name is None:
         raise UnidentifiedImageError("no format that is read")
+    check_structure(BytesIO(data), name)
+    if name == "JXL":
+        _check_pixels(jxl_size(BytesIO(data)), max_pixels)
     image = _open(BytesIO(data), name)
-    if image.width * image.height > max_pixels:
-        raise ImageError(
-            f"the file declares {image.width:,} × {image.height:,} pixels, the limit is {max_pixels:,}",
-            kind="bomb",
-            remedy=_RAISE_PIXELS,
-        )
+    _check_pixels(image.size, max_pixels)
     hidden = name == "PNG" and any(mark in data for mark in _ORIENTATION_MARKS)
     turned = None if hidden else 1 if name == "PNG" else orientation_of(image)
     tags = image.tag_v2 if isinstance(image, TiffImagePlugin.TiffImageFile) else None
@@ -216,8 +218,17 @@ def header_size(file: BinaryIO) -> tuple[int, int]:
     name = sniff(file.read(_MOST_OF_A_MARK))
     if name is None:
         raise UnidentifiedImageError("no format that is read")
-    file.seek(0)
-    return _open(file, name).size
+    check_structure(file, name, scans=False)
+    return jxl_size(file) if name == "JXL" else _open(file, name).size
+
+
+def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
+    if size[0] * size[1] > max_pixels:
+        raise ImageError(
+            f"the file declares {size[0]:,} × {size[1]:,} pixels, the limit is {max_pixels:,}",
+            kind="bomb",
+            remedy=_RAISE_PIXELS,
+        )
 
 
 def decode(data: bytes, header: Header, *, draft: int | None = None) -> Decoded:
@@ -361,6 +372,9 @@ def explain(error: Exception, data: bytes, suffix: str = "") -> ImageError:
 def orientation_of(image: Image.Image) -> int:
     """EXIF orientation 1–8; 1 where there is none, or none that can be read."""
     try:
+        exif = image.info.get("exif")
+        if isinstance(exif, bytes):
+            check_directory(BytesIO(exif.removeprefix(b"Exif\0\0")))
         value = image.getexif().get(_ORIENTATION)
     except Exception:  # a broken EXIF block says nothing about the pixels
         return 1
