@@ -57,7 +57,7 @@ def open_file(path: Path) -> InputFile:
     descriptor = os.open(path, os.O_RDONLY | (0 if _is_own(path) else getattr(os, "O_NONBLOCK", 0)))
     try:
         status = os.fstat(descriptor)
-        _check(path, status)
+        check_status(path, status)
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         return InputFile(FileIO(descriptor, closefd=True), path)
@@ -92,7 +92,7 @@ def check_file(path: Path) -> None:
     except (OSError, ValueError):
         return
     if not stat.S_ISDIR(status.st_mode):
-        _check(path, status)
+        check_status(path, status)
 
 
 def is_own_pipe(path: Path) -> bool:
@@ -104,7 +104,8 @@ def _is_own(path: Path) -> bool:
     return os.path.abspath(path).startswith(_OWN)  # noqa: PTH100  links stay links
 
 
-def _check(path: Path, status: os.stat_result) -> None:
+def check_status(path: Path, status: os.stat_result) -> None:
+    """Raises UsageError where what was found at `path` is a device, a socket or a named pipe."""
     mode = status.st_mode
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return

@@ -8,18 +8,18 @@ pycocotools takes run lengths that do not fit their image without a word and ret
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import ImageError, UsageError
 from uncanny.eval.common.pixels.crops import Crop, Mask, Size
-from uncanny.images.file_bytes import check_allowed
+from uncanny.images.file_bytes import open_image_file
 from uncanny.wording import shown, side
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ Floats = NDArray[np.float64]
 
 # A file of a few bytes can declare any number of pixels.
 MOST_PIXELS: Final = 200_000_000
+_MOST_BYTES: Final = 2**31
+# Of what else Pillow reads some starts other programs, as PostScript does.
+_FORMATS: Final = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 HEAT_MAP_THRESHOLD: Final = 0.5
 _FULL_BY_MODE: Final = {"1": 1.0, "L": 255.0, "I;16": 65535.0}
 _LOSSY: Final = frozenset({"JPEG", "MPO"})
@@ -45,8 +48,8 @@ def read_mask(path: Path, size: Size | None = None) -> Mask:
     if path.suffix.lower() == ".npy":
         array = _read_array(path, size)
         return np.ascontiguousarray(array > 0 if array.dtype.kind == "f" else array != 0)
-    _check_regular(path)
-    return _set(*_image_values(path, str(path), size))
+    with _opened(path) as file:
+        return _set(*_image_values(file, str(path), size))
 
 
 def decode_mask(data: bytes, size: Size | None = None) -> Mask:
@@ -67,13 +70,13 @@ def has_shades(path: Path) -> bool:
     if path.suffix.lower() == ".npy":
         values, lossy = _read_array(path, None), False
     else:
-        _check_regular(path)
-        values, lossy = _image_values(path, str(path), None)
+        with _opened(path) as file:
+            values, lossy = _image_values(file, str(path), None)
     some = values[values > 0]
     return bool(not lossy and some.size and (some != some.max()).mean() > _MOST_SOFT)
 
 
-def _image_values(source: Path | BytesIO, name: str, size: Size | None) -> tuple[NDArray[Any], bool]:
+def _image_values(source: BinaryIO, name: str, size: Size | None) -> tuple[NDArray[Any], bool]:
     """The highest of the colour channels, and whether the format leaves traces around edges."""
     image, lossy = _read_image(source, name, size)
     pixels = np.asarray(image)
@@ -97,8 +100,8 @@ def read_heat_map(path: Path, size: Size | None = None) -> Floats:
                 remedy="Scale it to 0–1.",
             )
         return values
-    _check_regular(path)
-    image, _ = _read_image(path, str(path), size)
+    with _opened(path) as file:
+        image, _ = _read_image(file, str(path), size)
     if image.mode not in _FULL_BY_MODE:
         raise UsageError(
             f"{path}: a heat map is a grey image, and this one has the mode {image.mode}",
@@ -225,19 +228,23 @@ def _sides(size: Size) -> str:
     return f"{side(size[0])} × {side(size[1])}"
 
 
-def _read_image(source: Path | BytesIO, name: str, size: Size | None) -> tuple[Image.Image, bool]:
+def _read_image(source: BinaryIO, name: str, size: Size | None) -> tuple[Image.Image, bool]:
     """The pixels of the first frame, and whether their format changes them."""
     from PIL import Image, UnidentifiedImageError
 
     from uncanny.images.decode import without_warnings
+    from uncanny.images.structure import check_structure
 
     try:
-        with without_warnings(), Image.open(source) as image:
+        check_structure(source)
+        with without_warnings(), Image.open(source, formats=_FORMATS) as image:
             check_size(image.size, size, name)
             if image.mode in ("LA", "PA", "RGBA", "La", "RGBa"):
                 return image.convert("L" if image.mode in ("LA", "La") else "RGB"), False
             image.load()
             return image.copy(), image.format in _LOSSY
+    except ImageError as error:
+        raise UsageError(f"{name} cannot be read: {error.message}", remedy=error.remedy) from error
     except UnidentifiedImageError as error:
         raise UsageError(f"{name} is not an image", remedy="Give masks as PNG or .npy files.") from error
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
@@ -245,28 +252,38 @@ def _read_image(source: Path | BytesIO, name: str, size: Size | None) -> tuple[I
         raise UsageError(f"{name} cannot be read: {reason}") from error
 
 
-def _check_regular(path: Path) -> None:
-    """Of a pipe no end may ever come. Raises UsageError."""
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file, where files may be read from. Raises UsageError."""
     try:
-        check_allowed(path)
-        mode = path.stat().st_mode
-    except (ImageError, OSError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{path} cannot be read: {reason}") from error
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise UsageError(f"{path} cannot be read: it is a pipe, socket or device, not a file")
+        with open_image_file(path, _MOST_BYTES) as file:
+            yield file
+    except ImageError as error:
+        raise UsageError(f"{path} cannot be read: {error.message}", remedy=error.remedy) from error
 
 
 def _read_array(path: Path, size: Size | None) -> NDArray[Any]:
     try:
-        _check_regular(path)
-        # Mapped: the size is known before anything is read.
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{path} cannot be read: {reason}") from error
-    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
-        shape = getattr(array, "shape", None)
-        raise UsageError(f"{path}: a mask is an array of (height, width), and this one is {shape}")
-    check_size((array.shape[1], array.shape[0]), size, str(path))
-    return array
+        with _opened(path) as file:
+            shape, kind = _declared(file)
+            if len(shape) != 2 or kind not in "biuf":
+                raise UsageError(f"{path}: a mask is an array of (height, width), and this one is {shape}")
+            # Before any of it is in memory.
+            check_size((shape[1], shape[0]), size, str(path))
+            file.seek(0)
+            array: NDArray[Any] = np.load(file, allow_pickle=False)
+            return array
+    except (ValueError, EOFError, SyntaxError, OverflowError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+
+
+def _declared(file: BinaryIO) -> tuple[tuple[int, ...], str]:
+    """Shape and kind of numbers by the head of a NumPy file. Raises ValueError for what is none."""
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        shape, _, numbers = np.lib.format.read_array_header_1_0(file)
+    elif version == (2, 0):
+        shape, _, numbers = np.lib.format.read_array_header_2_0(file)
+    else:
+        raise ValueError(f"version {version} of NumPy's format is for arrays with names, not for masks")
+    return shape, numbers.kind

@@ -243,10 +243,10 @@ def _picture_bytes(value: str, column: str, folder: Path) -> bytes:
         except (binascii.Error, ValueError) as error:
             raise CellError(column, f"not valid base64 ({error})") from error
     try:
-        place = (folder / value).resolve()
-        if not place.is_relative_to(folder.resolve()):
+        inside = folder.resolve()
+        if not (folder / value).resolve().is_relative_to(inside):
             raise CellError(column, f"the path {shown(value)} leads out of the table's folder")
-        return read_image_file(place, PixelPolicy().max_file_bytes)
+        return read_image_file(folder / value, PixelPolicy().max_file_bytes, [inside])
     except ImageError as error:
         raise CellError(column, f"{shown(value)}: {error.message}") from error
     except (OSError, ValueError, RuntimeError) as error:

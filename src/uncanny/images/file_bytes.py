@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,9 +15,10 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
+from uncanny.beneath import OutsideError, open_allowed
 from uncanny.errors import ImageError, ImageFault, StorageError, UncannyError
 from uncanny.images.path_names import short_path
-from uncanny.images.row_files import Row, check_no_table, read_row, row_of, row_place
+from uncanny.images.row_files import Beside, Row, check_no_table, read_row, row_of, row_place
 from uncanny.settings import settings
 from uncanny.wording import option
 
@@ -59,23 +60,23 @@ class RecordedFile:
     stamp: str | None
 
 
-def read_image_file(path: Path, max_bytes: int) -> bytes:
+def read_image_file(path: Path, max_bytes: int, within: Sequence[Path] | None = None) -> bytes:
     """All bytes of a regular file of at most `max_bytes`, at least one byte.
 
-    Raises `ImageError` for everything else: pipes and devices are never opened, large files never read.
+    Where `within` names folders, by their real paths, it has to lie in one of them, links followed. Raises
+    `ImageError` for everything else: pipes and devices are never opened, large files never read.
     """
-    return read_stamped(path, max_bytes).data
+    return read_stamped(path, max_bytes, within).data
 
 
-def read_stamped(path: Path, max_bytes: int) -> ReadFile:
+def read_stamped(path: Path, max_bytes: int, within: Sequence[Path] | None = None) -> ReadFile:
     """The same with the stamp of the file, in a table's row that of the table. Raises what it raises."""
     if (row := row_of(path)) is not None:
         with _os_errors_named():
-            check_allowed(row.file)
             status = row.file.stat()
-            data = _row_bytes(row, max_bytes)
+            data = _row_bytes(row, max_bytes, within)
     else:
-        with open_image_file(path, max_bytes) as file:
+        with open_image_file(path, max_bytes, within) as file:
             status = os.fstat(file.fileno())
             data = file.read(max_bytes + 1)
     check_size(data, max_bytes)
@@ -120,10 +121,10 @@ def _place(file: RecordedFile) -> tuple[str, str, int]:
     return (str(file.path), "", 0)
 
 
-def _row_bytes(row: Row, max_bytes: int) -> bytes:
-    content = read_row(row)
-    if isinstance(content, Path):
-        return read_image_file(content, max_bytes)
+def _row_bytes(row: Row, max_bytes: int, within: Sequence[Path] | None = None) -> bytes:
+    content = read_row(row, within)
+    if isinstance(content, Beside):
+        return read_image_file(content.file, max_bytes, [content.folder])
     if len(content) > max_bytes:
         raise _too_large(len(content), max_bytes)
     return content
@@ -154,21 +155,23 @@ def _holds_others(file: RecordedFile) -> bool:
 
 
 @contextmanager
-def open_image_file(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
+def open_image_file(path: Path, max_bytes: int, within: Sequence[Path] | None = None) -> Iterator[BinaryIO]:
     """The regular file, or picture in a table's row, of at most `max_bytes`, to be read.
 
-    Raises `ImageError`, also where reading fails, and `StorageError` where too many files stay open.
+    It lies `within` folders as in `read_image_file`. Raises `ImageError`, also where reading fails, and
+    `StorageError` where too many files stay open.
     """
     with _os_errors_named():
-        check_allowed(path)
         if (row := row_of(path)) is not None:
-            yield BytesIO(_row_bytes(row, max_bytes))
+            yield BytesIO(_row_bytes(row, max_bytes, within))
             return
-        _check(path.stat(), max_bytes)
-        check_no_table(path)
-        with _open(path) as file:
+        if within is None and settings().folders is None:
+            # Devices are not even opened. Where folders are named this would tell what lies elsewhere.
+            _check(path.stat(), max_bytes)
+        with _open(path, within) as file:
             # Looked at again: the name may stand for another file than a moment ago.
             _check(os.fstat(file.fileno()), max_bytes)
+            check_no_table(path)
             yield file
 
 
@@ -182,19 +185,15 @@ def _os_errors_named() -> Iterator[None]:
         raise ImageError(f"the name is not valid: {error}", kind="missing") from error
 
 
-def check_allowed(path: Path) -> None:
-    """Raises ImageError where the setting `folders` names some and the file, links followed, is in none."""
-    folders = settings().folders
-    if folders is not None and not any(path.resolve().is_relative_to(folder) for folder in folders):
-        raise ImageError("the file lies in no folder that may be read", kind="permission")
+def _open(path: Path, within: Sequence[Path] | None = None) -> BufferedReader:
+    """Opens a file where the setting `folders` allows it, and `within` those that are given.
 
-
-def _open(path: Path) -> BufferedReader:
-    """Waits where too many files are open, until others are closed. Raises OSError, at last StorageError."""
+    Waits where too many files are open, until others are closed. Raises OSError, at last StorageError.
+    """
     until, pause_s = time.monotonic() + PATIENCE_S, _FIRST_PAUSE_S
     while True:
         try:
-            return open(path, "rb", opener=_open_without_waiting)
+            return open_allowed(path, within)
         except OSError as error:
             if error.errno not in _TOO_MANY:
                 raise
@@ -206,10 +205,6 @@ def _open(path: Path) -> BufferedReader:
                 ) from error
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-
-
-def _open_without_waiting(name: str, flags: int) -> int:
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _check(status: os.stat_result, max_bytes: int) -> None:
@@ -237,4 +232,6 @@ def _from_os(error: OSError) -> ImageError:
         "Check the disk or the drive on the network, and run the same again.",
     )
     kind, message, remedy = _FAULTS.get(error.errno or 0, other)
+    if isinstance(error, OutsideError):
+        message, remedy = str(error.strerror), None
     return ImageError(message, kind=kind, remedy=remedy)

@@ -9,7 +9,7 @@ in `row_readers`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +29,13 @@ class Row(NamedTuple):
 
     file: Path
     name: str
+
+
+class Beside(NamedTuple):
+    """A file that a row names, to be opened only where it still lies in the table's folder."""
+
+    file: Path
+    folder: Path
 
 
 def row_of(path: Path) -> Row | None:
@@ -62,13 +69,13 @@ def column_paths(file: Path) -> Mapping[str, list[str]]:
         return {column: rows.names_of(column) for column in rows.columns}
 
 
-def read_row(row: Row) -> bytes | Path:
-    """The picture of a row, or the file that the row names instead of it, which lies in the table's folder.
+def read_row(row: Row, within: Sequence[Path] | None = None) -> bytes | Beside:
+    """The picture of a row, or the file that the row names instead of it; the table lies `within` folders.
 
     Raises ImageError for whatever keeps it from being read.
     """
     try:
-        with opened(row.file) as rows:
+        with opened(row.file, within) as rows:
             place = rows.place(row.name)
             if place is None:
                 message = f"{short_path(row.file)} has no row {row.name!r}"
@@ -152,18 +159,19 @@ def _chosen(rows: RowFile, column: str | None) -> str:
     return str(choice[0])
 
 
-def _content(stored: Stored, file: Path, where: str) -> bytes | Path:
+def _content(stored: Stored, file: Path, where: str) -> bytes | Beside:
     if stored.data:
         return stored.data
     if stored.data is not None:
         raise ImageError(f"{where}, is empty", kind="empty", remedy="Was the download cut off?")
     if not stored.path:
         raise ImageError(f"{where}, holds no picture (null)", kind="missing", remedy="Leave the row out.")
-    beside = (file.parent / stored.path).resolve()
-    if not beside.is_relative_to(file.parent.resolve()) or row_of(beside) is not None:
+    folder = file.parent.resolve()
+    beside = (folder / stored.path).resolve()
+    if not beside.is_relative_to(folder) or row_of(beside) is not None:
         raise ImageError(
             f"{where}, holds no bytes, and its path leads to no file in the table's folder",
             kind="missing",
             remedy="Save the data set with `save_to_disk`, which takes the pictures into it.",
         )
-    return beside
+    return Beside(beside, folder)

@@ -7,6 +7,7 @@ lead to rows are in `row_files`.
 from __future__ import annotations
 
 import math
+import os
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -16,15 +17,17 @@ from contextlib import contextmanager
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import cached_property
+from io import BufferedReader
 from pathlib import Path, PureWindowsPath
 from threading import Lock, RLock
 from typing import Any, NamedTuple
 
 import orjson
 
+from uncanny.beneath import open_allowed, place_of
 from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
-from uncanny.files import check_file
+from uncanny.files import check_status
 from uncanny.images.path_names import short_path
 
 _BUFFER = 2**20  # bytes read at once; without it all of a row group's column would be
@@ -87,15 +90,20 @@ def plain_cell(value: object) -> Cell | None:
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[RowFile]:
-    """The file as rows, from those that are open already, if it is still the same. Raises UsageError."""
-    with _damage_named(file):
-        status = file.stat()
+def opened(file: Path, within: Sequence[Path] | None = None) -> Iterator[RowFile]:
+    """The file as rows, from those that are open already, if it is still the same. Raises UsageError.
+
+    It lies `within` folders as in `open_allowed`.
+    """
+    with _damage_named(file), open_allowed(file, within) as source:
+        status = os.fstat(source.fileno())
+        check_status(file, status)
         stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
         with _OPENING:
             known = _OPEN.get(file)
             if known is None or known[0] != stamp:
-                _OPEN[file] = known = (stamp, _Arrow(file) if _is_arrow(file) else _Parquet(file))
+                made = _Arrow(file, source) if _is_arrow(file) else _Parquet(file, source)
+                _OPEN[file] = known = (stamp, made)
             _OPEN.move_to_end(file)
             while len(_OPEN) > _MOST_OPEN:
                 _OPEN.popitem(last=False)  # closed when the last reader lets go of it
@@ -210,10 +218,11 @@ class RowFile(ABC):
 class _Parquet(RowFile):
     """Reads on from where it was; what it passes over is kept for a while."""
 
-    def __init__(self, file: Path) -> None:
-        check_file(file)
+    def __init__(self, file: Path, source: BufferedReader) -> None:
         parquet = pyarrow("pyarrow.parquet")
-        self._table = parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
+        # Kept for `batches`: the name may stand for another file by then.
+        self._source = Path(place_of(source)).open("rb")  # noqa: SIM115
+        self._table = parquet.ParquetFile(place_of(source), buffer_size=_BUFFER, pre_buffer=False)
         super().__init__(file, self._table.schema_arrow)
         described = self._table.metadata
         sizes = [described.row_group(n).num_rows for n in range(described.num_row_groups)]
@@ -245,7 +254,7 @@ class _Parquet(RowFile):
     def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:
         # By a reader of its own: that of `read` is asked by one thread at a time.
         table = pyarrow("pyarrow.parquet").ParquetFile(
-            self.file, metadata=self._table.metadata, buffer_size=_BUFFER, pre_buffer=False
+            place_of(self._source), metadata=self._table.metadata, buffer_size=_BUFFER, pre_buffer=False
         )
         with table:
             yield from table.iter_batches(rows, columns=list(leaves), use_threads=False)
@@ -331,15 +340,15 @@ class _Cursor:
 class _Arrow(RowFile):
     """A stream, as `datasets` saves it, or a file of Arrow, mapped: a row is a view until it is taken."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, source: BufferedReader) -> None:
         arrow, ipc = pyarrow("pyarrow"), pyarrow("pyarrow.ipc")
-        content = arrow.memory_map(str(file))
+        content = arrow.memory_map(place_of(source))
         is_file = content.read(len(_MAGIC)) == _MAGIC
         content.seek(0)
         reader = ipc.open_file(content) if is_file else ipc.open_stream(content)
         super().__init__(file, reader.schema)
         self._batches: list[Any] = []
-        size, mapped = 0, file.stat().st_size
+        size, mapped = 0, os.fstat(source.fileno()).st_size
         for batch in (reader.get_batch(n) for n in range(reader.num_record_batches)) if is_file else reader:
             size += batch.nbytes
             if size > 2 * mapped + _BOMB_BYTES:

@@ -14,6 +14,7 @@ import orjson
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
+from uncanny.beneath import confine
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
 from uncanny.files import open_file, read_file
 from uncanny.records.annotation_table import LINES, TABLE, restore_lines
@@ -269,12 +270,14 @@ def copy_into(folder: Path, files: Iterable[Path]) -> Path:
 def check_within(folder: Path, named_by: Path, paths: Iterable[Path], *, remedy: str) -> None:
     """A set that lies in a run folder names its own files only: others would be sent to a model, or shown.
 
-    Raises UsageError for the first of `paths` that leads out of `folder`.
+    Raises UsageError for the first of `paths` that leads out of `folder`. From then on what is named below
+    the folder is opened only where it lies there.
     """
     inside = folder.resolve()
     for path in paths:
         if not path.resolve().is_relative_to(inside):
             raise UsageError(f"{named_by} names {path}, which is not in {folder}", remedy=remedy)
+    confine(folder)
 
 
 def _check_kind(path: Path, is_kind: Any, kind: str, *, writes: bool = False) -> bool:
