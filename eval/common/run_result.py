@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from uncanny.runs.run import RunEnd
 
 R = TypeVar("R", bound=BaseModel)
-# What `run.json` does not name: that of version 0.1.0, or none at all.
 # What totals count of records beside their statuses.
 _OF_RECORDS = ("duplicates", "anomalies", "regions", "objects", "without_findings")
+# What `run.json` does not name: that of version 0.1.0, or none at all.
 EARLIER_RECORD_FILES = ("annotations.jsonl", "answers.jsonl", "verdicts.jsonl")
 
 

@@ -120,6 +120,7 @@ def guarded(
     concurrency: int = 8,
     price: float | None = None,
     worst: int = 1_000,
+    timeout_s: float = 120.0,
     patience_s: float = 60.0,
     rest_s: float | None = None,
 ) -> Endpoint:
@@ -134,7 +135,13 @@ def guarded(
         return Tokens(worst - worst // 2, worst // 2, 0, 0)
 
     return guarded_endpoint(
-        provider, concurrency, price=cost, worst_case=most, patience_s=patience_s, rest_s=rest_s
+        provider,
+        concurrency,
+        price=cost,
+        worst_case=most,
+        timeout_s=timeout_s,
+        patience_s=patience_s,
+        rest_s=rest_s,
     )
 
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
-from uncanny.client.endpoint import FAILURES, LONGEST_ALONE_S, UNREACHED_FAILURES, UNREACHED_S, Breaker
+from uncanny.client.endpoint import (
+    FAILURES,
+    LONGEST_ALONE_S,
+    TIMEOUTS,
+    UNREACHED_FAILURES,
+    UNREACHED_S,
+    Breaker,
+)
 from uncanny.errors import ModelDownError, RequestRejectedError, TransientError
 
 PATIENCE_S = 120.0
@@ -40,6 +49,17 @@ def test_a_burst_of_failures_is_no_reason_to_give_up(model: Patient) -> None:
 
 def test_few_failures_over_a_long_time_are_not_either(model: Patient) -> None:
     model.fails(DOWN, FAILURES, every_s=PATIENCE_S)
+
+
+def test_few_failures_do_where_patience_covers_four_timeouts() -> None:
+    for timeout_s, given_up in ((PATIENCE_S / TIMEOUTS, True), (PATIENCE_S / TIMEOUTS + 1, False)):
+        now = 0.0
+        breaker = Breaker("any/model", PATIENCE_S, timeout_s, clock=lambda: now)  # noqa: B023
+        breaker.failed(DOWN, "0.png")
+        breaker.failed(DOWN, "1.png")
+        now += PATIENCE_S
+        with pytest.raises(ModelDownError, match="2 times") if given_up else nullcontext():
+            breaker.failed(DOWN, "0.png")
 
 
 def test_only_failures_for_as_long_as_patience_lasts_end_it(model: Patient) -> None:

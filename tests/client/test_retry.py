@@ -92,10 +92,11 @@ async def test_it_waits_as_long_as_retry_after_says_within_reason() -> None:
 async def test_left_to_itself_it_waits_a_random_time_below_a_growing_bound(retry_after: float | None) -> None:
     attempts = Attempts(*(failure(number, retry_after) for number in range(100)), outage=True)
     await attempts.run()
-    bounds = [min(FIRST_WAIT_S * 2**number, LONGEST_WAIT_S) for number in range(100)]
+    longest = min(LONGEST_WAIT_S, 2 * PATIENCE_S / FAILURES)
+    bounds = [min(FIRST_WAIT_S * 2**number, longest) for number in range(100)]
     assert all(0 < wait <= bound + 1e-9 for wait, bound in zip(attempts.waits, bounds, strict=True))
     assert len(set(attempts.waits)) == len(attempts.waits)
-    assert max(attempts.waits) > LONGEST_WAIT_S / 2
+    assert max(attempts.waits) > longest / 2
 
 
 @virtual_time
@@ -224,6 +225,32 @@ async def test_an_image_alone_fails_soon_where_patience_is_short() -> None:
     with pytest.raises(TransientError, match="status 500"):
         await generate(client_of(own), make_request("0"), CallScope("bad.png"))
     assert 1 <= now() <= FAILURES * FIRST_WAIT_S
+
+
+@pytest.mark.parametrize("images", [1, 2])
+@virtual_time
+async def test_a_server_that_hangs_is_given_up_when_patience_for_four_timeouts_is_over(images: int) -> None:
+    async def hang(_: ModelRequest) -> ProviderError:
+        await asyncio.sleep(0.5)
+        return TransientError("no answer", kind="timeout", overloaded=True)
+
+    own = guarded(ScriptedProvider(hang), concurrency=images, timeout_s=0.5, patience_s=2.0)
+    model_client = client_of(own)
+    ended = await asyncio.gather(
+        *(generate(model_client, make_request(str(n)), CallScope(f"{n}.png")) for n in range(images)),
+        return_exceptions=True,
+    )
+    assert {type(end) for end in ended} == {TransientError if images == 1 else ModelDownError}
+    # The first failure, patience, the longest wait, and the call that ends it.
+    assert 2.5 <= now() <= 0.5 + 2.0 + FIRST_WAIT_S + 0.5
+
+
+@virtual_time
+async def test_a_server_never_reached_is_not_waited_for_beyond_patience() -> None:
+    own = guarded(ScriptedProvider(always(CONNECTION)), patience_s=2.0)
+    with pytest.raises(ModelDownError, match="cannot be reached"):
+        await generate(client_of(own), make_request("0"), CallScope("0.png"))
+    assert 2 <= now() <= 2 + FIRST_WAIT_S
 
 
 @virtual_time

@@ -30,6 +30,7 @@ from uncanny.errors import (
 from uncanny.models.base import ModelProvider, ModelRequest, Tokens
 from uncanny.wording import server_address
 
+TIMEOUT_S = 120.0
 PATIENCE_S = 120.0
 # No model's list price was ever above these (o1-pro, 2025).
 DEAREST: Final = Rates(input=150, output=600)
@@ -96,13 +97,15 @@ def guarded_endpoint(
     *,
     price: Callable[[Tokens], float | None],
     worst_case: Callable[[ModelRequest], Tokens],
+    timeout_s: float = TIMEOUT_S,
     patience_s: float = PATIENCE_S,
     address: str | None = None,
     rest_s: float | None = None,
 ) -> Endpoint:
-    """Build one. `address` replaces the provider's own where that changes from start to start."""
+    """Build one. `timeout_s` is what the provider gives a call; `address` replaces the provider's own where
+    that changes from start to start."""
     limiter = Limiter(concurrency, fixed=provider.capabilities.fixed_concurrency)
-    breaker = Breaker(provider.name, patience_s)
+    breaker = Breaker(provider.name, patience_s, timeout_s)
     return Endpoint(provider, limiter, breaker, price, worst_case, address or provider.endpoint, rest_s)
 
 
@@ -219,6 +222,8 @@ class Slot:
 
 
 FAILURES = 10
+# Patience for so many calls that time out one after the other needs no count of failures.
+TIMEOUTS = 4
 UNREACHED_FAILURES = 5
 UNREACHED_S = 5.0
 LONGEST_ALONE_S = 600.0
@@ -227,8 +232,10 @@ LONGEST_ALONE_S = 600.0
 class Breaker:
     """Counts failures in a row and gives up on a model that only fails.
 
-    A model is given `patience_s` seconds and at least `FAILURES` failures without one good answer between
-    them. A server that was never reached is given `UNREACHED_S` seconds: most often it was not started.
+    A model is given `patience_s` seconds without one good answer, and at least `FAILURES` failures: a few
+    slow calls are not an outage. The count is waived where patience covers `TIMEOUTS` calls of `timeout_s`
+    seconds, or a server that hangs would take several times the patience. A server that was never reached is
+    given `UNREACHED_S` seconds, or `patience_s` where that is less: most often it was not started.
     Requests rejected as wrong from the first on, `FAILURES` of them, mean that the whole run would fail the
     same way; so do as many that failed in the provider's own code. Failures about one input only, by a server
     that can be reached, are that input's, not the model's: its generations end when patience does, and the
@@ -237,8 +244,16 @@ class Breaker:
     `answers` counts what came back, rejections too: whoever rejects is there. `clock` is the event loop's.
     """
 
-    def __init__(self, model: str, patience_s: float, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        patience_s: float,
+        timeout_s: float = TIMEOUT_S,
+        *,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         self._model, self._patience_s = model, patience_s
+        self._needed = 1 if patience_s >= TIMEOUTS * timeout_s else FAILURES
         self.clock = clock or (lambda: asyncio.get_running_loop().time())
         self.answers = 0
         self._answered = False
@@ -268,11 +283,11 @@ class Breaker:
         self._failures += 1
         unreached = error.kind == "connection"
         if unreached and not self._answered:
-            if self._failures >= UNREACHED_FAILURES and self._lasted() >= UNREACHED_S:
+            if self._failures >= UNREACHED_FAILURES and self._lasted() >= min(UNREACHED_S, self._patience_s):
                 self._give_up_unreached(error)
         elif (
             (unreached or len(self._inputs) > 1)
-            and self._failures >= FAILURES
+            and self._failures >= self._needed
             and self._lasted() >= self._patience_s
         ):
             self._give_up(error)
@@ -282,12 +297,13 @@ class Breaker:
         end."""
         if self._inputs != {about} or self._lasted() < self._patience_s:
             return False
-        return self._failures >= FAILURES or self._lasted() >= LONGEST_ALONE_S
+        return self._failures >= self._needed or self._lasted() >= LONGEST_ALONE_S
 
     @property
     def longest_wait_s(self) -> float:
-        """Seconds between two attempts in an outage at most: part of patience, or they would outlast it."""
-        return max(FIRST_WAIT_S, self._patience_s / 2)
+        """Seconds between two attempts in an outage at most: `FAILURES` random waits fill patience, on
+        average."""
+        return max(FIRST_WAIT_S, 2 * self._patience_s / FAILURES)
 
     def _lasted(self) -> float:
         return self.clock() - self._since

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
-from uncanny.client.endpoint import PATIENCE_S
+from uncanny.client.endpoint import PATIENCE_S, TIMEOUT_S
 from uncanny.errors import UsageError
 from uncanny.models.addresses import parse_address
 from uncanny.models.base import Sampling
@@ -52,13 +52,13 @@ class AskOptions(ConnectOptions, total=False):
     `roles` gives single agents a model of their own, `fallback` takes over when a model is out of budget or
     quota, or is down. `base_url` is the server of the main model's provider, or a mapping from provider to
     server. `concurrency` is the most calls in flight at each model (32), `timeout_s` for one call (120).
-    `patience_s` (120) is how long a model may only fail; it is given up after that time and at least 10
-    failed calls, so with few calls in flight it can take longer. `max_cost_usd` and
-    `max_tokens_total` stop the run before it uses more, `limit` takes the first inputs only. `prices` is a
-    price file. `prompts` is a folder of texts to ask with, as `uncanny prompts` writes them; what it has not
-    is taken from uncanny's. `cache` False keeps no answers, `cache_dir` shares them between runs.
-    `retry_failed` False keeps failed records on resuming. On resuming, records whose image, pair or question
-    is no longer in the input move to `removed.jsonl`; `keep_missing` True keeps them in the run.
+    `patience_s` (120) is how long a model may only fail: it is given up after that time and, unless that is
+    at least 4 times `timeout_s`, after 10 failed calls. `max_cost_usd` and `max_tokens_total` stop the run
+    before it uses more, `limit` takes the first inputs only. `prices` is a price file. `prompts` is a folder
+    of texts to ask with, as `uncanny prompts` writes them; what it has not is taken from uncanny's. `cache`
+    False keeps no answers, `cache_dir` shares them between runs. `retry_failed` False keeps failed records on
+    resuming. On resuming, records whose image, pair or question is no longer in the input move to
+    `removed.jsonl`; `keep_missing` True keeps them in the run.
 
     `stop` ends the run from outside. `on_start` gets the live counters before the first call, `on_record`
     each record when it is on disk, `on_call` each call as an `uncanny.CallRecord`. `progress` shows a bar on
@@ -111,7 +111,7 @@ class ModelOptions:
     roles: Mapping[str, ModelId] = field(default_factory=dict)
     fallback: ModelId | None = None
     base_urls: Mapping[str, str] = field(default_factory=dict, repr=False)  # with passwords, at times
-    timeout_s: float = 120.0
+    timeout_s: float = TIMEOUT_S
     patience_s: float = PATIENCE_S
     prices: Path | None = None
 

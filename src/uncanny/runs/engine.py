@@ -139,6 +139,7 @@ def _guarded(
         run.concurrency,
         price=price,
         worst_case=most,
+        timeout_s=models.timeout_s,
         patience_s=models.patience_s,
         address=address,
         rest_s=rest_s,

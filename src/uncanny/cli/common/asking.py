@@ -117,8 +117,8 @@ _ASKING = together(
         "--patience",
         "patience_s",
         type=SECONDS,
-        help="Seconds, and at least 10 failed calls, without one good answer before a model is given up. "
-        "[default: 120]",
+        help="Seconds without one good answer before a model is given up, and at least 10 failed calls "
+        "unless that is 4 times --timeout or more. [default: 120]",
     ),
     click.option(
         "--max-cost-usd",
