@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom  # type: ignore[import-untyped]
 
-from uncanny.eval.metrics.clusters import clustered_interval
 from uncanny.eval.metrics.intervals import (
     Interval,
     Mean,
+    clustered_interval,
     mean_intervals,
     percentile_intervals,
     ratio,

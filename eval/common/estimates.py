@@ -6,6 +6,10 @@ Every protocol's result is made of these two. A figure that nothing was measured
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uncanny.eval.metrics.intervals import Bools, Codes
 
 Interval = tuple[float, float]
 # Why a figure may have none, in the words of every score.
@@ -59,6 +63,23 @@ def wilson_share(count: int, out_of: int, *, interval: bool = True) -> Share:
 
     ends = wilson_interval(count, out_of) if interval else None
     return Share(count / out_of if out_of else None, count, out_of, ends)
+
+
+def share_of(hits: Bools, groups: Codes | None = None) -> Share:
+    """The share of `hits`, an entry an image; `groups` are the images that belong together, None of none.
+
+    With Wilson's interval, of the effective number of images where they come in groups.
+    """
+    from uncanny.eval.metrics.intervals import clustered_interval, sums_by_group
+
+    count, n = int(hits.sum()), len(hits)
+    if groups is None or not n:
+        return wilson_share(count, n)
+    import numpy as np
+
+    _, codes = np.unique(groups, return_inverse=True)
+    sizes = sums_by_group(np.ones(n), codes)
+    return Share(count / n, count, n, clustered_interval(sums_by_group(hits, codes), sizes))
 
 
 def interval_json(figure: Estimate | Share) -> list[float] | None:

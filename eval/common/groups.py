@@ -6,13 +6,17 @@ intervals are made, and never count as if each were a case of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import PurePosixPath
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
+import numpy as np
 from pydantic import BaseModel
 
 from uncanny.errors import UsageError
+from uncanny.eval.metrics.intervals import Codes, group_codes
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.schema import columns_of
 from uncanny.wording import option
@@ -63,6 +67,32 @@ def _file_name(path: str) -> str:
 def _rank(link: str) -> tuple[bool, str]:
     """A group is called by a column before it is called by a picture."""
     return link.startswith(_DIGEST), link
+
+
+@dataclass(frozen=True, slots=True)
+class ImageGroups:
+    """Images of a score that belong together: the number of each one's group, and `by` which column.
+
+    `codes` has an entry an image, in the order of the score.
+    """
+
+    by: str
+    codes: Codes = field(repr=False, compare=False)
+
+    @property
+    def number(self) -> int:
+        """How many groups there are."""
+        return len(np.unique(self.codes))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"by": self.by, "groups": self.number, "images": len(self.codes)}
+
+    def words(self, images: str = "images") -> str:
+        """What it means for the figures, as a sentence."""
+        return (
+            f"{len(self.codes):,} {images} come in {self.number:,} groups (by {self.by}): intervals and "
+            "paired tests take each group as a whole."
+        )
 
 
 class Groups:
@@ -124,6 +154,14 @@ class Groups:
         """How many records are in the group of a record; 1 for one by itself."""
         self._settle()
         return self._sizes.get(self._find(self._links(record)[0]), 1)
+
+    def codes(self, records: Sequence[BaseModel]) -> Codes | None:
+        """For each of `records`, all of which were added, the number of its group.
+
+        None where each is by itself, so that groups make no difference.
+        """
+        codes = group_codes(self.of(each) for each in records)
+        return None if len(codes) == len(set(codes.tolist())) else codes
 
     @property
     def by(self) -> tuple[str, ...]:

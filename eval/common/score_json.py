@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from uncanny import __version__
+from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.metrics.intervals import LEVEL, METHOD
 
 # By what was digested, or by what and the name of each set of it.
@@ -23,18 +24,20 @@ def about(
     resamples: int,
     seed: int,
     method: str = METHOD,
+    groups: ImageGroups | None = None,
 ) -> dict[str, Any]:
     """The object under `about` in the JSON of every score.
 
     `digests` are of the truth, items or pairs that figures depend on, `prompts` have by the name of a model
     or file the ids of the prompts in its records, none where they name none. The others say how intervals
-    were made.
+    were made; `groups` are the images that they took together.
     """
+    how = {"level": LEVEL, "method": method, "resamples": resamples, "seed": seed}
     return {
         "uncanny": __version__,
         "digests": dict(digests),
         "prompts": {name: sorted(ids) for name, ids in prompts.items()},
-        "intervals": {"level": LEVEL, "method": method, "resamples": resamples, "seed": seed},
+        "intervals": {**how, "groups": None if groups is None else groups.to_json()},
     }
 
 

@@ -4,31 +4,43 @@ A score is a `Ratio` of two sums over images or a `Mean` over some of them; what
 images of one prompt, is resampled together (`resampled_sums`). All scores of one call see the same resamples,
 so that differences of two are paired.
 
+Images of a group resemble each other, so that a hundred images of ten originals say less than a hundred of as
+many. Plain shares then have Wilson's interval of the number of independent images that would vary as much
+(`effective_size`), other figures a bootstrap over groups. With one image a group both are what they are
+without groups.
+
 A bootstrap of one image, or of images that are all alike, has no width: every resample is the same, which
 says nothing of how far the truth may be. Such a figure has no interval, unless it is 0 or 1 on a scale of
 0–1, as a share of 0 or 100 % is: Wilson's score interval has a width there, and holds what it promises for
 few images too (`percentile_intervals`). Sources: B. Efron and R. Tibshirani, *An Introduction to
 the Bootstrap*, 1993, section 13.3 (percentile intervals); E. B. Wilson, *Probable inference, the law of
 succession, and statistical inference*, JASA 22, 1927; L. D. Brown, T. T. Cai and A. DasGupta, *Interval
-estimation for a binomial proportion*, Statistical Science 16, 2001.
+estimation for a binomial proportion*, Statistical Science 16, 2001; L. Kish, *Survey Sampling*, 1965, section
+8.2 (design effect); E. L. Korn and B. I. Graubard, *Confidence intervals for proportions with small expected
+number of positive counts estimated from survey data*, Survey Methodology 24, 1998 (effective size, degrees of
+freedom), here with Wilson's interval in place of Clopper and Pearson's, as in C. Franco, R. Little, T. Louis
+and E. Slud, *Comparative study of confidence intervals for proportions in complex sample surveys*, Journal of
+Survey Statistics and Methodology 7, 2019.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from math import sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from uncanny.eval.common.estimates import NO_INTERVAL
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int16]
+# For each image the number of its group, from 0.
+Codes = NDArray[np.int64]
 Interval = tuple[float, float]
 Rng = np.random.Generator
 
@@ -55,10 +67,10 @@ _MEANS_AT_ONCE = 512
 
 
 class Ratio(NamedTuple):
-    """Two columns of the same length, an entry an image: what counts, and what it is counted out of."""
+    """Two columns of the same length, an entry an image or group: what counts, and of how much."""
 
-    counts: Ints
-    out_of: Ints
+    counts: Ints | Floats
+    out_of: Ints | Floats
 
     @property
     def value(self) -> float | None:
@@ -100,17 +112,77 @@ def wilson_interval(count: float, out_of: float, *, level: float = LEVEL) -> Int
     return (0.0 if count == 0 else middle - half, 1.0 if count == out_of else middle + half)
 
 
+def group_codes(groups: Iterable[Hashable]) -> Codes:
+    """For each image the number of its group, from 0 in order of first appearance."""
+    numbers: dict[Hashable, int] = {}
+    return np.fromiter((numbers.setdefault(each, len(numbers)) for each in groups), dtype=np.int64)
+
+
+def sums_by_group(values: ArrayLike, codes: Codes) -> Floats:
+    """The sum of `values`, an entry an image, in each group; shape (groups,)."""
+    return np.bincount(codes, weights=np.asarray(values, dtype=np.float64)).astype(np.float64)
+
+
+def effective_size(
+    sums: ArrayLike, sizes: ArrayLike, squares: ArrayLike | None = None, *, level: float = LEVEL
+) -> float:
+    """How many independent images say as much of a mean as groups of them do; 0 of nothing.
+
+    Of each group the sum of its images' values, their number, and the sum of their squared values, which is
+    `sums` itself where values are 0 or 1. At most the number of images. Where all values are alike their
+    variance says nothing; a group then counts as one image, or groups of several sizes as (Σ sizes)² /
+    Σ sizes².
+    """
+    kept = np.asarray(sizes) > 0
+    totals, counts = (np.asarray(each, dtype=np.float64)[kept] for each in (sums, sizes))
+    squared = totals if squares is None else np.asarray(squares, dtype=np.float64)[kept]
+    n, groups = float(counts.sum()), len(counts)
+    if n == groups:
+        return n  # each image by itself
+    mean = float(totals.sum()) / n
+    independent = (float(squared.sum()) / n - mean**2) / n
+    if groups < 2 or independent <= _ROUNDING:
+        return n * n / float((counts**2).sum())
+    variance = groups / (groups - 1) * float(((totals - mean * counts) ** 2).sum()) / n**2
+    return max(1.0, n / max(1.0, variance / independent) * _few_groups(groups, level))
+
+
+def _few_groups(groups: int, level: float) -> float:
+    """A variance over few groups is known badly: Student's t in place of the normal, as a factor of size."""
+    from scipy.special import stdtrit  # type: ignore[import-untyped]  # slow to import
+
+    normal = NormalDist().inv_cdf((1 + level) / 2)
+    return float((normal / stdtrit(groups - 1, (1 + level) / 2)) ** 2)
+
+
+def clustered_interval(hits: ArrayLike, sizes: ArrayLike, *, level: float = LEVEL) -> Interval | None:
+    """The interval of the share Σ `hits` / Σ `sizes`, an entry a group, within 0–1; None of nothing."""
+    n = float(np.asarray(sizes, dtype=np.float64).sum())
+    if not n:
+        return None
+    size = effective_size(hits, sizes, level=level)
+    return wilson_interval(size * float(np.asarray(hits, dtype=np.float64).sum()) / n, size, level=level)
+
+
 def share_intervals(
-    ratios: Sequence[Ratio], *, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL
+    ratios: Sequence[Ratio],
+    *,
+    groups: Codes | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    level: float = LEVEL,
 ) -> list[Interval | None]:
     """Wilson's where a ratio is a plain share of images, else a bootstrap over images, as `METHOD` says.
 
-    Ratios are in 0–1: what is 0 or 1 on every image has Wilson's of the number of images. None where a ratio
-    has no value, or no width otherwise; with 0 resamples there are none at all.
+    Ratios are in 0–1: what is 0 or 1 on every image has Wilson's of the number of images. `groups` says which
+    images belong together; None takes each by itself. None where a ratio has no value, or no width otherwise;
+    with 0 resamples there are none at all.
     """
     if not resamples:
         return [None] * len(ratios)
     plain = [is_plain(each) for each in ratios]
+    if groups is not None:
+        ratios = [Ratio(*(sums_by_group(column, groups) for column in each)) for each in ratios]
     others = [each for each, simple in zip(ratios, plain, strict=True) if not simple]
     drawn = iter(
         percentile_intervals(
@@ -120,9 +192,7 @@ def share_intervals(
         )
     )
     return [
-        wilson_interval(*(int(column.sum(dtype=np.int64)) for column in each), level=level)
-        if simple
-        else next(drawn)
+        clustered_interval(*each, level=level) if simple else next(drawn)
         for each, simple in zip(ratios, plain, strict=True)
     ]
 
@@ -134,14 +204,21 @@ def is_plain(share: Ratio) -> bool:
 
 
 def mean_intervals(
-    means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int = 0, shares: bool = False
+    means: Iterable[Mean],
+    *,
+    groups: Codes | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    shares: bool = False,
 ) -> Iterator[Interval | None]:
-    """Percentile intervals, one a mean, resampling images; None below two images, where all are alike, and
-    where `resamples` is 0. Of `shares`, means of figures in 0–1, those that are all 0 or all 1 have Wilson's.
+    """Percentile intervals, one a mean, resampling images or `groups` of them; None below two of these, where
+    all are alike, and where `resamples` is 0. Of `shares`, means of figures in 0–1, those that are all 0 or
+    all 1 have Wilson's.
 
     For a paired bootstrap of two means, give the mean of their difference image by image.
     """
-    return (each.interval for each in mean_tests(means, resamples=resamples, seed=seed, shares=shares))
+    tests = mean_tests(means, groups=groups, resamples=resamples, seed=seed, shares=shares)
+    return (each.interval for each in tests)
 
 
 class Compared(NamedTuple):
@@ -153,7 +230,12 @@ class Compared(NamedTuple):
 
 
 def mean_tests(
-    means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int = 0, shares: bool = False
+    means: Iterable[Mean],
+    *,
+    groups: Codes | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    shares: bool = False,
 ) -> Iterator[Compared]:
     """As `mean_intervals`, and how likely a mean so far from 0 is where the true one is 0: two-sided, 0–1.
 
@@ -169,12 +251,13 @@ def mean_tests(
         if not resamples:
             yield from (Compared(None, None) for _ in batch)
             continue
-        drawn = _mean_replicates(batch, resamples, seed)
-        images = [int(np.count_nonzero(mean.counted)) for mean in batch] if shares else None
+        summed = [_of_groups(mean, groups) for mean in batch]
+        drawn = _mean_replicates(summed, resamples, seed)
+        images = [int(np.count_nonzero(sizes)) for _, sizes in summed] if shares else None
         intervals = percentile_intervals(drawn, images=images)
-        for mean, ends, column in zip(batch, intervals, drawn.T, strict=True):
+        for (sums, sizes), ends, column in zip(summed, intervals, drawn.T, strict=True):
             kept = column[~np.isnan(column)]
-            values = mean.values[mean.counted]
+            values = sums[sizes > 0]
             ends = ends if len(values) > 1 else None
             if not len(kept):
                 yield Compared(ends, None)
@@ -218,7 +301,7 @@ def resampled_t_test(difference: float, drawn: Floats, clusters: int) -> float |
     drawn. Source: B. Efron and R. Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 6 and
     section 12.4; the smaller side's degrees of freedom are the cautious choice.
     """
-    from scipy.special import stdtr  # type: ignore[import-untyped]  # slow to import
+    from scipy.special import stdtr  # slow to import
 
     kept = drawn[~np.isnan(drawn)]
     if clusters < 2 or not len(kept):
@@ -322,21 +405,32 @@ def _drawn_clusters(clusters: int, number: int, rng: Rng) -> _Counts:
     return often.reshape(number, clusters)
 
 
-def _mean_replicates(means: Sequence[Mean], resamples: int, seed: int) -> Floats:
-    """The value of each mean in each resample, NaN where it counts no image; shape (resamples, means)."""
+def _of_groups(mean: Mean, groups: Codes | None) -> tuple[Floats, Floats]:
+    """The sum and the number of the values that count, an entry a group, or an image without groups."""
+    sums = np.where(mean.counted, mean.values, 0.0)
+    sizes = mean.counted.astype(np.float64)
+    if groups is None:
+        return sums, sizes
+    return sums_by_group(sums, groups), sums_by_group(sizes, groups)
+
+
+def _mean_replicates(means: Sequence[tuple[Floats, Floats]], resamples: int, seed: int) -> Floats:
+    """The value of each mean in each resample, NaN where it counts no image; shape (resamples, means).
+
+    Of each mean the sums and sizes of what is resampled.
+    """
     places: dict[bytes, int] = {}
-    counted: list[Bools] = []
+    different: list[Floats] = []
     which = []
-    for mean in means:
-        key = mean.counted.tobytes()
+    for _, sizes in means:
+        key = sizes.tobytes()
         if key not in places:
-            places[key] = len(counted)
-            counted.append(mean.counted)
+            places[key] = len(different)
+            different.append(sizes)
         which.append(places[key])
-    columns = [np.where(mean.counted, mean.values, 0.0) for mean in means]
-    table = np.stack([*columns, *(column.astype(np.float64) for column in counted)], axis=1)
-    sums = resampled_sums(table, np.random.default_rng(seed), resamples=resamples)
-    totals, sizes = sums[:, : len(means)], sums[:, len(means) :]
+    table = np.stack([*(sums for sums, _ in means), *different], axis=1)
+    drawn = resampled_sums(table, np.random.default_rng(seed), resamples=resamples)
+    totals, counts = drawn[:, : len(means)], drawn[:, len(means) :]
     with np.errstate(invalid="ignore"):
-        values: Floats = totals / sizes[:, which]
+        values: Floats = totals / counts[:, which]
     return values

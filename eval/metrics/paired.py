@@ -27,8 +27,18 @@ import numpy as np
 
 from uncanny.eval.common.estimates import Estimate, interval_json
 from uncanny.eval.metrics.association import holm
-from uncanny.eval.metrics.intervals import ALPHA, LEVEL, Bools, Floats, Interval, wilson_interval
-from uncanny.eval.metrics.significance import mcnemar_exact
+from uncanny.eval.metrics.intervals import (
+    ALPHA,
+    LEVEL,
+    Bools,
+    Codes,
+    Floats,
+    Interval,
+    effective_size,
+    sums_by_group,
+    wilson_interval,
+)
+from uncanny.eval.metrics.significance import group_sign_test, mcnemar_exact
 
 # What lies further from the mean than this many standard deviations is left out of an exact power: < 1e-14.
 _TAILS: Final = 8.0
@@ -45,11 +55,12 @@ ROUNDING: Final = 1e-12
 
 
 def paired_interval(
-    both: int, first_only: int, second_only: int, neither: int, *, level: float = LEVEL
+    both: float, first_only: float, second_only: float, neither: float, *, level: float = LEVEL
 ) -> Interval | None:
     """Of the share that the first gets right minus that of the second, −1 to 1; None of no items.
 
-    It has width where the two never differ, and stays within −1 and 1.
+    It has width where the two never differ, and stays within −1 and 1. Effective numbers of items need not
+    be whole.
     """
     n = both + first_only + second_only + neither
     first, second = both + first_only, both + second_only
@@ -58,7 +69,7 @@ def paired_interval(
         return None
     # How far the two go together, with Newcombe's correction for continuity.
     cross = both * neither - first_only * second_only
-    corrected = max(cross - n / 2, 0.0) if cross > 0 else float(cross)
+    corrected = max(cross - n / 2, 0.0) if cross > 0 else cross
     margins = first * (n - first) * second * (n - second)
     together = corrected / sqrt(margins) if margins else 0.0
     return _of_difference(first / n, ends, second / n, other, together)
@@ -139,10 +150,14 @@ class PairedTest:
         )
 
 
-def paired_tests(names: Sequence[str], right: Bools, answered: Bools) -> list[PairedTest]:
+def paired_tests(
+    names: Sequence[str], right: Bools, answered: Bools, groups: Codes | None = None
+) -> list[PairedTest]:
     """Every two models on the items that both answer; both arrays have the shape (models, items).
 
-    What is not answered is never right. Empty for fewer than two models.
+    What is not answered is never right. `groups` says which items belong together: the test then turns the
+    signs of whole groups (`significance.group_sign_test`), and the interval has the width of the effective
+    number of items; None takes each by itself. Empty for fewer than two models.
     """
     pairs = list(combinations(range(len(names)), 2))
     if not pairs:
@@ -158,6 +173,13 @@ def paired_tests(names: Sequence[str], right: Bools, answered: Bools) -> list[Pa
     p_values = [
         float(p) if n else None for n, p in zip(counts[0], mcnemar_exact(counts[1], counts[2]), strict=True)
     ]
+    parts = [1.0] * len(pairs)
+    if groups is not None:
+        for place, (i, j) in enumerate(pairs):
+            both_answer = answered[i] & answered[j]
+            p_values[place], parts[place] = _of_groups(
+                right[i][both_answer], right[j][both_answer], groups[both_answer]
+            )
     return [
         PairedTest(
             names[i],
@@ -169,26 +191,40 @@ def paired_tests(names: Sequence[str], right: Bools, answered: Bools) -> list[Pa
             adjusted,
             Estimate(
                 (first - second) / n if n else None,
-                paired_interval(both, first, second, n - both - first - second),
+                paired_interval(*(part * each for each in (both, first, second, n - both - first - second))),
             ),
             odds_ratio(first, second),
             cohens_g(first, second),
         )
-        for (i, j), n, first, second, both, p_value, adjusted in zip(
-            pairs, *counts, p_values, holm(p_values), strict=True
+        for (i, j), n, first, second, both, p_value, adjusted, part in zip(
+            pairs, *counts, p_values, holm(p_values), parts, strict=True
         )
     ]
+
+
+def _of_groups(first: Bools, second: Bools, groups: Codes) -> tuple[float | None, float]:
+    """The p-value of the difference over groups, and which part of the items are as good as independent."""
+    difference = first.astype(np.float64) - second
+    sums = sums_by_group(difference, groups)
+    sizes, squares = (sums_by_group(each, groups) for each in (np.ones(len(groups)), difference**2))
+    size = effective_size(sums, sizes, squares)
+    return group_sign_test(sums) if len(groups) else None, size / len(groups) if len(groups) else 1.0
 
 
 ImageClass = Literal["all", "generated", "real"]
 
 
 def paired_tests_by_class(
-    names: Sequence[str], right: Bools, answered: Bools, generated: Bools
+    names: Sequence[str],
+    right: Bools,
+    answered: Bools,
+    generated: Bools,
+    groups: Codes | None = None,
 ) -> dict[ImageClass, list[PairedTest]]:
     """`paired_tests` of detectors' verdicts over all images, the generated ones, and the real ones.
 
-    `generated` has an entry an image. Each class is a family of tests of its own; one without a judged image
+    `generated` has an entry an image, and so have `groups`, as `paired_tests` takes them. Each class is a
+    family of tests of its own; one without a judged image
     is left out. Empty for fewer than two detectors.
     """
     classes: dict[ImageClass, Bools] = {
@@ -199,7 +235,12 @@ def paired_tests_by_class(
     return {
         name: tests
         for name, images in classes.items()
-        if answered[:, images].any() and (tests := paired_tests(names, right[:, images], answered[:, images]))
+        if answered[:, images].any()
+        and (
+            tests := paired_tests(
+                names, right[:, images], answered[:, images], None if groups is None else groups[images]
+            )
+        )
     }
 
 

@@ -4,7 +4,8 @@ How two answers hang together in a table of counts is in `association.py`.
 
 Sources: Q. McNemar, *Note on the sampling error of the difference between correlated proportions or
 percentages*, Psychometrika 12, 1947, here in its exact form; C. Spearman, 1904, and M. Kendall, 1945 (tau-b);
-C. J. Clopper and E. S. Pearson, *The use of confidence or fiducial limits*, Biometrika 26, 1934.
+C. J. Clopper and E. S. Pearson, *The use of confidence or fiducial limits*, Biometrika 26, 1934; R. A.
+Fisher, *The Design of Experiments*, 1935, chapter III (sign flips).
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from statistics import NormalDist
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uncanny.eval.metrics.intervals import LEVEL
+
+# The exact test of groups keeps a number for each sum that signs can give. Beyond so many its normal limit is
+# as good.
+MOST_SUMS: Final = 20_000
 
 
 def mcnemar_exact(first_only: ArrayLike, second_only: ArrayLike) -> NDArray[np.float64]:
@@ -32,6 +38,37 @@ def mcnemar_exact(first_only: ArrayLike, second_only: ArrayLike) -> NDArray[np.f
     first, second = np.asarray(first_only), np.asarray(second_only)
     tail = bdtr(np.minimum(first, second).astype(np.float64), first + second, 0.5)
     return np.minimum(1.0, 2.0 * np.asarray(tail, dtype=np.float64))
+
+
+def group_sign_test(differences: ArrayLike) -> float | None:
+    """The exact two-sided p-value of a sum so far from 0 where the sign of each group is a fair coin's.
+
+    `differences` are whole numbers, an entry a group: how many images only the first gets right, less those
+    that only the second does. With one image a group it is McNemar's exact test. None of no groups, 1 where
+    nothing differs.
+    """
+    values = np.asarray(differences, dtype=np.int64)
+    if not len(values):
+        return None
+    steps = np.abs(values[values != 0])
+    if not len(steps):
+        return 1.0
+    total, seen = int(steps.sum()), abs(int(values.sum()))
+    if total > MOST_SUMS:
+        # Corrected for being whole numbers, as the exact one is.
+        spread = float(np.sqrt((steps.astype(np.float64) ** 2).sum()))
+        return min(1.0, 2 * NormalDist().cdf(-max(0.0, seen - 1) / spread))
+    # The chance of each sum of the steps with a plus: half of all, moved by a step, one step after the other.
+    chances = np.zeros(total + 1)
+    chances[0] = 1.0
+    reach = 0
+    for step in steps.tolist():
+        moved = chances[: reach + 1] / 2
+        chances[: reach + 1] = moved
+        chances[step : step + reach + 1] += moved
+        reach += step
+    sums = np.abs(2 * np.arange(total + 1) - total)
+    return min(1.0, float(chances[sums >= seen].sum()))
 
 
 class RankAgreement(NamedTuple):

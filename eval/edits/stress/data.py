@@ -19,16 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups
 from uncanny.eval.common.inputs.columns import Columns, read_columns
 from uncanny.eval.common.inputs.problems import by_line
 from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.score_json import digest_of
 from uncanny.eval.edits.data import from_cell
 from uncanny.eval.edits.result import MeasuredEdits
-from uncanny.eval.metrics.intervals import Floats
+from uncanny.eval.metrics.intervals import Floats, group_codes
 from uncanny.eval.metrics.post_edit import EDIT_PROTOCOLS, PROTOCOL
 from uncanny.records.annotation_table import restore_lines
-from uncanny.wording import counted, shown
+from uncanny.wording import counted, option, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -206,6 +207,26 @@ class Edits:
 
     def column(self, name: str) -> list[Any]:
         return self.columns.get(name) or [None] * self.n_rows
+
+    def groups(self, by: str | None = None) -> ImageGroups | None:
+        """The images that belong together: edits and their original, or those with one value in `by`.
+
+        None where each is by itself, or `by` says `image`. Raises UsageError for a column that no table has.
+        """
+        if by == IMAGE:
+            return None
+        if by is not None and by not in self.columns:
+            there = ", ".join(sorted(self.columns))
+            raise UsageError(
+                f"{option('group_by')}: no table has the column {by!r}", remedy=f"There are {there}."
+            )
+        column = by or ORIGINAL_COLUMNS[0]
+        cells, keys = self.column(column), list[str]()
+        for image, row in zip(self.images, self.rows.tolist(), strict=True):
+            cell = cells[row] if row >= 0 else None
+            # An original is in the group of the edits that name it.
+            keys.append(image if cell is None else str(cell) if column in ORIGINAL_COLUMNS else f"={cell}")
+        return ImageGroups(column, group_codes(keys)) if len(set(keys)) < len(keys) else None
 
     def numbers(self, name: str) -> Floats | None:
         """A column as numbers, NaN where there is none; None where some are none, or all are missing."""

@@ -25,7 +25,7 @@ from uncanny.eval.common.pixels.crops import Size
 from uncanny.eval.common.pixels.masks import read_heat_map
 from uncanny.eval.edits.data import mask_sources, read_masks
 from uncanny.eval.metrics.auc import COARSE, LEVELS, coarse, pixel_auc, pixel_auc_interval, pixel_counts
-from uncanny.eval.metrics.intervals import Floats, Mean, mean_intervals
+from uncanny.eval.metrics.intervals import Codes, Floats, Mean, mean_intervals
 
 _THREADS = 2
 _AT_ONCE = 32
@@ -169,8 +169,8 @@ def _resized(values: Floats, size: Size) -> Floats:
     return np.clip(scaled, 0.0, 1.0)
 
 
-def mean_iou(ious: Floats, *, resamples: int, seed: int) -> Estimate:
+def mean_iou(ious: Floats, *, groups: Codes | None = None, resamples: int, seed: int) -> Estimate:
     """The mean of those that are not NaN, with its interval; None of none."""
-    values = ious[~np.isnan(ious)]
-    mean = Mean(values, np.ones(len(values), dtype=np.bool_))
-    return Estimate(mean.value, next(mean_intervals([mean], resamples=resamples, seed=seed, shares=True)))
+    mean = Mean(ious, ~np.isnan(ious))
+    (interval,) = mean_intervals([mean], groups=groups, resamples=resamples, seed=seed, shares=True)
+    return Estimate(mean.value, interval)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.paired_table import class_table, tests_json
 from uncanny.eval.common.published import EDITS_CAVEAT, published
 from uncanny.eval.common.score_json import about
@@ -236,8 +237,9 @@ class StressResult(RowsResult):
     """All detectors side by side, by name; `result[name]` is one of them.
 
     `edits` and `predictions` are what they were scored from. `tests` compare each two detectors on the images
-    as given that both judged, by class. Intervals are Wilson's for shares, DeLong's for
-    AUC, and else percentile bootstraps with `resamples` and `seed`.
+    as given that both judged, by class. `groups` are the images that intervals and paired tests take as one.
+    Intervals are Wilson's for shares, DeLong's for AUC, and else percentile bootstraps with `resamples` and
+    `seed`.
     """
 
     columns: ClassVar = COLUMNS
@@ -246,6 +248,7 @@ class StressResult(RowsResult):
     edits: Edits = field(repr=False, compare=False)
     predictions: Mapping[str, Mapping[str, Predictions]] = field(repr=False, compare=False)
     tests: Mapping[ImageClass, Sequence[PairedTest]]
+    groups: ImageGroups | None
     min_edits: int
     resamples: int
     seed: int
@@ -275,6 +278,7 @@ class StressResult(RowsResult):
                 resamples=self.resamples,
                 seed=self.seed,
                 method=f"DeLong for AUC, {METHOD}",
+                groups=self.groups,
             ),
             "min_edits": self.min_edits,
             "intervals": f"DeLong for AUC, {METHOD}",
@@ -429,6 +433,11 @@ class StressResult(RowsResult):
             yield f"{note}." if len(names) == n else f"{', '.join(names)}: {note}."
         if self.edits.without_image:
             yield f"{counted(self.edits.without_image, 'row')} of metadata of no image, left out."
+        if self.groups is not None:
+            yield (
+                f"{self.groups.words()} AUC and the tests between bins, levels and phrases take images as "
+                "independent, so their intervals may be too narrow and their p-values too small."
+            )
         yield (
             "Percent with 95 % intervals: Wilson's for shares, DeLong's for AUC, else a bootstrap; p-values "
             "corrected by Holm's method."

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.anomalies.load import name_paths
-from uncanny.eval.common.estimates import Estimate, wilson_share
+from uncanny.eval.common.estimates import Estimate, Share, share_of
+from uncanny.eval.common.groups import IMAGE, ImageGroups
+from uncanny.eval.edits.stress.classes import CODES, class_scores
 from uncanny.eval.edits.stress.data import (
     AS_GIVEN,
     GENERATED,
     NONE,
-    UNCLEAR,
     Edits,
     Joined,
     MetaSource,
@@ -43,7 +44,6 @@ from uncanny.eval.edits.stress.factors import Factor, Group, PairTest
 from uncanny.eval.edits.stress.grouping import Grouping, groupings
 from uncanny.eval.edits.stress.localize import Located, localize, mean_iou
 from uncanny.eval.edits.stress.result import (
-    ClassScore,
     ConditionScore,
     Coverage,
     DetectorScore,
@@ -52,10 +52,16 @@ from uncanny.eval.edits.stress.result import (
 )
 from uncanny.eval.metrics.association import against_the_rest, association, holm
 from uncanny.eval.metrics.auc import auc
-from uncanny.eval.metrics.detection import SOURCES, Accuracy, Judged
-from uncanny.eval.metrics.intervals import RESAMPLES, Bools, Floats, percentile_intervals
+from uncanny.eval.metrics.detection import Accuracy
+from uncanny.eval.metrics.intervals import (
+    RESAMPLES,
+    Bools,
+    Codes,
+    Floats,
+    sums_by_group,
+)
 from uncanny.eval.metrics.paired import ImageClass, PairedTest, paired_tests_by_class
-from uncanny.eval.metrics.significance import mcnemar_exact
+from uncanny.eval.metrics.significance import group_sign_test, mcnemar_exact
 from uncanny.parameters import check_kind, check_parameters, check_records
 from uncanny.schema import Source as SourceName
 from uncanny.wording import option, shown
@@ -68,8 +74,6 @@ MOST_TESTED: Final = 50
 # IoU of a group is resampled so often: there may be hundreds of groups.
 _GROUP_RESAMPLES: Final = 1_000
 
-_CODES: Final[Mapping[int, Judged]] = {1: "generated", 0: "real", UNCLEAR: "unparseable"}
-
 
 def stress(
     predictions: Source | Sequence[Source] | Mapping[str, Source],
@@ -77,6 +81,7 @@ def stress(
     meta: MetaSource | Sequence[MetaSource],
     threshold: float | None = None,
     by: Sequence[str] = (),
+    group_by: str | None = None,
     cutoffs: Mapping[str, tuple[float, float]] | None = None,
     min_edits: int = MIN_EDITS,
     root: str | Path | None = None,
@@ -94,12 +99,15 @@ def stress(
     predictions on changed copies of the same images, or such a condition alone, as `jpeg-85`, where there is
     one detector. `meta` is what is known of the edits: tables of the same kinds, such as `edits measure`
     writes, or what `edits.measure` returns, one or several. With a `threshold` scores rule over verdicts
-    beside them. `by` names further columns to group by. `cutoffs` are the ends of the medium bin by metric;
-    without, they are the percentiles 25 and 75 of the edits in `meta`. Directional edits need `min_edits`.
-    Paths in the tables start at `root`, else at each file's folder. From `map_threshold` on a heat map is a
-    mask; maps of another size than their mask are left out, or scaled with `resize_maps`. With `map_size` all
-    maps and masks are scaled to a square of so many pixels for the pixel AUC, as SAGI does, so that every
-    edit weighs the same. `published` shows the published detectors. The same `seed` gives the same intervals.
+    beside them. `by` names further columns whose values recall is shown by. `group_by` is the column of
+    images that belong together, so that intervals and paired tests count them as one: by default the edits
+    of an original and the original itself; `image` takes each by itself. `cutoffs` are the ends of the medium
+    bin by metric; without, they are the percentiles 25 and 75 of the edits in `meta`. Directional edits need
+    `min_edits`. Paths in the tables start at `root`, else at each file's folder. From `map_threshold` on a
+    heat map is a mask; maps of another size than their mask are left out, or scaled with `resize_maps`. With
+    `map_size` all maps and masks are scaled to a square of so many pixels for the pixel AUC, as SAGI does, so
+    that every edit weighs the same. `published` shows the published detectors. The same `seed` gives the same
+    intervals.
 
     Raises ItemsError with all that is wrong in the tables, and UsageError for what cannot be read, or where
     predictions and metadata have no image in common.
@@ -110,14 +118,22 @@ def stress(
     >>> scores["mine"].factor("method")["inpainting"].recall.counts
     1
     """
-    check_parameters(root=root, resize_maps=resize_maps, published=published, resamples=resamples, seed=seed)
+    check_parameters(
+        root=root,
+        group_by=group_by,
+        resize_maps=resize_maps,
+        published=published,
+        resamples=resamples,
+        seed=seed,
+    )
     check_kind("cutoffs", cutoffs, Mapping)
     columns = check_records(by, str, what=f"{option('by')} are names of columns")
     _check(threshold, map_threshold, map_size, min_edits, cutoffs or {})
     base = None if root is None else Path(root)
     named = by_detector(_named(predictions))
     tables = meta if isinstance(meta, list | tuple) and not _is_rows(meta) else [meta]
-    edits, problems = read_edits(tables, columns, base)
+    grouping = [] if group_by in (None, IMAGE) else [str(group_by)]
+    edits, problems = read_edits(tables, (*columns, *grouping), base)
     read: dict[str, dict[str, Predictions]] = {}
     for detector, conditions in named.items():
         read[detector] = {}
@@ -127,7 +143,8 @@ def stress(
             problems += wrong
     refuse(problems, [*edits.places, *(each.place for some in read.values() for each in some.values())])
     grouped = groupings(edits, columns, cutoffs or {}, min_edits)
-    task = _Task(edits, grouped, base, map_threshold, resize_maps, map_size, resamples, seed)
+    groups = edits.groups(group_by)
+    task = _Task(edits, grouped, groups, base, map_threshold, resize_maps, map_size, resamples, seed)
     scored = {
         name: {condition: task.condition(each) for condition, each in conditions.items()}
         for name, conditions in read.items()
@@ -137,6 +154,7 @@ def stress(
         edits,
         read,
         tests=task.tests({name: each[AS_GIVEN] for name, each in scored.items() if AS_GIVEN in each}),
+        groups=groups,
         min_edits=min_edits,
         resamples=resamples,
         seed=seed,
@@ -212,12 +230,17 @@ class _Task:
 
     edits: Edits
     groupings: Sequence[Grouping]
+    groups: ImageGroups | None
     root: Path | None
     map_threshold: float
     resize_maps: bool
     map_size: int | None
     resamples: int
     seed: int
+
+    def codes(self, images: NDArray[np.int64]) -> Codes | None:
+        """The groups of some of the images; None where all images are by themselves."""
+        return None if self.groups is None else self.groups.codes[images]
 
     def tests(self, detectors: Mapping[str, _Scored]) -> dict[ImageClass, list[PairedTest]]:
         """Each two detectors on the images as given that both judged."""
@@ -227,7 +250,9 @@ class _Task:
         for row, each in enumerate(detectors.values()):
             answered[row, each.known], right[row, each.known] = True, each.right
         generated = self.edits.truth[known] == GENERATED
-        return paired_tests_by_class(list(detectors), right[:, known], answered[:, known], generated)
+        return paired_tests_by_class(
+            list(detectors), right[:, known], answered[:, known], generated, self.codes(known)
+        )
 
     def detector(self, name: str, scored: Mapping[str, _Scored]) -> DetectorScore:
         first = next(iter(scored))
@@ -250,7 +275,7 @@ class _Task:
         generated = truth == GENERATED
         cells = Counter(zip(truth.tolist(), verdicts.tolist(), strict=True))
         accuracy = Accuracy(
-            Counter({(_source(true), _CODES[judged]): count for (true, judged), count in cells.items()})
+            Counter({(_source(true), CODES[judged]): count for (true, judged), count in cells.items()})
         )
         scored = ~np.isnan(scores)
         area = auc(scores[scored], generated[scored])
@@ -258,12 +283,12 @@ class _Task:
         placements[scored & generated] = area.placements
         localization, ious = self._localize(predictions, joined, generated)
         hits = verdicts == GENERATED
-        rows = self.edits.rows[joined.known[generated]]
-        factors = self._factors(rows, hits[generated], placements[generated], ious)
+        edited = joined.known[generated]
+        factors = self._factors(edited, hits[generated], placements[generated], ious)
         return _Scored(
             ConditionScore(
                 accuracy,
-                _class_scores(accuracy, self.resamples, self.seed),
+                class_scores(accuracy, truth, verdicts, self.codes(joined.known), self.resamples, self.seed),
                 area,
                 localization,
                 factors,
@@ -307,10 +332,11 @@ class _Task:
         return localization, ious
 
     def _factors(
-        self, rows: NDArray[np.int64], hits: Bools, placements: Floats, ious: Floats
+        self, edited: NDArray[np.int64], hits: Bools, placements: Floats, ious: Floats
     ) -> dict[str, Factor]:
+        rows, groups = self.edits.rows[edited], self.codes(edited)
         factors = {
-            grouping.name: self._factor(grouping, grouping.codes[rows], hits, placements, ious)
+            grouping.name: self._factor(grouping, grouping.codes[rows], hits, placements, ious, groups)
             for grouping in self.groupings
         }
         adjusted = holm([None if each.test is None else each.test.p_value for each in factors.values()])
@@ -319,8 +345,25 @@ class _Task:
         }
 
     def _factor(
-        self, grouping: Grouping, codes: NDArray[np.int64], hits: Bools, placements: Floats, ious: Floats
+        self,
+        grouping: Grouping,
+        codes: NDArray[np.int64],
+        hits: Bools,
+        placements: Floats,
+        ious: Floats,
+        images: Codes | None,
     ) -> Factor:
+        order = np.argsort(codes, kind="stable")
+        sorted_codes = codes[order]
+
+        def of(place: int) -> NDArray[np.int64]:
+            """The edits of one group."""
+            first, last = np.searchsorted(sorted_codes, [place, place + 1])
+            return order[first:last]
+
+        def recall(place: int) -> Share:
+            return share_of(hits[of(place)], None if images is None else images[of(place)])
+
         kept = codes >= 0
         n = len(grouping.names)
         sizes = np.bincount(codes[kept], minlength=n)
@@ -332,9 +375,9 @@ class _Task:
         groups = tuple(
             Group(
                 name,
-                wilson_share(int(detected[place]), int(sizes[place])),
+                recall(place),
                 float(sums[place] / ranks[place]) if ranks[place] else None,
-                self._iou(ious[codes == place]),
+                self._iou(ious[of(place)], None if images is None else images[of(place)]),
                 p_values[place],
             )
             for place, name in enumerate(grouping.names)
@@ -352,14 +395,15 @@ class _Task:
             association(table, seed=self.seed) if tested else None,
             None,
             self._pairs(grouping, table) if grouping.kind == "bins" else (),
-            wilson_share(int((hits & (codes == -1)).sum()), int((codes == -1).sum())),
+            recall(-1),
             int((codes == -2).sum()),
         )
 
-    def _iou(self, ious: Floats) -> Estimate | None:
+    def _iou(self, ious: Floats, groups: Codes | None) -> Estimate | None:
         if np.isnan(ious).all():
             return None
-        return mean_iou(ious, resamples=min(self.resamples, _GROUP_RESAMPLES), seed=self.seed)
+        resamples = min(self.resamples, _GROUP_RESAMPLES)
+        return mean_iou(ious, groups=groups, resamples=resamples, seed=self.seed)
 
     def _pairs(self, grouping: Grouping, table: NDArray[np.int64]) -> tuple[PairTest, ...]:
         places = list(combinations(range(len(grouping.names)), 2))
@@ -377,65 +421,12 @@ class _Task:
         first, second = before.right[ours][generated], after.right[theirs][generated]
         lost, gained = int((first & ~second).sum()), int((second & ~first).sum())
         n = int(generated.sum())
-        return Paired(n, lost, gained, float(mcnemar_exact(lost, gained)) if n else None, None)
+        groups = self.codes(before.known[ours][generated])
+        if groups is None:
+            return Paired(n, lost, gained, float(mcnemar_exact(lost, gained)) if n else None, None)
+        differences = sums_by_group(first.astype(np.int64) - second, groups)
+        return Paired(n, lost, gained, group_sign_test(differences) if n else None, None)
 
 
 def _source(code: int) -> SourceName:
     return "generated" if code == GENERATED else "real"
-
-
-def _class_scores(accuracy: Accuracy, resamples: int, seed: int) -> dict[str, ClassScore]:
-    """By class, and as `all` the mean of both; None where a class has none."""
-    drawn = _drawn(accuracy, resamples, seed)
-    scores: dict[str, ClassScore] = {}
-    for source in SOURCES:
-        hits = accuracy.counts[source, source]
-        true = sum(count for (each, _), count in accuracy.counts.items() if each == source)
-        judged = sum(count for (_, each), count in accuracy.counts.items() if each == source)
-        # F1 of a class without images has no value, whatever is taken for it.
-        f1 = Estimate(accuracy.f1(source), drawn.get((source, "f1"))) if true else Estimate(None)
-        scores[source] = ClassScore(true, wilson_share(hits, judged), wilson_share(hits, true), f1)
-
-    def mean(name: str) -> Estimate:
-        values = [getattr(accuracy, name)(source) for source in SOURCES]
-        if None in values:
-            return Estimate(None)
-        return Estimate(sum(values) / len(values), drawn.get(("all", name)))
-
-    scores["all"] = ClassScore(accuracy.images, mean("precision"), mean("recall"), mean("f1"))
-    return scores
-
-
-def _drawn(
-    accuracy: Accuracy, resamples: int, seed: int
-) -> dict[tuple[str, str], tuple[float, float] | None]:
-    """Percentile intervals by a bootstrap over images, which are as many kinds as the table has cells."""
-    images = accuracy.images
-    if not images or not resamples:
-        return {}
-    cells = [(true, judged) for true in SOURCES for judged in _CODES.values()]
-    chances = np.array([accuracy.counts[cell] for cell in cells]) / images
-    counts = np.random.default_rng(seed).multinomial(images, chances, size=resamples).astype(np.float64)
-    column = {cell: counts[:, place] for place, cell in enumerate(cells)}
-    values: dict[tuple[str, str], Floats] = {}
-    # How many images each is of.
-    sizes: dict[tuple[str, str], int] = {}
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for source in SOURCES:
-            hits = column[source, source]
-            true = sum(column[source, judged] for judged in _CODES.values())
-            judged = sum(column[each, source] for each in SOURCES)
-            values[source, "precision"], values[source, "recall"] = hits / judged, hits / true
-            values[source, "f1"] = 2 * hits / (true + judged)
-            of_source = {cell: count for cell, count in accuracy.counts.items() if source in cell}
-            sizes[source, "precision"] = sum(n for cell, n in of_source.items() if cell[1] == source)
-            sizes[source, "recall"] = sum(n for cell, n in of_source.items() if cell[0] == source)
-            sizes[source, "f1"] = sum(of_source.values())
-        for name in ("precision", "recall", "f1"):
-            values["all", name] = (values["generated", name] + values["real", name]) / 2
-            # The rarer class says how much is known of both.
-            sizes["all", name] = min(sizes[source, name] for source in SOURCES)
-    ends = percentile_intervals(
-        np.stack(list(values.values()), axis=1), images=[sizes[place] for place in values]
-    )
-    return dict(zip(values, ends, strict=True))

@@ -53,6 +53,7 @@ class StressKeywords(TypedDict):
 
     threshold: float | None
     by: tuple[str, ...]
+    group_by: str | None
     cutoffs: dict[str, tuple[float, float]]
     min_edits: int
     root: Path | None
@@ -80,7 +81,15 @@ class StressKeywords(TypedDict):
     help="From which score on an image counts as generated, whatever the verdict beside it. "
     "[default: verdicts; of scores alone 0.5]",
 )
-@click.option("--by", multiple=True, metavar="COLUMN", help="Group by a further column of META. Repeatable.")
+@click.option(
+    "--by", multiple=True, metavar="COLUMN", help="Show recall by a further column of META. Repeatable."
+)
+@click.option(
+    "--group-by",
+    metavar="COLUMN|image",
+    help="Column of images that belong together, for intervals and paired tests. [default: the edits of an "
+    "original together, `image` for none]",
+)
 @click.option(
     "--cutoffs",
     multiple=True,

@@ -100,7 +100,7 @@ def test_every_score_says_what_it_is_of(
     assert about["uncanny"] == uncanny.__version__
     assert list(about["digests"]) == ([] if digested is None else [digested])
     assert about["prompts"].get("m", []) == prompts
-    assert about["intervals"].keys() == {"level", "method", "resamples", "seed"}
+    assert about["intervals"].keys() == {"level", "method", "resamples", "seed", "groups"}
     assert (about["intervals"]["level"], about["intervals"]["resamples"]) == (0.95, 20)
     # The order of records is nothing that figures depend on.
     assert score(tmp_path, reverse=True)["about"] == about

@@ -357,7 +357,7 @@ def test_detectors_are_compared_image_by_image() -> None:
     other = [{**row, "score": float(rng.random())} for row in seen]
     # Images that only one of them judged are in no test.
     detectors = {"mine": seen[3:], "theirs": other[:-2], "mine@jpeg-85": other}
-    result = uncanny.edits.stress(detectors, meta=[meta], resamples=50)
+    result = uncanny.edits.stress(detectors, meta=[meta], resamples=50, group_by="image")
     verdicts = [{row["image"]: row["score"] >= 0.5 for row in each} for each in (seen[3:], other[:-2])]
     both = [image for image in verdicts[0] if image in verdicts[1]]
     assert len(both) == len(seen) - 5

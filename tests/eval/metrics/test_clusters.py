@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.eval.metrics import clusters
-from uncanny.eval.metrics.clusters import (
+from uncanny.eval.metrics import significance
+from uncanny.eval.metrics.intervals import (
     clustered_interval,
     effective_size,
     group_codes,
-    group_sign_test,
     sums_by_group,
+    wilson_interval,
 )
-from uncanny.eval.metrics.intervals import wilson_interval
-from uncanny.eval.metrics.significance import mcnemar_exact
+from uncanny.eval.metrics.paired import paired_tests
+from uncanny.eval.metrics.significance import group_sign_test, mcnemar_exact
 
 GROUPS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 5)), min_size=1, max_size=12)
 
@@ -119,5 +119,31 @@ def test_many_groups_have_the_normal_limit_of_the_exact_test(
     differences = rng.integers(-3, 4, 2_000)
     differences[: 40 * shift] = 2
     exact = group_sign_test(differences)
-    monkeypatch.setattr(clusters, "MOST_SUMS", 0)
+    monkeypatch.setattr(significance, "MOST_SUMS", 0)
     assert group_sign_test(differences) == pytest.approx(exact, abs=0.002)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans(), st.booleans()), max_size=30))
+def test_groups_of_one_item_are_no_groups(rows: list[tuple[bool, bool, bool, bool]]) -> None:
+    table = np.array(rows, dtype=np.bool_).reshape(-1, 4).T
+    right, answered = table[:2] & table[2:], table[2:]
+    alone = paired_tests(["a", "b"], right, answered, np.arange(right.shape[1]))
+    assert alone == paired_tests(["a", "b"], right, answered)
+
+
+def test_items_that_come_twice_say_no_more_than_once() -> None:
+    right = np.array([[True] * 12 + [False] * 8, [False] * 6 + [True] * 10 + [False] * 4])
+    answered = np.ones_like(right)
+    (once,) = paired_tests(["a", "b"], right, answered)
+    twice, codes = np.repeat(right, 2, axis=1), np.repeat(np.arange(20), 2)
+    (naive,) = paired_tests(["a", "b"], twice, np.ones_like(twice))
+    (grouped,) = paired_tests(["a", "b"], twice, np.ones_like(twice), codes)
+    assert (grouped.difference.value, grouped.n) == (once.difference.value, 40)
+    assert grouped.p_value == pytest.approx(once.p_value)
+    assert naive.p_value is not None
+    assert once.p_value is not None
+    assert naive.p_value < once.p_value
+    widths = [each.difference.interval for each in (naive, once, grouped)]
+    narrow, expected, own = (high - low for low, high in filter(None, widths))
+    # Student's t over twenty groups makes it a little wider than Wilson's of twenty items.
+    assert narrow < expected < own < 1.15 * expected

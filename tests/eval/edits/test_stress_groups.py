@@ -1,0 +1,95 @@
+"""Edits of one original are counted together: in intervals, in paired tests, and in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import uncanny
+from uncanny.errors import UsageError
+from uncanny.eval.common.estimates import Share
+from uncanny.eval.edits.stress.result import StressResult
+from uncanny.eval.metrics.intervals import clustered_interval, wilson_interval
+from uncanny.eval.metrics.significance import mcnemar_exact
+
+ORIGINALS, EDITS = 30, 4
+
+
+def found(original: int, edit: int) -> bool:
+    """Of an original all edits are found, or none."""
+    del edit
+    return original % 3 != 0
+
+
+def tables(**more: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    pairs = [(o, e) for o in range(ORIGINALS) for e in range(EDITS)]
+    meta = [
+        {"original": f"o{o}.png", "edited": f"{o}-{e}.png", "method": "ab"[e % 2], **more} for o, e in pairs
+    ]
+    seen = [{"image": f"{o}-{e}.png", "source": "generated" if found(o, e) else "real"} for o, e in pairs]
+    return meta, [*seen, *({"image": f"o{o}.png", "source": "real"} for o in range(ORIGINALS))]
+
+
+def recall(result: StressResult) -> Share:
+    scores = result["detector"].first.classes["generated"].recall
+    assert isinstance(scores, Share)
+    return scores
+
+
+def test_edits_of_an_original_say_as_much_as_one_where_they_are_alike() -> None:
+    meta, seen = tables()
+    together = uncanny.edits.stress(seen, meta=[meta], resamples=200)
+    hits = [EDITS * found(o, 0) for o in range(ORIGINALS)]
+    assert recall(together).interval == pytest.approx(clustered_interval(hits, [EDITS] * ORIGINALS))
+    apart = uncanny.edits.stress(seen, meta=[meta], resamples=200, group_by="image")
+    assert recall(apart).interval == pytest.approx(wilson_interval(sum(hits), EDITS * ORIGINALS))
+    for name in ("recall", "f1"):
+        widths = [
+            high - low
+            for result in (together, apart)
+            for low, high in [getattr(result["detector"].first.classes["generated"], name).interval]
+        ]
+        assert widths[0] > 1.2 * widths[1]
+    (a, _) = together["detector"].first.factors["method"].groups
+    assert a.recall.interval == pytest.approx(clustered_interval([h / 2 for h in hits], [2] * ORIGINALS))
+
+
+def test_conditions_and_detectors_are_compared_by_the_original() -> None:
+    meta, seen = tables()
+    missed = [{**row, "source": "real"} if row["image"].startswith(("1-", "2-")) else row for row in seen]
+    detectors = {"mine": seen, "mine@jpeg-85": missed, "theirs": missed}
+    result = uncanny.edits.stress(detectors, meta=[meta], resamples=0)
+    # Two originals, of which four edits each are lost: two signs, not eight.
+    assert result["mine"].paired["jpeg-85"].lost == 8
+    assert result["mine"].paired["jpeg-85"].p_value == pytest.approx(0.5)
+    assert result.tests["generated"][0].p_value == pytest.approx(0.5)
+    apart = uncanny.edits.stress(detectors, meta=[meta], resamples=0, group_by="image")
+    assert apart["mine"].paired["jpeg-85"].p_value == pytest.approx(float(mcnemar_exact(8, 0)))
+
+
+def test_it_is_said_how_images_were_grouped() -> None:
+    meta, seen = tables(scene="s1")
+    result = uncanny.edits.stress(seen, meta=[meta], resamples=0)
+    assert result.to_json()["about"]["intervals"]["groups"] == {"by": "original", "groups": 30, "images": 150}
+    assert "150 images come in 30 groups (by original)" in str(result)
+    assert "p-values too small" in " ".join(result.notes())
+    apart = uncanny.edits.stress(seen, meta=[meta], resamples=0, group_by="image")
+    assert apart.to_json()["about"]["intervals"]["groups"] is None
+    assert "groups (by" not in " ".join(apart.notes())
+    one = uncanny.edits.stress(seen, meta=[meta], resamples=0, group_by="scene")
+    # The originals have no scene.
+    assert one.to_json()["about"]["intervals"]["groups"] == {"by": "scene", "groups": 31, "images": 150}
+    with pytest.raises(UsageError, match="no table has the column 'scenery'"):
+        uncanny.edits.stress(seen, meta=[meta], group_by="scenery")
+
+
+def test_one_edit_an_original_changes_no_recall() -> None:
+    meta, seen = tables()
+    first = [row for row in meta if row["edited"].endswith("-0.png")]
+    named = {row["edited"] for row in first} | {row["original"] for row in first}
+    some = [row for row in seen if row["image"] in named]
+    together, apart = (
+        uncanny.edits.stress(some, meta=[first], resamples=0, group_by=by) for by in (None, "image")
+    )
+    assert recall(together) == recall(apart)
