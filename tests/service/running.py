@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -61,11 +61,18 @@ def served_here(app: ASGIApp) -> Iterator[str]:
 class RunningService:
     """The service on a data folder, to be killed and started again under the same address.
 
-    `start` waits for its first line, `kill` for its end.
+    `start` waits for its first line, `kill` for its end. `program` is what Python runs in place of `uncanny`.
     """
 
-    def __init__(self, data: Path, *options: str, environment: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *options: str,
+        environment: Mapping[str, str] = {},
+        program: Sequence[str] = ("-m", "uncanny"),
+    ) -> None:
         self.data, self._options, self._environment = data, options, environment
+        self._program = program
         self.port = _free_port()
         self.process: subprocess.Popen[str] | None = None
 
@@ -76,7 +83,7 @@ class RunningService:
     def start(self) -> None:
         options = ["--data", str(self.data), "--port", str(self.port), *self._options]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "uncanny", "serve", *options],
+            [sys.executable, *self._program, "serve", *options],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, **self._environment},
@@ -105,8 +112,13 @@ class RunningService:
 
 
 @contextmanager
-def running(data: Path, *options: str, environment: Mapping[str, str] = {}) -> Iterator[RunningService]:
-    service = RunningService(data, *options, environment=environment)
+def running(
+    data: Path,
+    *options: str,
+    environment: Mapping[str, str] = {},
+    program: Sequence[str] = ("-m", "uncanny"),
+) -> Iterator[RunningService]:
+    service = RunningService(data, *options, environment=environment, program=program)
     service.start()
     try:
         yield service

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -102,13 +103,15 @@ def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int
 
 
 @without_warnings()
-def read_rgb(path: Path, policy: PixelPolicy | None = None) -> tuple[Image.Image, tuple[str, ...]]:
+def read_rgb(
+    path: Path, policy: PixelPolicy | None = None, *, within: Sequence[Path] | None = None
+) -> tuple[Image.Image, tuple[str, ...]]:
     """The pixels of a picture, upright, 8 bits, RGB, and every change made to what the file holds.
 
     To be measured: nothing is reduced, grey is the same in all channels, transparent parts are white, and
     colours are as stored, whatever profile they have. Changes are called as in `PreparedImage`. Of `policy`
-    only the limits count. Raises `ImageError` and nothing else, whatever the file holds; `StorageError`
-    where no file can be opened any more.
+    only the limits count. The file lies `within` folders as in `read_image_file`. Raises `ImageError` and
+    nothing else, whatever the file holds; `StorageError` where no file can be opened any more.
     """
     policy = policy or PixelPolicy()
     data = b""
@@ -116,7 +119,7 @@ def read_rgb(path: Path, policy: PixelPolicy | None = None) -> tuple[Image.Image
         if path.suffix.lower() in RAW_SUFFIXES:
             remedy = "Export it as JPEG, PNG or TIFF."
             raise ImageError("a camera's raw file is not read", kind="unsupported", remedy=remedy)
-        data = read_image_file(path, policy.max_file_bytes)
+        data = read_image_file(path, policy.max_file_bytes, within)
         header = read_header(data, policy.max_pixels)
         with PIXELS.hold(header.pixels):
             image, _, changes = plain(decode(data, header))
@@ -144,13 +147,14 @@ def thumbnail(
     *,
     sha256: str | None = None,
     quality: int = 80,
+    within: Sequence[Path] | None = None,
 ) -> bytes | None:
     """`shrunk` as WebP; None when unreadable. Lossy, `quality` 1–100: for people, not for models.
 
     The latest ones are remembered by the digest of the file: pages of several runs show the same pictures.
     """
     policy = policy or PixelPolicy()
-    data = _file(path, policy, sha256)
+    data = _file(path, policy, sha256, within)
     if data is None:
         return None
     key = (sha256 or hashlib.sha256(data).hexdigest(), side, quality, policy)
@@ -185,20 +189,26 @@ def _webp(image: Image.Image | None, quality: int) -> bytes | None:
 
 @without_warnings()
 def shrunk(
-    path: Path, side: int, policy: PixelPolicy | None = None, *, sha256: str | None = None
+    path: Path,
+    side: int,
+    policy: PixelPolicy | None = None,
+    *,
+    sha256: str | None = None,
+    within: Sequence[Path] | None = None,
 ) -> Image.Image | None:
     """The picture upright, at most `side` pixels long and never enlarged; None when unreadable.
 
-    Of `policy` only the limits on size count. With `sha256` it is None for a file of other bytes, too.
+    Of `policy` only the limits on size count. With `sha256` it is None for a file of other bytes, too, and
+    with `within` for one that lies in none of these folders.
     """
     policy = policy or PixelPolicy()
-    data = _file(path, policy, sha256)
+    data = _file(path, policy, sha256, within)
     return None if data is None else _shrunk(data, side, policy)
 
 
-def _file(path: Path, policy: PixelPolicy, sha256: str | None) -> bytes | None:
+def _file(path: Path, policy: PixelPolicy, sha256: str | None, within: Sequence[Path] | None) -> bytes | None:
     try:
-        data = read_image_file(path, policy.max_file_bytes)
+        data = read_image_file(path, policy.max_file_bytes, within)
     except Exception:  # a report goes without this picture, whatever is wrong with it
         return None
     return data if sha256 is None or hashlib.sha256(data).hexdigest() == sha256 else None

@@ -1,39 +1,38 @@
 """The pictures of a page: the file's own bytes where browsers show them, else a copy; previews for the queue.
 
 A picture is asked for by the key of its image, never by a path, and is shown only if its file has the bytes
-that were judged: the records of a run from somebody else can name any file of this machine.
+that were judged: the records of a run from somebody else can name any file of this machine. What has to be
+decoded is decoded elsewhere (`decoding`), and no thread of the server waits for it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from fastapi import FastAPI, HTTPException, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
-from uncanny.errors import ImageError, StorageError
-from uncanny.images import PixelPolicy, shrunk
-from uncanny.images.decode import header_size
-from uncanny.images.file_bytes import read_image_file
-from uncanny.images.signature import MEDIA_TYPES, Format, sniff
+from uncanny.errors import ImageError
+from uncanny.images.signature import MEDIA_TYPES, sniff
 from uncanny.service.assets import KEPT
+from uncanny.service.decoding import DECODERS, Asked, Decoders, Made, Make, names_of
+from uncanny.service.decoding_child import SHOWN_BY_BROWSERS, bytes_of
 
-# What every browser shows as it is, turned as the file says.
-_SHOWN_BY_BROWSERS: Final[frozenset[Format]] = frozenset({"JPEG", "PNG", "WEBP", "GIF", "AVIF", "BMP"})
-PREVIEW_SIDE: Final = 1600
-FULL_SIDE: Final = 8192
-# A file that is no larger is its own preview: a copy would come later and look worse.
-_SMALL_BYTES: Final = 3_000_000
-_SMALL_SIDE: Final = 2048
-_QUALITY: Final = 88
 _KEPT_BYTES: Final = 64 * 2**20
+# Files that took too long are not tried again while they stay as they are.
+_MOST_REFUSED: Final = 10_000
+# Inode, size and moment of the last change.
+_Stamp = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,52 +52,69 @@ class Shown:
 
 
 class Pictures:
-    """Makes pictures and keeps the latest previews in memory. Blocking; may be used by several threads."""
+    """Has pictures made and keeps the latest in memory. May be used by several threads and event loops.
 
-    def __init__(self) -> None:
-        self._previews: OrderedDict[str, Shown] = OrderedDict()
+    They lie in one of the real `folders`, where these are given.
+    """
+
+    def __init__(self, folders: Sequence[Path] | None = None, decoders: Decoders = DECODERS) -> None:
+        self._folders, self._decoders = folders, decoders
+        self._kept: OrderedDict[tuple[Asked, _Stamp], Shown] = OrderedDict()
+        self._refused: OrderedDict[tuple[Asked, _Stamp], None] = OrderedDict()
         self._size = 0
         self._lock = Lock()
 
-    def full(self, picture: Picture) -> Shown | None:
+    async def full(self, picture: Picture) -> Shown | None:
         """The picture in all its pixels; None where it cannot be shown."""
-        data = _bytes_of(picture)
-        if data is None:
-            return None
-        kind = sniff(data)
-        if kind in _SHOWN_BY_BROWSERS:
-            return Shown(data, MEDIA_TYPES[kind])
-        return self._kept(f"full {sha256(data).hexdigest()}", lambda: _copy(picture, FULL_SIDE))
+        own = await run_in_threadpool(self._own, picture)
+        return await self._made("copy", picture) if own is None else own
 
-    def preview(self, picture: Picture) -> Shown | None:
+    async def preview(self, picture: Picture) -> Shown | None:
         """The picture as large as a screen; None where it cannot be shown."""
-        key = f"preview {picture.path} {picture.sha256}"
+        return await self._made("preview", picture)
 
-        def make() -> Shown | None:
-            data = _bytes_of(picture)
-            if data is None:
-                return None
-            kind = sniff(data)
-            if kind in _SHOWN_BY_BROWSERS and _is_small(data):
-                return Shown(data, MEDIA_TYPES[kind])
-            return _copy(picture, PREVIEW_SIDE)
+    async def thumbnail(self, picture: Picture) -> Shown | None:
+        """The picture as large as in a list; None where it cannot be shown."""
+        return await self._made("thumbnail", picture)
 
-        return self._kept(key, make)
-
-    def _kept(self, key: str, make: Callable[[], Shown | None]) -> Shown | None:
-        with self._lock:
-            if key in self._previews:
-                self._previews.move_to_end(key)
-                return self._previews[key]
-        shown = make()
-        if shown is None:
+    def _own(self, picture: Picture) -> Shown | None:
+        """The file as it is, where browsers show it."""
+        if picture.sha256 == "":
             return None
+        data = bytes_of(picture.path, picture.sha256, self._folders)
+        kind = None if data is None else sniff(data)
+        return Shown(data, MEDIA_TYPES[kind]) if data is not None and kind in SHOWN_BY_BROWSERS else None
+
+    async def _made(self, make: Make, picture: Picture) -> Shown | None:
+        if picture.sha256 == "":
+            return None
+        asked = Asked(make, os.fspath(picture.path), picture.sha256, names_of(self._folders))
+        key = asked, await run_in_threadpool(_stamp, picture.path)
         with self._lock:
-            if key not in self._previews:
-                self._previews[key] = shown
+            if key in self._refused:
+                return None
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        try:
+            made = await _answered(self._decoders.ask(asked))
+        except ImageError:
+            with self._lock:
+                self._refused[key] = None
+                if len(self._refused) > _MOST_REFUSED:
+                    self._refused.popitem(last=False)
+            return None
+        except OSError:
+            return None
+        if "media_type" not in made.head:
+            return None
+        shown = Shown(made.data, made.head["media_type"])
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = shown
                 self._size += len(shown.data)
-            while self._size > _KEPT_BYTES and len(self._previews) > 1:
-                self._size -= len(self._previews.popitem(last=False)[1].data)
+            while self._size > _KEPT_BYTES and len(self._kept) > 1:
+                self._size -= len(self._kept.popitem(last=False)[1].data)
         return shown
 
 
@@ -107,13 +123,14 @@ def serve_pictures(
     path: str,
     picture: Callable[[Request], Picture | None],
     missing: str = "The picture cannot be shown.",
+    pictures: Pictures | None = None,
 ) -> None:
     """Add `/image` and `/preview`, each with `path` behind it: the picture that a request asks for.
 
     Addresses are to change with the picture: browsers keep what they get. Where there is none, 404 says
     what is `missing`.
     """
-    pictures = Pictures()
+    made = pictures or Pictures()
 
     def answer(shown: Shown | None) -> Response:
         if shown is None:
@@ -121,42 +138,32 @@ def serve_pictures(
         return Response(shown.data, media_type=shown.media_type, headers=dict(KEPT))
 
     @app.get(f"/image{path}")
-    def full(request: Request) -> Response:
-        file = picture(request)
-        return answer(None if file is None else pictures.full(file))
+    async def full(request: Request) -> Response:
+        file = await run_in_threadpool(picture, request)
+        return answer(None if file is None else await made.full(file))
 
     @app.get(f"/preview{path}")
-    def preview(request: Request) -> Response:
-        file = picture(request)
-        return answer(None if file is None else pictures.preview(file))
+    async def preview(request: Request) -> Response:
+        file = await run_in_threadpool(picture, request)
+        return answer(None if file is None else await made.preview(file))
 
 
-def _bytes_of(picture: Picture) -> bytes | None:
-    if picture.sha256 == "":
-        return None
+async def _answered(future: Future[Made]) -> Made:
+    """Its result. Whoever stops waiting leaves it to the others who do."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell(_: Future[Made]) -> None:
+        with suppress(RuntimeError):  # the server has ended meanwhile
+            loop.call_soon_threadsafe(done.set)
+
+    future.add_done_callback(tell)
+    await done.wait()
+    return future.result()
+
+
+def _stamp(path: Path) -> _Stamp:
     try:
-        data = read_image_file(picture.path, PixelPolicy().max_file_bytes)
-    except (ImageError, StorageError):
-        return None
-    return data if picture.sha256 in (None, sha256(data).hexdigest()) else None
-
-
-def _copy(picture: Picture, side: int) -> Shown | None:
-    """As JPEG, which is made in a third of the time; as WebP where something is transparent."""
-    image = shrunk(picture.path, side, sha256=picture.sha256)
-    if image is None:
-        return None
-    clear = image.mode in ("LA", "RGBA")
-    out = BytesIO()
-    try:
-        image.save(out, "WEBP" if clear else "JPEG", quality=_QUALITY, method=2)
-    except (OSError, ValueError):  # as one beyond the sides of the format
-        return None
-    return Shown(out.getvalue(), "image/webp" if clear else "image/jpeg")
-
-
-def _is_small(data: bytes) -> bool:
-    try:
-        return len(data) <= _SMALL_BYTES and max(header_size(BytesIO(data))) <= _SMALL_SIDE
-    except Exception:  # decoders raise all kinds of errors on hostile files
-        return False
+        status = path.stat()
+    except (OSError, ValueError):
+        return None  # also a picture in a row of a table
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -129,11 +129,17 @@ class Service:
         except OSError:
             return False
 
+    @property
+    def folders(self) -> Sequence[Path]:
+        """Real paths of the folders that images may lie in, whatever the records of a job name.
+
+        What records name is no reference of a job, and anybody who uploads some may name any file in them.
+        """
+        return [*(self.data / name for name in _FOLDERS), *self.roots, SCENES.resolve()]
+
     def child_settings(self) -> dict[str, str]:
         """What the processes of jobs find in their environment besides this one's."""
-        # What records name is no reference of a job, and anybody who uploads some may name any file in them.
-        folders = (*(self.data / name for name in _FOLDERS), *self.roots, SCENES)
-        return {"UNCANNY_FOLDERS": os.pathsep.join(map(str, folders))}
+        return {"UNCANNY_FOLDERS": os.pathsep.join(map(str, self.folders))}
 
     def job_folder(self, job_id: str) -> Path:
         """Where a job's files lie: `run`, `out`, `result.json`, `stderr.log`. Raises NotFoundError."""

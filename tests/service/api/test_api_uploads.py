@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from tests.images.bombs import jpeg_of_scans
 from tests.service.api.conftest import API, Site, png
 from uncanny.service.service import Service
 from uncanny.service.store.names import image_name
@@ -143,12 +144,18 @@ def test_long_names_are_cut_at_a_character(site: Site, client: TestClient) -> No
     assert len(names(site, body["id"])) == 2
 
 
-def test_bombs_are_refused_by_their_header(client: TestClient) -> None:
+def test_bombs_are_refused_and_not_decoded(client: TestClient) -> None:
     body = send(
-        client, ("bomb.png", bomb()), ("zip.png", zipped()), ("empty.png", b""), ("cut.png", png()[:20])
+        client,
+        ("bomb.png", bomb()),
+        ("scans.jpg", jpeg_of_scans(3000)),
+        ("zip.png", zipped()),
+        ("empty.png", b""),
+        ("cut.png", png()[:20]),
     ).json()
     assert [(each["name"], each["code"]) for each in body["refused"]] == [
         ("bomb.png", "bomb"),
+        ("scans.jpg", "bomb"),
         ("zip.png", "not_an_image"),
         ("empty.png", "empty"),
         ("cut.png", "truncated"),

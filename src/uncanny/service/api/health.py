@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from asyncio import get_running_loop
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -23,6 +25,7 @@ from uncanny.service.service import Service
 
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _OTHER: Final = "other"
+_LOOKING: Final = 2
 # Whether this process works on jobs; None where it was started without.
 WorkerAlive = Callable[[], bool | None]
 
@@ -110,7 +113,19 @@ class Measured:
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
+def _is_there(service: Service) -> bool:
+    """Whether the database answers."""
+    try:
+        with service.database.read() as connection:
+            connection.execute(text("SELECT 1"))
+    except SQLAlchemyError:
+        return False
+    return True
+
+
 def add_health_routes(api: APIRouter) -> None:
+    looking = ThreadPoolExecutor(_LOOKING, "health")
+
     @api.get(
         "/healthz",
         tags=["service"],
@@ -124,16 +139,12 @@ def add_health_routes(api: APIRouter) -> None:
             **answers(400, 422),
         },
     )
-    def healthz(request: Request, service: Kept) -> Any:
+    async def healthz(request: Request, service: Kept) -> Any:
         """For supervisors; needs no token."""
         alive: WorkerAlive = request.app.state.worker_alive
         ailing = service.database.is_ailing
-        try:
-            with service.database.read() as connection:
-                connection.execute(text("SELECT 1"))
-            database = True
-        except SQLAlchemyError:
-            database = False
+        # Threads of its own: those that other requests share may all be busy.
+        database = await get_running_loop().run_in_executor(looking, _is_there, service)
         worker = alive()
         status: Literal["ok", "degraded", "failing"] = "ok"
         if not database or worker is False:

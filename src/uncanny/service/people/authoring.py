@@ -27,9 +27,10 @@ from uncanny.eval.common.inputs.problems import of_validation
 from uncanny.eval.mcq.data.checks import check_item
 from uncanny.eval.mcq.data.items import OPTIONS, Item, ItemSet, Option, Split
 from uncanny.files import read_file
-from uncanny.images import discover, read_rgb
+from uncanny.images import discover
 from uncanny.records.jsonl import check_plain, dump_json, load_json, write_atomically
 from uncanny.records.shared_log import LOCK_WAIT_S, file_state
+from uncanny.service.decoding import measure
 from uncanny.wording import option
 
 Fields = Mapping[str, Any]
@@ -225,8 +226,8 @@ class ItemsFile:
         if path is None:
             return None
         try:
-            return read_rgb(path)[0].size
-        except ImageError:
+            return measure(path)[:2]
+        except (ImageError, OSError):
             return None
 
     def unused(self) -> list[str]:

@@ -22,11 +22,10 @@ import orjson
 from uncanny.errors import ImageError, ReviewConflictError, UsageError
 from uncanny.eval.edits.data import EditSet
 from uncanny.eval.edits.people.data import FORM, JUDGEMENTS, PROFILES, Form, Judgement, Profile, Side, Verdict
-from uncanny.images import PixelPolicy, read_rgb
-from uncanny.images.file_bytes import read_image_file
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.shared_log import SharedLog, file_state
 from uncanny.schema import Box
+from uncanny.service.decoding import Measured, measure
 from uncanny.service.people.folder import begin
 from uncanny.service.people.order import apart
 from uncanny.service.pictures import Picture
@@ -61,13 +60,6 @@ class TrialView:
     next: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    width: int
-    height: int
-    sha256: str
-
-
 class PeopleJudging:
     """A run folder in which people judge the images of `pairs`.
 
@@ -91,7 +83,7 @@ class PeopleJudging:
         # By person the place in their order before which nothing is taken back any more.
         self._left: dict[str, int] = {}
         self._orders: dict[str, list[Trial]] = {}
-        self._files: dict[str, _File | str] = {}
+        self._files: dict[str, Measured | str] = {}
         self._failures: set[tuple[str, str, str | None]] = set()
         self._state: object = None
         self._begin()
@@ -122,7 +114,7 @@ class PeopleJudging:
             if trial is None:
                 return None
             file = self._files[trial.key]
-            assert isinstance(file, _File)
+            assert isinstance(file, Measured)
             done, of = self.progress(person)
             order, judged = self._order(person), self._judged.get(person, {})
             ahead = next((each.key for each in order if each.key not in judged and each is not trial), None)
@@ -147,7 +139,7 @@ class PeopleJudging:
                     "This picture is judged already", remedy="This is the one that comes now."
                 )
             file = self._files[key]
-            assert isinstance(file, _File)
+            assert isinstance(file, Measured)
             if judged == "real" and boxes:
                 raise UsageError("A picture that is real has no boxes")
             for x0, y0, x1, y1 in boxes:
@@ -177,7 +169,7 @@ class PeopleJudging:
         with self._lock:
             trial = self._by_key.get(key)
             file = None if trial is None else self._file(trial)
-            return Picture(trial.path, file.sha256) if trial and isinstance(file, _File) else None
+            return Picture(trial.path, file.sha256) if trial and isinstance(file, Measured) else None
 
     # Within
 
@@ -236,18 +228,16 @@ class PeopleJudging:
             if trial.key in judged:
                 continue
             file = self._file(trial)
-            if isinstance(file, _File):
+            if isinstance(file, Measured):
                 return trial
             self._append(person, trial, None, None, (), None, error=file)
             judged = self._judged[person]
         return None
 
-    def _file(self, trial: Trial) -> _File | str:
+    def _file(self, trial: Trial) -> Measured | str:
         if trial.key not in self._files:
             try:
-                data = read_image_file(trial.path, PixelPolicy().max_file_bytes)
-                digest = sha256(data).hexdigest()
-                self._files[trial.key] = _File(*read_rgb(trial.path)[0].size, digest)
+                self._files[trial.key] = measure(trial.path)
             except ImageError as error:
                 self._files[trial.key] = str(error)
         return self._files[trial.key]
@@ -256,7 +246,7 @@ class PeopleJudging:
         self,
         person: str,
         trial: Trial,
-        file: _File | None,
+        file: Measured | None,
         judged: Verdict | None,
         boxes: Sequence[Box],
         seconds: float | None,

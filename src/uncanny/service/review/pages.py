@@ -21,7 +21,7 @@ from uncanny.records.reviews import DECISIONS, Decision
 from uncanny.schema import KINDS, Anomaly, Box
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.person import known, take_names, who_asks
-from uncanny.service.pictures import serve_pictures
+from uncanny.service.pictures import Pictures, serve_pictures
 from uncanny.service.review.findings import FindingId, FindingView
 from uncanny.service.review.queue import MOVES, ORDERS, SHOWS, Filters, Move, Order, Show
 from uncanny.service.review.run import ReviewRun
@@ -164,10 +164,12 @@ def review_app(
     name: str | None = None,
     home: str | None = None,
     image_name: Callable[[str], str] = str,
+    pictures: Pictures | None = None,
 ) -> FastAPI:
     """The application for one run. `reviewer` is who judges, or how to tell that from a request; without it
     the page asks. `name` is what the page calls the run in place of its folder's name, `home` an address that
-    it links back to, `image_name` what it calls the image of a record. What guards it (`safety.Guard`) is
+    it links back to, `image_name` what it calls the image of a record, `pictures` makes them where it is not
+    to be by pictures of its own. What guards it (`safety.Guard`) is
     around it, once for all that is served."""
     site = Site(run, who_asks(reviewer), reviewer is None, order, name or run.name, home, image_name)
     app = page_app(_ASSETS)
@@ -178,6 +180,7 @@ def review_app(
         "/{key}",
         lambda request: run.picture(request.path_params["key"]),
         "The picture's file is gone, or is no longer the one that was examined.",
+        pictures,
     )
     return app
 

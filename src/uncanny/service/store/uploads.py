@@ -25,6 +25,7 @@ from uncanny.errors import ConflictError, ImageError, NotFoundError, StorageErro
 from uncanny.images.decode import explain, header_size, without_warnings
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.signature import Format, sniff
+from uncanny.images.structure import check_structure
 from uncanny.service.store.database import Also, Database, nothing
 from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.names import image_name, numbered, safe_name
@@ -222,8 +223,9 @@ class UploadStore:
     def keep_image(self, set_id: str, incoming: Incoming, name: str) -> tuple[StoredImage, bool] | None:
         """Put what came in into the set; the image, and whether the set had it already.
 
-        None where the set has as many images as it may: one that it has already is told also then. Only the
-        header is read. Raises ImageError for what is not an image that is taken, NotFoundError, StorageError.
+        None where the set has as many images as it may: one that it has already is told also then.
+        Nothing is decoded. Raises ImageError for what is not an image that is taken, NotFoundError,
+        StorageError.
         """
         incoming.close()
         format, (width, height) = self._checked(incoming, name)
@@ -338,6 +340,7 @@ class UploadStore:
             head = file.read(_HEAD_BYTES)
             file.seek(0)
             try:
+                check_structure(file)
                 width, height = header_size(file)
             except Exception as error:  # decoders raise all kinds of errors on hostile files
                 raise explain(error, head, PurePosixPath(name).suffix.lower()) from error

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, Response
 
 from uncanny.errors import NotFoundError, UncannyError
 from uncanny.eval.common.runs import open_run
-from uncanny.images import thumbnail
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
@@ -27,7 +27,6 @@ from uncanny.service.web.records import RECORD_WORDS, Cards, Failures
 from uncanny.service.web.site import Site
 from uncanny.service.web.views import IN_PART, OF_RUNS, JobView, LimitView, size
 
-_THUMBNAIL_SIDE: Final = 320
 _LOG_SHOWN: Final = 20_000
 _FILES_SHOWN: Final = 200
 _INPUTS_SHOWN: Final = 10
@@ -139,17 +138,17 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
         return site.page(request, "log.html.j2", text=text, cut=cut, shown=_LOG_SHOWN, job_id=job.id)
 
     @router.get("/jobs/{job_id}/thumb/{key}", dependencies=for_readers)
-    def thumb(job_id: str, key: str) -> Response:
-        shot = _picture(site, job_id, key)
-        data = thumbnail(shot.path, _THUMBNAIL_SIDE, sha256=shot.sha256) if shot.sha256 else None
-        if data is None:
+    async def thumb(job_id: str, key: str) -> Response:
+        shot = await run_in_threadpool(_picture, site, job_id, key)
+        shown = await site.pictures.thumbnail(shot)
+        if shown is None:
             return Response(_GONE, media_type="image/svg+xml", headers={"Cache-Control": "no-cache"})
-        return Response(data, media_type="image/webp", headers={"Cache-Control": _DAY})
+        return Response(shown.data, media_type=shown.media_type, headers={"Cache-Control": _DAY})
 
     @router.get("/jobs/{job_id}/picture/{key}", dependencies=for_readers)
-    def picture(job_id: str, key: str) -> Response:
-        shot = _picture(site, job_id, key)
-        shown = site.pictures.full(shot) if shot.sha256 else None
+    async def picture(job_id: str, key: str) -> Response:
+        shot = await run_in_threadpool(_picture, site, job_id, key)
+        shown = await site.pictures.full(shot)
         if shown is None:
             raise ApiError(404, "The picture's file is gone, or is no longer the one that was examined.")
         return Response(shown.data, media_type=shown.media_type, headers={"Cache-Control": _DAY})

@@ -19,6 +19,7 @@ from uncanny.service.api.auth import clear_session, for_readers, gate_of, set_se
 from uncanny.service.api.errors import ApiError
 from uncanny.service.api.routes import GuardedRoute
 from uncanny.service.jobs.kinds import KINDS
+from uncanny.service.pictures import Pictures
 from uncanny.service.safety import Body, json_body
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Job, State
@@ -41,7 +42,7 @@ def add_pages(app: FastAPI, service: Service, *, help_of: HelpOf = lambda _: {})
 
     `help_of` has what the options of a command do, for the forms.
     """
-    site = Site(service)
+    site = Site(service, Pictures(service.folders))
     app.state.error_page = site.error_page
     router = APIRouter(include_in_schema=False, route_class=GuardedRoute)
     ASSETS.serve(router)

@@ -22,14 +22,13 @@ from urllib.parse import unquote
 
 import orjson
 from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, Response
 
-from uncanny.demo.scenes import DATA as SCENES
 from uncanny.eval.common.page_data import page_json
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
-from uncanny.service.folders import real_below
 from uncanny.service.pictures import Picture
 from uncanny.service.safety import HEADERS
 from uncanny.service.service import Service
@@ -74,13 +73,9 @@ def add_report_pages(router: APIRouter, site: Site) -> None:
         return Response(_with_own_pictures(page), media_type="text/html", headers=_own_policy(request))
 
     @router.get("/jobs/{job_id}/report/{signature}/picture/{number}")
-    def picture(job_id: str, signature: str, number: int) -> Response:
-        page = _page(site, key, job_id, signature)
-        links = _links(page, page.stat().st_mtime_ns)
-        if not 0 <= number < len(links):
-            raise ApiError(404)
-        path = Path(os.path.normpath(page.parent / unquote(links[number])))
-        shown = site.pictures.full(Picture(path, None)) if _may_show(site.service, path) else None
+    async def picture(job_id: str, signature: str, number: int) -> Response:
+        shot = await run_in_threadpool(_linked, site, key, job_id, signature, number)
+        shown = await site.pictures.full(shot)
         if shown is None:
             raise ApiError(404, "The picture's file is gone.")
         # The frame has no origin, so that to the browser the picture is for somebody else.
@@ -129,6 +124,14 @@ def _page(site: Site, key: bytes, job_id: str, signature: str) -> Path:
     return page
 
 
+def _linked(site: Site, key: bytes, job_id: str, signature: str, number: int) -> Picture:
+    page = _page(site, key, job_id, signature)
+    links = _links(page, page.stat().st_mtime_ns)
+    if not 0 <= number < len(links):
+        raise ApiError(404)
+    return Picture(Path(os.path.normpath(page.parent / unquote(links[number]))), None)
+
+
 def _own_policy(request: Request) -> dict[str, str]:
     """What the document may do: run the scripts it brings, show the pictures of its own address, no more."""
     host = request.headers.get("host", "")
@@ -168,10 +171,3 @@ def _links(page: Path, _changed: int) -> tuple[str, ...]:
 
 def _layers(views: Any) -> list[dict[str, Any]]:
     return [layer for view in views for layer in view.get("layers", []) if isinstance(layer, dict)]
-
-
-def _may_show(service: Service, path: Path) -> bool:
-    """Whether a page may show a file: it lies, links resolved, in the data folder or below a root, or is
-    bundled."""
-    folders = (service.data / "images", service.data / "jobs", SCENES.resolve(), *service.roots)
-    return real_below(path, folders) is not None

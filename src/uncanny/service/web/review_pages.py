@@ -17,6 +17,7 @@ from uncanny.service.api.errors import ApiError
 from uncanny.service.api.verdicts import runs_of
 from uncanny.service.assets import base_of
 from uncanny.service.jobs.kinds import title_of
+from uncanny.service.pictures import Pictures
 from uncanny.service.review.pages import review_app
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.review.runs import MOST_RUNS
@@ -84,18 +85,23 @@ class Reviews:
         with self._lock:
             known = self._apps.get(folder)
             if known is None or known[0] is not run:
-                known = self._apps[folder] = run, _made(job, run)
+                known = self._apps[folder] = run, _made(job, run, self._site.pictures)
             self._apps.move_to_end(folder)
             while len(self._apps) > _KEPT:
                 self._apps.popitem(last=False)
         return known[1]
 
 
-def _made(job: Job, run: ReviewRun) -> ASGIApp:
+def _made(job: Job, run: ReviewRun, pictures: Pictures) -> ASGIApp:
     def reviewer(request: Request) -> str | None:
         who = who_of(request)
         return None if who is None else who.name
 
     return review_app(
-        run, reviewer=reviewer, name=title_of(job), home=f"../../{job.id}", image_name=image_name
+        run,
+        reviewer=reviewer,
+        name=title_of(job),
+        home=f"../../{job.id}",
+        image_name=image_name,
+        pictures=pictures,
     )

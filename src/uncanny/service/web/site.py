@@ -42,8 +42,8 @@ class Site:
     """What pages need: the service, and what is kept in memory between requests."""
 
     service: Service
+    pictures: Pictures
     records: RecordIndexes = field(default_factory=RecordIndexes)
-    pictures: Pictures = field(default_factory=Pictures)
 
     def page(
         self, request: Request, template: str, *, status: int = 200, here: str = "", **content: Any
