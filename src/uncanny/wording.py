@@ -101,6 +101,14 @@ def either(*, python: str, command_line: str, service: str | None = None) -> str
     return command_line if _command_line else python
 
 
+def waiting_words(calls: int) -> str:
+    """What is said at once to whoever interrupts a run, as calls in flight can take half a minute."""
+    again = either(
+        python=" Interrupt again to leave now.", command_line=" Ctrl-C again to leave now.", service=""
+    )
+    return f"Stopping: waiting for {counted(calls, 'call')}.{again}"
+
+
 NOT_PRICED = "not priced"
 _SHOWN = 80
 

@@ -13,7 +13,7 @@ import orjson
 
 from uncanny.runs.progress import Progress
 from uncanny.settings import settings
-from uncanny.wording import at_least, cost, count, duration, harmless, share
+from uncanny.wording import at_least, cost, count, counted, duration, harmless, share
 
 # Short runs need no line in a log; longer ones soon show that something is going on.
 PLAIN_FIRST_S = 10.0
@@ -213,7 +213,9 @@ def facts(progress: Progress) -> str:
         f"{share(spending.least('cached_tokens'), tokens_in)} cached",
         at_least(cost(cost_usd), cost_usd is None or spending.figure("cost_usd") is not None),
         f"{progress.failures} failed",
-        f"{'?' if eta is None else duration(eta)} to go",
+        f"{'?' if eta is None else duration(eta)} to go"
+        if progress.awaited is None
+        else f"waiting for {counted(progress.awaited(), 'call')}",
     ]
     return " · ".join(parts)
 

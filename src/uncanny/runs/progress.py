@@ -206,7 +206,8 @@ class Progress:
     agent found anything wrong. `seconds_before` were spent in earlier sessions. `calls_expected` are about
     what this session takes, as far as can be told before. `gone` are the keys of records whose inputs are no
     longer there; they do not belong to the run. `skipped` is what lay in the folders given and is
-    no input; None where a task looks into no folders.
+    no input; None where a task looks into no folders. `awaited` counts the calls in flight that a run which
+    is ending waits for; None while it is not ending.
     """
 
     unit: str = "images"
@@ -231,6 +232,7 @@ class Progress:
     seconds_before: float = 0.0
     began: float = field(default_factory=time.monotonic)
     paid_before: Callable[[CallRecord], bool] = lambda _call: False
+    awaited: Callable[[], int] | None = None
 
     @property
     def done(self) -> int:

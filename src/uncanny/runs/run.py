@@ -142,7 +142,7 @@ async def open_run(
             if broken := loaded.records.broken:
                 opened.progress.warnings.append(_broken(loaded.records, broken, task.unit))
             try:
-                with stop.listening(opened.ending.interrupt):
+                with stop.listening(opened.interrupt):
                     async with opened.models_open():
                         yield opened
             except BaseException:
@@ -342,10 +342,22 @@ class Run(Generic[Item, R]):
         except (Exception, asyncio.CancelledError) as error:
             self.ending.raise_when_over(error)
 
+    def interrupt(self) -> None:
+        """Asked for from outside: no further call is started, and the host hears how many are waited for."""
+        self.ending.interrupt()
+        if self.engine is None:
+            return
+        client = self.engine.model_client
+        client.drain()
+        self.progress.awaited = client.in_flight
+        if not self.ending.now and (calls := client.in_flight()):
+            self._tell(self.stop.waiting, calls)
+
     async def _cancel_when_ending(self, workers: list[asyncio.Task[None]], engine: Engine) -> None:
         await self.ending.changed.wait()
         client = engine.model_client
         client.drain()
+        self.progress.awaited = client.in_flight
         deadline = asyncio.get_running_loop().time() + GRACE_S
         # Polled: an event for every call that comes back would cost more than this does.
         while client.in_flight() and not self.ending.now and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110

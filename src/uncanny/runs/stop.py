@@ -53,6 +53,11 @@ class Stop:
             with self._lock:
                 self._listeners.remove(entry)
 
+    def waiting(self, calls: int) -> None:
+        """Called in a run's event loop when it was asked to end and waits for so many calls in flight.
+
+        Hosts show it to whoever asked; here it does nothing."""
+
     @contextlib.contextmanager
     def while_working(self) -> Iterator[None]:
         """Open while inputs are worked on, for hosts that want to listen to signals then; here it does

@@ -10,6 +10,7 @@ import contextlib
 import contextvars
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
@@ -20,7 +21,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from uncanny.errors import StoppedError, UsageError
 from uncanny.parameters import check_call
 from uncanny.runs.stop import Stop
-from uncanny.wording import option
+from uncanny.wording import option, waiting_words
 
 log = logging.getLogger("uncanny")
 
@@ -65,6 +66,15 @@ async def until_done(future: asyncio.Future[Any]) -> asyncio.CancelledError | No
     return cancelled
 
 
+class _ToldStop(Stop):
+    """Of calls whose progress is shown: whoever interrupts one is told what it waits for."""
+
+    def waiting(self, calls: int) -> None:
+        # A standard error that takes nothing any more changes nothing else.
+        with contextlib.suppress(OSError, ValueError):
+            print(waiting_words(calls), file=sys.stderr, flush=True)
+
+
 def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     """The plain twin of an asynchronous function of options with a `stop`: the same, and it waits for the
     end."""
@@ -74,7 +84,7 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     @wraps(function)
     def twin(*args: P.args, **kwargs: P.kwargs) -> T:
         check_call(function, args, kwargs, name)
-        stop = kwargs.get("stop") or Stop()
+        stop = kwargs.get("stop") or (_ToldStop() if kwargs.get("progress") else Stop())
         if not isinstance(stop, Stop):
             raise UsageError(f"{option('stop')} must be an uncanny.Stop, not {stop!r}")
         kwargs["stop"] = stop

@@ -16,6 +16,7 @@ from uncanny.errors import UncannyError
 from uncanny.runs.run import RunEnd, run_with
 from uncanny.runs.stop import Stop
 from uncanny.runs.task import Task
+from uncanny.wording import waiting_words
 
 if TYPE_CHECKING:
     from uncanny.eval.common.run_result import RunResult
@@ -32,6 +33,9 @@ class TerminalStop(Stop):
     def while_working(self) -> Iterator[None]:
         with self._on_signals(), _few_collections():
             yield
+
+    def waiting(self, calls: int) -> None:
+        complain(waiting_words(calls))
 
     @contextlib.contextmanager
     def _on_signals(self) -> Iterator[None]:
