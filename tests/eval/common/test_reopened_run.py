@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import orjson
 import pytest
 
 import uncanny
-from tests.runs.e2e import environment
+from tests.runs.e2e import environment, pictures, serving_process, start, uncanny_here
 from uncanny.demo.scenes import scenes
 
 IMAGES = [scene.image_path for scene in scenes()[:4]]
@@ -126,3 +127,46 @@ def test_why_a_run_stopped_and_what_it_warned_of_is_known_when_it_is_reopened(tm
     assert finished.summary.error is None
     assert uncanny.AnnotateRun(tmp_path).summary == finished.summary
     assert "error" not in orjson.loads((tmp_path / "run.json").read_bytes())
+
+
+@pytest.mark.slow
+def test_after_a_kill_by_the_system_and_a_resume_calls_tokens_and_cost_agree_with_the_files(
+    tmp_path: Path,
+) -> None:
+    number, out, prices = 6, tmp_path / "run", tmp_path / "prices.json"
+    prices.write_text('[{"model": "openai/any", "input": 2, "output": 8}]')
+    images = pictures(tmp_path / "in", number)
+    with serving_process("--latency-ms", "40") as server:
+        options = ("--prices", prices, "--concurrency", 4, "-q", "--no-report")
+        arguments = ("annotate", images, *server.asked(), *options, "-o", out)
+        with start(*arguments) as process:
+            while server.requests() < 15:
+                assert process.poll() is None
+                time.sleep(0.005)
+            process.kill()
+            assert process.wait(30) == -9
+        killed = uncanny.AnnotateRun(out)
+        summary, records = killed.summary, list(killed.annotations)
+        assert summary.state == "running"
+        assert summary.calls is not None
+        assert server.requests() - 4 <= summary.calls <= server.requests()
+        assert sum(summary.statuses.values()) == len(records) == number - (summary.pending or 0)
+        check_cost(summary)
+        assert uncanny_here(*arguments).code == 0
+    resumed = uncanny.AnnotateRun(out)
+    records, summary = list(resumed.annotations), resumed.summary
+    assert (summary.state, summary.pending, len(records)) == ("finished", 0, number)
+    # A call whose answer was counted and not kept is asked again: only those are above the records' sum.
+    again = (summary.calls or 0) - sum(record.usage.calls for record in records)
+    assert 0 <= again <= 4
+    check_cost(summary)
+    if not again:
+        for name in ("input_tokens", "output_tokens"):
+            assert getattr(summary, name) == sum(getattr(record.usage, name) for record in records)
+        assert summary.cost_usd == pytest.approx(sum(record.usage.cost_usd or 0 for record in records))
+
+
+def check_cost(summary: uncanny.RunSummary) -> None:
+    assert summary.input_tokens is not None
+    assert summary.output_tokens is not None
+    assert summary.cost_usd == pytest.approx((2 * summary.input_tokens + 8 * summary.output_tokens) / 1e6)
