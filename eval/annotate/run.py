@@ -110,7 +110,7 @@ class AnnotateRun(RunResult[Annotation]):
                 for record in self.records
                 if record.status != "ok"
             ],
-            "skipped": dict(end.progress.skipped.counts) if end and end.progress.skipped else {},
+            "skipped": dict(self.manifest.skipped_counts),
             "warnings": list(summary.warnings),
             "error": summary.error,
         }

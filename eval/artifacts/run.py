@@ -85,7 +85,7 @@ class ArtifactsRun(RunResult[LocatedArtifacts]):
 
     def to_json(self) -> dict[str, Any]:
         """What `uncanny artifacts run --json` prints. There is no page: it belongs to the scores."""
-        end = self.end
+        end, summary = self.end, self.summary
         content = self.manifest.written() if end is None else end.manifest
         return {
             "run": str(self.path),
@@ -103,9 +103,9 @@ class ArtifactsRun(RunResult[LocatedArtifacts]):
                 for record in self.records
                 if record.status != "ok"
             ],
-            "skipped": dict(end.progress.skipped.counts) if end and end.progress.skipped else {},
-            "warnings": end.progress.warnings if end else [],
-            "error": None if end is None or end.error is None else str(end.error),
+            "skipped": dict(self.manifest.skipped_counts),
+            "warnings": list(summary.warnings),
+            "error": summary.error,
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -98,7 +98,7 @@ class McqRun(RunResult[Answer]):
 
     def to_json(self) -> dict[str, Any]:
         """What `uncanny mcq run --json` prints. There is no page: it belongs to the scores."""
-        end = self.end
+        end, summary = self.end, self.summary
         manifest = self.manifest.written() if end is None else end.manifest
         return {
             "run": str(self.path),
@@ -111,8 +111,8 @@ class McqRun(RunResult[Answer]):
                 for answer in self.answers
                 if answer.outcome == "error"
             ],
-            "warnings": end.progress.warnings if end else [],
-            "error": None if end is None or end.error is None else str(end.error),
+            "warnings": list(summary.warnings),
+            "error": summary.error,
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -133,7 +133,7 @@ class RealismRun(RunResult[Verdict]):
 
     def to_json(self) -> dict[str, Any]:
         """What `uncanny realism run --json` prints. There is no page: it belongs to the scores."""
-        end = self.end
+        end, summary = self.end, self.summary
         content = self.manifest.written() if end is None else end.manifest
         return {
             "run": str(self.path),
@@ -151,9 +151,9 @@ class RealismRun(RunResult[Verdict]):
                 for verdict in self.records
                 if verdict.outcome in ("failed", "unusable")
             ],
-            "skipped": dict(end.progress.skipped.counts) if end and end.progress.skipped else {},
-            "warnings": end.progress.warnings if end else [],
-            "error": None if end is None or end.error is None else str(end.error),
+            "skipped": dict(self.manifest.skipped_counts),
+            "warnings": list(summary.warnings),
+            "error": summary.error,
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -127,6 +128,32 @@ def test_why_a_run_stopped_and_what_it_warned_of_is_known_when_it_is_reopened(tm
     assert finished.summary.error is None
     assert uncanny.AnnotateRun(tmp_path).summary == finished.summary
     assert "error" not in orjson.loads((tmp_path / "run.json").read_bytes())
+
+
+@pytest.mark.parametrize("kind", ["mcq", "realism", "artifacts", "detect"])
+def test_every_kind_of_run_says_as_json_why_it_stopped_when_it_is_reopened(kind: str, tmp_path: Path) -> None:
+    protocols: dict[str, Any] = {
+        "mcq": uncanny.mcq.run,
+        "realism": uncanny.realism.run,
+        "artifacts": uncanny.artifacts.run,
+        "detect": uncanny.detect,
+    }
+    source: Any = "scenes"
+    if kind in ("artifacts", "detect"):
+        source = tmp_path / "in"
+        source.mkdir()
+        shutil.copy(IMAGES[0], source)
+        (source / "notes.txt").touch()
+    run = protocols[kind]
+    stopped = run(source, model="demo", out=tmp_path / "out", max_tokens_total=900, concurrency=1)
+    again = type(stopped)(tmp_path / "out").to_json()
+    assert again.get("skipped") == stopped.to_json().get("skipped")
+    assert (again.get("skipped") == {"other_file": 1}) == (source != "scenes")
+    assert "does not cover another call" in again["error"]
+    assert (again["error"], again["warnings"]) == tuple(
+        stopped.to_json()[key] for key in ("error", "warnings")
+    )
+    assert again["totals"] == stopped.to_json()["totals"]
 
 
 @pytest.mark.slow
