@@ -21,7 +21,8 @@ from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.annotate.usage import Plan, usual_contents
-from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
+from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
 from uncanny.parameters import called_right, check_callback, check_parameters
@@ -41,7 +42,7 @@ from uncanny.runs.resume import binding_manifest
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
-from uncanny.schema import STATUSES, Annotation, StepError
+from uncanny.schema import STATUSES, Annotation, StepError, as_count
 from uncanny.wording import option
 
 if TYPE_CHECKING:
@@ -56,23 +57,43 @@ if TYPE_CHECKING:
 CALLS_AN_IMAGE_AT_ONCE = 4
 
 
-class AnnotateRun(RunResult[Annotation]):
-    """A run of `annotate`: a record an image, and a row an anomaly as a data frame."""
+_NAMES: Final[Cells] = {"image": "text", "status": "text", "model": "text"}
+_FINDING: Final[Cells] = {
+    "finding": "whole",
+    "name": "text",
+    "phenomenon": "text",
+    "reasoning": "text",
+    "severity": "whole",
+    "kind": "text",
+    "box": "wholes",
+    "objects": "texts",
+    "found_by": "texts",
+}
+_LISTS = ("box", "objects", "found_by")
+_IMAGE: Final[Cells] = {
+    "anomalies": "whole",
+    "objects": "texts",
+    "errors": "texts",
+    "duplicate_of": "text",
+    "schedule": "text",
+    "prompts": "text",
+    "row": "whole",
+    "format": "text",
+    "bytes": "whole",
+}
+
+
+class AnnotateRun(ImagesRun[Annotation]):
+    """A run of `annotate`: a record an image, and a row an anomaly, or an image, as a data frame."""
 
     task = "annotate"
     record_file = "annotations.jsonl"
     record_type = Annotation
     record_key = ("image",)
     statuses = STATUSES
-    columns: ClassVar[tuple[str, ...]] = (
-        "image",
-        "status",
-        "model",
-        "name",
-        "phenomenon",
-        "reasoning",
-        "severity",
-    )
+    finding_columns: ClassVar[Cells] = {**_NAMES, **_FINDING, **FILE}
+    image_columns: ClassVar[Cells] = {**_NAMES, **_IMAGE, **FILE, **USAGE}
+    columns = finding_columns
 
     @property
     def annotations(self) -> Records[Annotation]:
@@ -115,14 +136,45 @@ class AnnotateRun(RunResult[Annotation]):
             "error": summary.error,
         }
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One an anomaly; an image without any has one row, whose anomaly is None."""
+    def finding_rows(self) -> Iterator[Row]:
         for record in self.records:
-            image = {"image": record.image, "status": record.status, "model": record.model}
-            for anomaly in record.anomalies or (None,):
-                yield image | {
-                    name: None if anomaly is None else getattr(anomaly, name) for name in self.columns[3:]
-                }
+            image = self.identity(record) | table_cells(record)
+            for number, anomaly in enumerate(record.anomalies, 1):
+                finding = {name: getattr(anomaly, name) for name in _FINDING if name != "finding"}
+                lists = {name: [*value] for name in _LISTS if (value := finding[name]) is not None}
+                yield image | finding | lists | {"finding": number}
+            if not record.anomalies:
+                yield image | dict.fromkeys(_FINDING)
+
+    def image_rows(self) -> Iterator[Row]:
+        for record in self.records:
+            more, pixels = record.model_extra or {}, record.pixels
+            yield {
+                **self.identity(record),
+                "anomalies": len(record.anomalies) if self.was_examined(record) else None,
+                "objects": [each.name for each in record.objects],
+                "errors": [each.message for each in record.errors],
+                "format": None if pixels is None else pixels.format,
+                "bytes": None if pixels is None else pixels.bytes,
+                "prompts": record.prompts,
+                "schedule": _text(more.get("schedule")),
+                "duplicate_of": _text(more.get("duplicate_of")),
+                "row": as_count(more.get("row")),
+                **{name: getattr(record.usage, name) for name in USAGE},
+                **table_cells(record),
+            }
+
+    def identity(self, record: Annotation) -> Row:
+        """What both kinds of rows say of an image."""
+        return {name: getattr(record, name) for name in (*_NAMES, *FILE)}
+
+    def was_examined(self, record: Annotation) -> bool:
+        """Whether an image without findings is one in which none was found."""
+        return record.status in ("ok", "partial")
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 class ScheduleOptions(TypedDict, total=False):

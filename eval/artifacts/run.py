@@ -18,8 +18,9 @@ from uncanny.agents.config import ArtifactsConfig
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
 from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
+from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.inputs.named_images import name_images
-from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
 from uncanny.parameters import called_right, check_callback, check_choices
@@ -63,15 +64,29 @@ class LocatedArtifacts(ArtifactRecord):
     file_stamp: str | None = None
 
 
-class ArtifactsRun(RunResult[LocatedArtifacts]):
-    """A run of `uncanny.artifacts.run`: a record an image, and a row a region as a data frame."""
+_NAMES: Final[Cells] = {"image": "text", "status": "text", "model": "text", "score": "real", "source": "text"}
+_REGION: Final[Cells] = {"finding": "whole", "category": "text", "box": "reals", "note": "text"}
+
+
+class ArtifactsRun(ImagesRun[LocatedArtifacts]):
+    """A run of `uncanny.artifacts.run`: a record an image, and a row a region, or an image, as a data
+    frame."""
 
     task = "artifacts"
     record_file = RECORD_FILE
     record_type = LocatedArtifacts
     record_key = ("image",)
     statuses = STATUSES
-    columns: ClassVar[tuple[str, ...]] = ("image", "status", "model", "score", "category", "box", "note")
+    finding_columns: ClassVar[Cells] = {**_NAMES, **_REGION, **FILE}
+    image_columns: ClassVar[Cells] = {
+        **_NAMES,
+        "regions": "whole",
+        **dict.fromkeys(("unmeasured", "incomplete", "errors"), "texts"),
+        "prompts": "text",
+        **FILE,
+        **USAGE,
+    }
+    columns = finding_columns
 
     def regions(self) -> Mapping[ArtifactCategory, int]:
         """How many regions of each category there are in all images."""
@@ -108,19 +123,32 @@ class ArtifactsRun(RunResult[LocatedArtifacts]):
             "error": summary.error,
         }
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One a region; an image without any has one row, whose category is None."""
+    def finding_rows(self) -> Iterator[Row]:
         for record in self.records:
-            image = {
-                "image": record.image,
-                "status": record.status,
-                "model": record.model,
-                "score": record.score,
+            image = _image_row(record) | table_cells(record)
+            for number, region in enumerate(record.regions or (), 1):
+                box = None if region.box is None else [*region.box]
+                finding = {"finding": number, "category": region.category, "box": box, "note": region.note}
+                yield image | finding
+            if not record.regions:
+                yield image | dict.fromkeys(_REGION)
+
+    def image_rows(self) -> Iterator[Row]:
+        for record in self.records:
+            yield {
+                **_image_row(record),
+                "regions": None if record.regions is None else len(record.regions),
+                "unmeasured": [*record.unmeasured],
+                "incomplete": [*record.incomplete],
+                "errors": [each.message for each in record.errors],
+                "prompts": record.prompts,
+                **{name: getattr(record.usage, name) for name in USAGE},
+                **table_cells(record),
             }
-            for region in record.regions or (None,):
-                yield image | {
-                    name: None if region is None else getattr(region, name) for name in self.columns[4:]
-                }
+
+
+def _image_row(record: LocatedArtifacts) -> Row:
+    return {name: getattr(record, name) for name in (*_NAMES, *FILE)}
 
 
 class ArtifactsOptions(ImageOptions, total=False):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import weakref
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVar, get_args, overload
 
 import orjson
 from pydantic import BaseModel
 
 from uncanny.errors import RecordError, StorageError, UsageError
-from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
-from uncanny.extras import optional
+from uncanny.eval.common.frames import Cells, Row, table_cells, to_data_set, to_frame
+from uncanny.eval.common.tables import MISSING, Table, TableResult
 from uncanny.parameters import check_needed
 from uncanny.records.annotation_table import LINES, restore_lines
 from uncanny.records.jsonl import open_to_read, parse_line
@@ -23,7 +24,7 @@ from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import UNITS, RunManifest, Totals
 from uncanny.records.shared_log import file_state
 from uncanny.runs.progress import read_run
-from uncanny.wording import cost, count, harmless
+from uncanny.wording import cost, count, harmless, shown
 
 if TYPE_CHECKING:
     import datasets
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from uncanny.runs.run import RunEnd
 
 R = TypeVar("R", bound=BaseModel)
+# What a row of a run over images is about.
+RowsOf = Literal["findings", "images"]
+ROWS_OF: Final[tuple[RowsOf, ...]] = get_args(RowsOf)
 # What totals count of records beside their statuses.
 _OF_RECORDS = ("duplicates", "anomalies", "regions", "objects", "without_findings")
 # What `run.json` does not name: that of version 0.1.0, or none at all.
@@ -134,7 +138,9 @@ class RunResult(TableResult, Generic[R]):
 
     It stands for its folder wherever a path is taken, so that a run is scored or audited as it is.
 
-    `task` is what `run.json` calls runs of this kind, None where only the record file tells.
+    `task` is what `run.json` calls runs of this kind, None where only the record file tells. `columns` are
+    those of a data frame, by name, and what is in them: `text`, a `whole` or a `real` number, a `flag`, or a
+    list of `texts`, `wholes` or `reals`.
     """
 
     task: ClassVar[str | None] = None
@@ -142,7 +148,7 @@ class RunResult(TableResult, Generic[R]):
     record_type: type[R]
     record_key: tuple[str, ...]
     statuses: tuple[str, ...]
-    columns: ClassVar[tuple[str, ...]]
+    columns: ClassVar[Cells]
 
     def __init__(self, path: str | Path, end: RunEnd | None = None) -> None:
         check_needed(run=path)
@@ -288,20 +294,18 @@ class RunResult(TableResult, Generic[R]):
             "error": summary.error,
         }
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[Row]:
         """The rows of `to_pandas` and `to_dataset`: one a record, unless a protocol says otherwise."""
         for record in self.records:
-            yield {name: getattr(record, name) for name in self.columns}
+            yield {name: getattr(record, name) for name in self.columns} | table_cells(record)
 
     def to_pandas(self) -> DataFrame:
         """The rows as a data frame. Raises UsageError where pandas is not installed."""
-        return data_frame(self.columns, self.rows())
+        return to_frame(self.columns, self.rows())
 
     def to_dataset(self) -> datasets.Dataset:
         """The rows as a Hugging Face data set. Raises UsageError where `datasets` is not installed."""
-        package = optional("datasets", "datasets", "A data set")
-        dataset: datasets.Dataset = package.Dataset.from_list(list(self.rows()))
-        return dataset
+        return to_data_set(self.columns, self.rows())
 
     def tables(self) -> tuple[Table, ...]:
         summary = self.summary
@@ -320,3 +324,51 @@ class RunResult(TableResult, Generic[R]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {harmless(str(self.path))}: {harmless(self.summary.state)}>"
+
+
+class ImagesRun(RunResult[R]):
+    """A run over images: as rows it is its findings, or its images.
+
+    `columns` are those of `rows_of`, which is what rows are about unless one asks for the others.
+    """
+
+    rows_of: ClassVar[RowsOf] = "findings"
+    finding_columns: ClassVar[Cells]
+    image_columns: ClassVar[Cells]
+
+    @abstractmethod
+    def finding_rows(self) -> Iterator[Row]:
+        """One a finding, numbered within its image by `finding` from 1; an image without any has one row,
+        whose `finding` is None."""
+
+    @abstractmethod
+    def image_rows(self) -> Iterator[Row]:
+        """One an image, with how many findings it has; None where it could not be examined."""
+
+    def rows(self, of: RowsOf | None = None) -> Iterator[Row]:
+        """The rows of `to_pandas` and `to_dataset`. Raises UsageError."""
+        return self.finding_rows() if self._chosen(of) == "findings" else self.image_rows()
+
+    def to_pandas(self, of: RowsOf | None = None) -> DataFrame:
+        """The rows as a data frame: `of` "findings", or "images".
+
+        Columns have a type also where a run has no rows. Those of the input's table or metadata file follow
+        as `columns.NAME`. Boxes are lists of pixels, x0, y0, x1, y1. Raises UsageError where pandas is not
+        installed.
+        """
+        return to_frame(self._cells(of), self.rows(of))
+
+    def to_dataset(self, of: RowsOf | None = None) -> datasets.Dataset:
+        """The same rows as a Hugging Face data set. Raises UsageError where `datasets` is not installed."""
+        return to_data_set(self._cells(of), self.rows(of))
+
+    def _cells(self, of: RowsOf | None) -> Cells:
+        return self.finding_columns if self._chosen(of) == "findings" else self.image_columns
+
+    def _chosen(self, of: object) -> RowsOf:
+        for each in ROWS_OF:
+            if each == (self.rows_of if of is None else of):
+                return each
+        raise UsageError(
+            f"Rows are of findings or images, not {shown(of)}", remedy='Give "findings" or "images".'
+        )

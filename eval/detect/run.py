@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, cast
 
 from uncanny.agents.config import DetectConfig, DetectProtocol
 from uncanny.agents.context import ImageContext
@@ -17,6 +17,7 @@ from uncanny.client.calls import usage
 from uncanny.demo.scenes import SCENES
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.run import AnnotateRun
+from uncanny.eval.common.frames import Cells, Row
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.run_result import Records
 from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, of_scenes
@@ -33,7 +34,7 @@ from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
-from uncanny.schema import Detection, Status
+from uncanny.schema import Annotation, Detection, Status
 from uncanny.wording import option
 
 if TYPE_CHECKING:
@@ -50,12 +51,28 @@ IMAGES_AHEAD = 4
 MOST_IMAGES_AT_ONCE = 128
 
 
+_WORDS = ("verdict", "listing", "description")
+
+
+def _with_source(columns: Cells) -> Cells:
+    """`columns` with the source behind the model that named it."""
+    first = {name: columns[name] for name in ("image", "status", "model")}
+    return {**first, "source": "text", **columns}
+
+
 class DetectRun(AnnotateRun):
     """A run of `detect`: a verdict and a list of anomalies an image."""
 
     task = "detect"
     record_type = Detection
-    columns = ("image", "status", "model", "source", "anomalies")
+    rows_of = "images"
+    finding_columns = _with_source(AnnotateRun.finding_columns)
+    image_columns: ClassVar[Cells] = {
+        **_with_source(AnnotateRun.image_columns),
+        "refused": "flag",
+        **dict.fromkeys(_WORDS, "text"),
+    }
+    columns = image_columns
 
     def __init__(self, path: str | Path, end: RunEnd | None = None, truth: SourceTruth | None = None) -> None:
         super().__init__(path, end)
@@ -171,16 +188,16 @@ class DetectRun(AnnotateRun):
             for record in self.detections
         ]
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One an image: the source the model took it for, None where it gave no clear answer."""
-        for record in self.detections:
-            yield {
-                "image": record.image,
-                "status": record.status,
-                "model": record.model,
-                "source": record.source,
-                "anomalies": len(record.anomalies),
-            }
+    def image_rows(self) -> Iterator[Row]:
+        for row, record in zip(super().image_rows(), self.detections, strict=False):
+            yield row | {name: getattr(record, name) for name in ("refused", *_WORDS)}
+
+    def identity(self, record: Annotation) -> Row:
+        return super().identity(record) | {"source": cast("Detection", record).source}
+
+    def was_examined(self, record: Annotation) -> bool:
+        """Only of images that are taken for generated it is asked what is wrong in them."""
+        return super().was_examined(record) and cast("Detection", record).listing is not None
 
 
 class DetectOptions(ImageOptions, total=False):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, cast, overload
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.frames import Cells
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import Answer, ItemSet
@@ -52,7 +52,9 @@ class McqRun(RunResult[Answer]):
     record_type = Answer
     record_key = ("id", "question")
     statuses = STATUSES
-    columns: ClassVar[tuple[str, ...]] = ("id", "question", "raw", "outcome", "error", "model")
+    columns: ClassVar[Cells] = dict.fromkeys(
+        ("id", "question", "raw", "outcome", "error", "model", "sha256"), "text"
+    )
 
     def __init__(
         self, path: str | os.PathLike[str], end: RunEnd | None = None, items: ItemSet | None = None
@@ -114,11 +116,6 @@ class McqRun(RunResult[Answer]):
             "warnings": list(summary.warnings),
             "error": summary.error,
         }
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One an answer."""
-        for answer in self.answers:
-            yield {name: getattr(answer, name) for name in self.columns}
 
 
 @overload

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, cast, overloa
 from uncanny.agents.realism_judge import ROLES, CheckName, Judgement
 from uncanny.client.calls import CallRecord, usage
 from uncanny.errors import ImageError
+from uncanny.eval.common.frames import Cells
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.realism.data import PairFiles, PairSet, PairSource, load, pairs_of_run
 from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, VerdictOutcome
@@ -90,17 +91,10 @@ class RealismRun(RunResult[Verdict]):
     record_type = Verdict
     record_key = ("id",)
     statuses = STATUSES
-    columns: ClassVar[tuple[str, ...]] = (
-        "id",
-        "group",
-        "label",
-        "case",
-        "outcome",
-        "first",
-        "original_first",
-        "edited_first",
-        "model",
-    )
+    columns: ClassVar[Cells] = {
+        **dict.fromkeys(("id", "group", "label", "case", "outcome"), "text"),
+        **dict.fromkeys(("first", "original_first", "edited_first", "model"), "text"),
+    }
 
     def __fspath__(self) -> str:
         return str(self.path)

@@ -16,6 +16,7 @@ from uncanny.agents.caption_perturber import ROLES
 from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
 from uncanny.client.calls import usage
 from uncanny.errors import ImageError
+from uncanny.eval.common.frames import Cells
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.edits.run.texts import (
     STATUSES,
@@ -97,7 +98,9 @@ class PerturbRun(RunResult[Perturbation]):
     record_type = Perturbation
     record_key = ("id", "kind", "magnitude")
     statuses = STATUSES
-    columns: ClassVar[tuple[str, ...]] = ("id", "kind", "magnitude", "text", "perturbed", "outcome", "model")
+    columns: ClassVar[Cells] = dict.fromkeys(
+        ("id", "kind", "magnitude", "text", "perturbed", "outcome", "model"), "text"
+    )
 
     @property
     def perturbations(self) -> Records[Perturbation]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast, g
 from uncanny.agents.prompt_writer import ROLES
 from uncanny.client.calls import usage
 from uncanny.errors import UsageError
+from uncanny.eval.common.frames import Cells, Row, table_cells
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.edits.run.texts import (
     STATUSES,
@@ -90,6 +91,10 @@ class WrittenPrompts(Written):
     edits: tuple[PlannedEdit, ...] = ()
 
 
+_PICTURE: Final[Cells] = dict.fromkeys(("id", "mode", "outcome", "model"), "text")
+_EDIT: Final[Cells] = dict.fromkeys(("object", "prompt"), "text")
+
+
 class PromptsRun(RunResult[WrittenPrompts]):
     """A run of `uncanny.edits.prompts`: a record a picture, and a row an edit as a data frame."""
 
@@ -98,21 +103,19 @@ class PromptsRun(RunResult[WrittenPrompts]):
     record_type = WrittenPrompts
     record_key = ("id",)
     statuses = STATUSES
-    columns: ClassVar[tuple[str, ...]] = ("id", "mode", "outcome", "model", "object", "prompt")
+    columns: ClassVar[Cells] = {**_PICTURE, **_EDIT}
 
     @property
     def prompts(self) -> Records[WrittenPrompts]:
         """One for each picture, in order of their ids when the run is finished."""
         return self.records
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[Row]:
         """One an edit; a picture without any has one row, whose object is None."""
         for record in self.records:
-            picture = {name: getattr(record, name) for name in self.columns[:4]}
+            picture = {name: getattr(record, name) for name in _PICTURE} | table_cells(record)
             for edit in record.edits or (None,):
-                yield picture | {
-                    name: None if edit is None else getattr(edit, name) for name in self.columns[4:]
-                }
+                yield picture | {name: None if edit is None else getattr(edit, name) for name in _EDIT}
 
 
 class PromptsOptions(AskOptions, total=False):

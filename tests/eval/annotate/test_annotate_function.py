@@ -99,12 +99,15 @@ def test_a_run_shows_itself(run: AnnotateRun) -> None:
     assert run.to_json()["report"] == str(run.path / "report.html")
 
 
+TABLE = [f"columns.{name}" for name in ("pair", "style")]
+
+
 def test_rows_are_anomalies_and_an_image_without_any_has_one(run: AnnotateRun) -> None:
     import pandas
 
     frame = run.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
-    assert tuple(frame.columns) == run.columns
+    assert [*frame.columns] == [*run.columns, *TABLE]
     clean = frame[frame["name"].isna()]
     assert len(clean) == 1
     assert len(frame) == 1 + sum(len(record.anomalies) for record in run.annotations)
@@ -115,7 +118,7 @@ def test_the_same_rows_are_a_hugging_face_data_set(run: AnnotateRun) -> None:
 
     dataset = run.to_dataset()
     assert isinstance(dataset, datasets.Dataset)
-    assert tuple(dataset.column_names) == run.columns
+    assert dataset.column_names == [*run.columns, *TABLE]
     assert list(dataset) == list(run.rows())
 
 

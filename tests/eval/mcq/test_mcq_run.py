@@ -66,7 +66,7 @@ def test_items_of_a_program_are_asked(tmp_path: Path) -> None:
         assert server.requests() == 10
     assert run.score(resamples=0).controls["openai/any"].n == 2
     frame = run.to_pandas()
-    assert list(frame.columns) == ["id", "question", "raw", "outcome", "error", "model"]
+    assert list(frame.columns) == ["id", "question", "raw", "outcome", "error", "model", "sha256"]
     assert list(frame["id"]) == [answer.id for answer in run.answers]
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from lab_tools.captions.agent import ROLES, check_caption
 from lab_tools.captions.data import STATUSES, Caption, CaptionCheck
@@ -43,7 +43,11 @@ class CaptionRun(RunResult[CaptionCheck]):
     record_type = CaptionCheck
     record_key = ("id",)
     statuses = STATUSES
-    columns = ("id", "image", "caption", "status", "fits", "why", "model")
+    columns: ClassVar = {
+        **dict.fromkeys(("id", "image", "caption", "status"), "text"),
+        "fits": "flag",
+        **dict.fromkeys(("why", "model"), "text"),
+    }
 
 
 async def run_async(
