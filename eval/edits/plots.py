@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
 from uncanny.eval.edits.columns import BINNED
 from uncanny.eval.edits.result import MeasuredEdits
-from uncanny.eval.metrics.edits import Bin, Cutoffs, bin_of
+from uncanny.eval.metrics.edits import Bin, Cutoffs
+from uncanny.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +32,11 @@ NAMES: Mapping[str, str] = {
     "text_similarity": "text similarity",
 }
 BIN_INKS: Mapping[Bin, str] = {"small": "a1", "medium": "a0", "large": "a4"}
+# How many bars a plot has, about; how far it reaches beyond the cut-offs, in widths of the medium bin.
 _BARS = 24
+_REACH = 6.0
+# Pixels.
+_THINNEST = 3.0
 _HEAD, _FOOT, _PLOT, _GAP = 24.0, 30.0, 110.0, 22.0
 _MOST_POINTS = 2000
 
@@ -52,6 +58,73 @@ def spreads(edits: MeasuredEdits) -> list[Spread]:
         if values:
             found.append(Spread(name, values, edits.cutoffs.bins.get(name)))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """So many edits with values from `low` to `high`, all of one bin, drawn from `left` to `right`.
+
+    `gathers` says that the bar stands for values beyond the end of the plot.
+    """
+
+    low: float
+    high: float
+    left: float
+    right: float
+    count: int
+    name: Bin | None
+    gathers: bool = False
+
+
+def bars_of(spread: Spread) -> list[Bar]:
+    """The bars of a histogram, from left to right: every value is in one, and none reaches over a cut-off.
+
+    Bars of a bin share its width in steps of about the same size. What lies further from the cut-offs than
+    `_REACH` times the medium bin is wide is gathered in one bar at that end, so that a few large values leave
+    room for the others.
+    """
+    values = np.sort(np.array(spread.values, dtype=np.float64))
+    first, last = float(values[0]), float(values[-1])
+    if spread.cutoffs is None:
+        groups: list[tuple[Bin | None, NDArray[np.float64], float, float]] = [(None, values, first, last)]
+        start, end = first, last
+    else:
+        low, high = spread.cutoffs
+        reach = _REACH * (high - low)
+        start, end = max(first, low - reach), min(last, high + reach)
+        if not reach or not ((values >= start) & (values <= end)).any():
+            start, end = first, last
+        groups = [
+            ("small", values[values < low], start, min(low, end)),
+            ("medium", values[(values >= low) & (values <= high)], max(low, start), min(high, end)),
+            ("large", values[values > high], max(high, start), end),
+        ]
+    step = (end - start) / _BARS or max(abs(first), 1.0) / _BARS
+    bars: list[Bar] = []
+    for name, group, left, right in groups:
+        below, above = group[group < start], group[group > end]
+        if len(below):
+            bars.append(Bar(first, float(below[-1]), start - 2 * step, start - step, len(below), name, True))
+        bars += _steps(group[(group >= start) & (group <= end)], left, right, step, name)
+        if len(above):
+            bars.append(Bar(float(above[0]), last, end + step, end + 2 * step, len(above), name, True))
+    return bars
+
+
+def _steps(
+    values: NDArray[np.float64], left: float, right: float, step: float, name: Bin | None
+) -> list[Bar]:
+    """The values of one bin in bars that end where the bin does; those without values are left out."""
+    if not len(values):
+        return []
+    if right <= left:  # all values are the same
+        return [Bar(left, left, left - step / 2, left + step / 2, len(values), name)]
+    counts, edges = np.histogram(values, max(1, round((right - left) / step)), (left, right))
+    return [
+        Bar(float(low), float(high), float(low), float(high), int(count), name)
+        for count, low, high in zip(counts, edges, edges[1:], strict=False)
+        if count
+    ]
 
 
 def spread_plot(drawn: Sequence[Spread]) -> Markup:
@@ -95,28 +168,42 @@ def _draw_spreads(drawn: Sequence[Spread], figure: Figure) -> Mapping[str, str]:
 def _draw_spread(axes: Axes, spread: Spread) -> Mapping[str, str]:
     from matplotlib.ticker import MaxNLocator
 
-    values = np.array(spread.values, dtype=np.float64)
-    counts, edges = np.histogram(values, _BARS)
+    bars = bars_of(spread)
     axes.set_title(NAMES[spread.name], loc="left", pad=7)
     if spread.cutoffs is not None:
-        words = f"cut-offs {spread.cutoffs.low:.2g}, {spread.cutoffs.high:.2g}"
+        words = f"cut-offs {spread.cutoffs.low:.3g}, {spread.cutoffs.high:.3g}"
         axes.set_title(words, loc="right", pad=7, fontweight="normal", color=colour("soft"), fontsize=11)
+    left, right = min(bar.left for bar in bars), max(bar.right for bar in bars)
+    thin = (right - left) * _THINNEST / axes.bbox.width
     tips = {}
-    for place, count in enumerate(counts.tolist()):
-        if not count:
-            continue
-        left, right = float(edges[place]), float(edges[place + 1])
-        name = bin_of((left + right) / 2, spread.cutoffs)
+    for place, bar in enumerate(bars):
         key = f"{spread.name}-{place}"
-        ink = colour("a0" if name is None else BIN_INKS[name])
-        axes.bar(left, count, right - left, align="edge", color=ink, gid=key, linewidth=0)
-        tips[key] = f"{NAMES[spread.name]} {left:.3g} to {right:.3g}: {count:,} edits"
+        ink = colour("a0" if bar.name is None else BIN_INKS[bar.name])
+        # A bin that is hardly as wide as a pixel is seen, too.
+        wide = max(bar.right - bar.left, thin)
+        axes.bar(
+            (bar.left + bar.right) / 2,
+            bar.count,
+            wide,
+            color=ink,
+            gid=key,
+            linewidth=0,
+            alpha=0.6 if bar.gathers else None,
+            zorder=2.5 if wide == thin else 2,
+        )
+        span = f"{bar.low:.3g}" if bar.low == bar.high else f"{bar.low:.3g} to {bar.high:.3g}"
+        tips[key] = f"{NAMES[spread.name]} {span}: {counted(bar.count, 'edit')}"
     for end in spread.cutoffs or ():
-        if edges[0] <= end <= edges[-1]:
+        if left <= end <= right:
             axes.axvline(end, color=colour("ink"), linewidth=1, linestyle=(0, (4, 3)))
-    axes.set_xlim(float(edges[0]), float(edges[-1]))
-    axes.set_ylim(0, 1.08 * max(1, int(counts.max())))
-    axes.locator_params(axis="x", nbins=5)
+    axes.set_xlim(left, right)
+    axes.set_ylim(0, 1.08 * max(bar.count for bar in bars))
+    # Bars that gather stand a bar's width off the rest, which has the scale.
+    start = 2 * bars[0].right - bars[0].left if bars[0].gathers else left
+    stop = 2 * bars[-1].left - bars[-1].right if bars[-1].gathers else right
+    ticks = [each for each in MaxNLocator(4).tick_values(start, stop) if start <= each <= stop]
+    axes.set_xticks([*ticks, *((bar.left + bar.right) / 2 for bar in bars if bar.gathers)])
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.4g}" if value in ticks else "…")
     # Without its 0, which would stand on the first label below.
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True, prune="lower"))
     return tips
