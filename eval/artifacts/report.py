@@ -123,15 +123,18 @@ def _environment() -> Environment:
     environment = score_page("uncanny.eval.artifacts", ("artifacts.css",), filters)
     environment.globals |= {
         "category_names": CATEGORY_NAMES,
-        "pixel": PIXEL,
-        "pixel_names": PIXEL_NAMES,
-        "judged": JUDGED,
-        "judged_names": JUDGED_NAMES,
-        "instance": INSTANCE,
+        "pixel": _key_first(PIXEL, PIXEL_NAMES, "f1"),
+        "judged": _key_first(JUDGED, JUDGED_NAMES, "balanced_accuracy"),
+        "instance": _key_first(INSTANCE, ("P", "R", "F1"), "f1"),
         "groups": GROUPS,
         "plain": lambda value: f"{value:,.4g}",
     }
     return environment
+
+
+def _key_first(figures: Sequence[str], names: Sequence[str], key: str) -> Mapping[str, str]:
+    """Names by figure, beginning with the one that a page leads with."""
+    return dict(sorted(zip(figures, names, strict=True), key=lambda pair: pair[0] != key))
 
 
 def _amount(estimate: Estimate) -> str:

@@ -42,7 +42,7 @@ def score_page(
     return page_environment(
         ("run.css", "viewer.css", "scores.css", *styles),
         filters,
-        scripts=("dom.js", "viewer.js", "sort.js", *scripts),
+        scripts=("dom.js", "paging.js", "viewer.js", "sort.js", *scripts),
         package=package,
     )
 

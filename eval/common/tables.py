@@ -46,7 +46,8 @@ class Column:
 
     `digits` stand behind the point. `better` says which end is good, where one is; the best of what competes
     is marked. `signed` figures are differences and have a plus. A `p_value` has two significant
-    digits, where `significant` is set other figures have `digits` of them.
+    digits, where `significant` is set other figures have `digits` of them. A `key` column is what the table
+    is about: on pages it comes first, where a phone shows it.
     """
 
     heading: str
@@ -56,6 +57,7 @@ class Column:
     signed: bool = False
     p_value: bool = False
     significant: bool = False
+    key: bool = False
 
     def show(self, cell: Cell) -> Shown:
         """Words as they are, counts whole, other figures with `digits`; None is `MISSING`.
@@ -130,6 +132,20 @@ class Table:
         if isinstance(self.compared, tuple):
             return self.compared
         return (tuple(range(len(self.rows))[: self.compared]),)
+
+    @property
+    def keys(self) -> tuple[bool, ...]:
+        """Which columns are key."""
+        return tuple(isinstance(each, Column) and each.key for each in self.columns)
+
+    def key_first(self) -> Table:
+        """The same with the key columns behind the names of the rows, then the others."""
+        order = sorted(range(len(self.columns)), key=lambda place: (place > 0, not self.keys[place]))
+        return replace(
+            self,
+            columns=tuple(self.columns[place] for place in order),
+            rows=tuple(tuple(row[place] for place in order) for row in self.rows),
+        )
 
     @property
     def headings(self) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ from uncanny.settings import settings
 
 PICTURE_BYTES = 15_000_000
 CALL_BYTES = 15_000_000
-_SCRIPTS = ("dom.js", "viewer.js", "card.js", "timeline.js", "detail.js", "gallery.js")
+_SCRIPTS = ("dom.js", "paging.js", "viewer.js", "card.js", "timeline.js", "detail.js", "gallery.js")
 _TOP_NAMES = 8
 _UNFINISHED = {
     "running": "still running, or ended without a word",

@@ -177,7 +177,7 @@ def generator_table(prediction: PredictionScore, of: str = "") -> Table:
         for name, each in prediction.by_generator.items()
     )
     return Table(
-        ("Generator", "images", *_percents(*JUDGED_NAMES)),
+        ("Generator", "images", *_percents(*JUDGED_NAMES, key=JUDGED_NAMES[0])),
         rows,
         title=f"{of}Authenticity by generator",
         notes=("R is the share of the generator's images that were recognised.",),
@@ -196,7 +196,9 @@ def bin_table(prediction: PredictionScore, score: ArtifactScore, of: str = "") -
         for each in prediction.bins
     )
     return Table(
-        (by, "images", *_percents("accuracy")), rows, title=f"{of}Accuracy on generated images, by {by}"
+        (by, "images", *_percents("accuracy", key="accuracy")),
+        rows,
+        title=f"{of}Accuracy on generated images, by {by}",
     )
 
 
@@ -272,8 +274,8 @@ def left_out_lists(prediction: PredictionScore) -> Iterator[tuple[str, Sequence[
         yield f"not measured for {', '.join(names)}: in no figure of these and of all together", same
 
 
-def _percents(*headings: str, better: Better | None = None) -> list[Column]:
-    return [Column(heading, unit="%", better=better) for heading in headings]
+def _percents(*headings: str, better: Better | None = None, key: str | None = None) -> list[Column]:
+    return [Column(heading, unit="%", better=better, key=heading == key) for heading in headings]
 
 
 def _share(points: float | None) -> float | None:

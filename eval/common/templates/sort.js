@@ -16,7 +16,7 @@ function sortBy(table, column, head) {
   for (const other of table.tHead.querySelectorAll("[aria-sort]")) other.removeAttribute("aria-sort");
   if (before === (names ? "descending" : "ascending")) {
     delete table.dataset.sorted;
-    for (const body of table.tBodies) body.append(...[...body.rows].sort((a, b) => a.dataset.came - b.dataset.came));
+    for (const body of table.tBodies) reorder(body, [...body.rows].sort((a, b) => a.dataset.came - b.dataset.came));
     return;
   }
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
@@ -30,8 +30,13 @@ function sortBy(table, column, head) {
       if (bothText) return (down ? -1 : 1) * a.key.text.localeCompare(b.key.text, undefined, { numeric: true });
       return unmeasured || (down ? b.key.value - a.key.value : a.key.value - b.key.value);
     });
-    body.append(...rows.map(({ row }) => row));
+    reorder(body, rows.map(({ row }) => row));
   }
+}
+
+function reorder(body, rows) {
+  body.append(...rows);
+  turnPage(body);
 }
 
 // The head of each column: of two rows the lower one, but for heads that reach down over both.

@@ -302,7 +302,7 @@ function startViewer() {
   document.addEventListener("click", (event) => {
     const trigger = event.target.closest("[data-view]");
     if (!trigger) return;
-    const order = new Set([...document.querySelectorAll("[data-view]")].map((node) => Number(node.dataset.view)));
+    const order = new Set([...document.querySelectorAll("[data-view]:not([data-out] *)")].map((node) => Number(node.dataset.view)));
     const views = [...order].map((number) => all[number]);
     const at = views.findIndex((each) => each.number === Number(trigger.dataset.view));
     openViewer(views, at, Number(trigger.dataset.layer), (last) => focusShot(views[last].number));
@@ -312,6 +312,7 @@ function startViewer() {
 function focusShot(number) {
   const shot = document.querySelector(`[data-view="${number}"]`), fold = shot?.closest("details:not([open])");
   if (fold) fold.open = true;
+  if (shot) showPageOf(shot);
   shot?.focus({ preventScroll: true });
   shot?.scrollIntoView({ block: "nearest" });
 }

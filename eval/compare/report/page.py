@@ -69,7 +69,7 @@ def _environment() -> Environment:
     environment = page_environment(
         ("run.css", "viewer.css", "scores.css", "compare.css"),
         filters,
-        scripts=("dom.js", "viewer.js", "sort.js", "compare.js"),
+        scripts=("dom.js", "paging.js", "viewer.js", "sort.js", "compare.js"),
         package="uncanny.eval.compare",
     )
     environment.globals |= {

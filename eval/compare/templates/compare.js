@@ -1,5 +1,4 @@
-// Images of a comparison filtered by change, kind, sort of anomaly and words; those left out go off the page,
-// so that the viewer leads through what is shown.
+// Images of a comparison filtered by change, kind, sort of anomaly and words.
 function startFilters(section) {
   const form = section.querySelector("form.filters"), list = section.querySelector(".changes");
   if (!form || !list) return;
@@ -12,10 +11,11 @@ function startFilters(section) {
       (!fields.has.value || has.split(" ").includes(fields.has.value)) && asked.every((word) => words.includes(word));
   };
   const update = () => {
-    const shown = cards.filter(wanted);
-    list.replaceChildren(...shown);
-    section.querySelector(".nothing").hidden = shown.length > 0;
-    form.querySelector("output").textContent = shown.length === cards.length ? plural(cards.length, "image") : `${count(shown.length)} of ${plural(cards.length, "image")} match`;
+    let matching = 0;
+    for (const card of cards) matching += !card.toggleAttribute("data-out", !wanted(card));
+    turnPage(list);
+    section.querySelector(".nothing").hidden = matching > 0;
+    form.querySelector("output").textContent = matching === cards.length ? plural(cards.length, "image") : `${count(matching)} of ${plural(cards.length, "image")} match`;
   };
   form.addEventListener("input", update);
   form.addEventListener("reset", () => setTimeout(update));

@@ -383,7 +383,7 @@ class StressResult(RowsResult):
                 )
         heads = ("precision", "recall", "F1", "prec. real", "rec. real", "F1 real", "F1 both", "AUC")
         figures = (*heads, *(["IoU"] if located else []))
-        columns = (Column(head, unit="%", better="higher") for head in figures)
+        columns = (Column(head, unit="%", better="higher", key=head == "recall") for head in figures)
         return Table(("", "edits", "real", *columns), tuple(rows), compared=(tuple(rivals),))
 
     def ranked(self) -> list[str]:

@@ -77,20 +77,22 @@ class BiasGroup:
     bars: tuple[BiasBar, ...]
 
 
-def pattern_bars(score: ModelScore) -> list[PatternBar]:
-    """All sixteen, from all right to all wrong, scaled to the most frequent."""
-    total, most = sum(score.patterns.values()), max(score.patterns.values(), default=0)
+def most_frequent(models: Iterable[ModelScore]) -> float:
+    """The share of the most frequent pattern of any model; 0 without an image that counts."""
+    counts = [each.patterns.values() for each in models]
+    return max((max(each) / sum(each) for each in counts if sum(each)), default=0.0)
+
+
+def pattern_bars(score: ModelScore, most: float) -> list[PatternBar]:
+    """All sixteen, from all right to all wrong; a share of `most` has the whole width, whatever the model."""
+    total = sum(score.patterns.values())
     room = PATTERN_WIDTH - PATTERN_LEFT - PATTERN_RIGHT
-    return [
-        PatternBar(
-            pattern,
-            score.patterns[pattern],
-            score.patterns[pattern] / total if total else None,
-            place * PATTERN_ROW,
-            round(room * score.patterns[pattern] / most, 2) if most else 0.0,
-        )
-        for place, pattern in enumerate(sorted(score.patterns, reverse=True))
-    ]
+    bars = []
+    for place, pattern in enumerate(sorted(score.patterns, reverse=True)):
+        share = score.patterns[pattern] / total if total else None
+        width = room * share / most if share and most else 0.0
+        bars.append(PatternBar(pattern, score.patterns[pattern], share, place * PATTERN_ROW, round(width, 2)))
+    return bars
 
 
 def hierarchy_bar(shares: Mapping[str, Share]) -> list[Segment]:

@@ -13,27 +13,27 @@ from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.result import McNemar, ModelScore
 from uncanny.eval.metrics.mcq import SPLITS
 
-# Heading, split, and its columns as heading and score.
+# Heading, split, and its columns as heading and score; those that a model is judged by come first.
 GROUPS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     (
         "Images with an artifact",
         "artifact",
         (
+            ("All Q1–4", "all_q1_4"),
+            ("All Q2–4", "all_q2_4"),
             ("Q1 recall", "q1"),
             ("Q2", "q2"),
             ("Q3", "q3"),
             ("Q4", "q4"),
-            ("All Q1–4", "all_q1_4"),
-            ("All Q2–4", "all_q2_4"),
         ),
     ),
     (
         "Real photographs",
         "ref_real",
-        (("Q1 specificity", "q1"), ("All Q1–4", "all_q1_4"), ("All Q2–4", "all_q2_4")),
+        (("All Q1–4", "all_q1_4"), ("All Q2–4", "all_q2_4"), ("Q1 specificity", "q1")),
     ),
     ("Before the edit", "ref_pg", (("All Q2–4", "all_q2_4"),)),
-    ("Overall", "overall", (("Q1", "q1"), ("All Q1–4", "all_q1_4"), ("All Q2–4", "all_q2_4"))),
+    ("Overall", "overall", (("All Q1–4", "all_q1_4"), ("All Q2–4", "all_q2_4"), ("Q1", "q1"))),
 )
 _SCORES: Mapping[str, tuple[Question, ...]] = {
     **{question: (question,) for question in QUESTIONS},

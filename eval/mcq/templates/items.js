@@ -6,7 +6,7 @@ const MARKS = { right: "✓ ", wrong: "✗ " };
 const BRIEF = { invalid: "invalid", refused: "refused", missing: "missing", unasked: "not asked" };
 let all = null;
 
-const shownRows = () => [...table.tBodies[0].rows].filter((row) => !row.hidden && row.dataset.item);
+const shownRows = () => [...table.tBodies[0].rows].filter((row) => !row.hasAttribute("data-out") && row.dataset.item);
 
 function cellOf(code) {
   const state = STATES[code[0]], words = code.slice(1);
@@ -52,9 +52,9 @@ if (table && dialog) {
     let kept = 0;
     for (const row of table.tBodies[0].rows) {
       const text = row.textContent.toLowerCase();
-      row.hidden = !words.every((word) => text.includes(word));
-      kept += !row.hidden;
+      kept += !row.toggleAttribute("data-out", !words.every((word) => text.includes(word)));
     }
+    turnPage(table.tBodies[0]);
     matching.textContent = words.length ? `${count(kept)} of ${count(table.tBodies[0].rows.length)}` : "";
   });
 }

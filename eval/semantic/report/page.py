@@ -79,7 +79,9 @@ def _environment() -> Environment:
     environment = score_page("uncanny.eval.semantic", ("semantic.css",), filters)
     environment.globals |= {
         "protocols": PROTOCOLS,
-        "views": VIEWS,
+        "all_views": VIEWS,
+        # In tables what the headline is of comes first.
+        "views": sorted(VIEWS, key=lambda view: view != "full"),
         "view_names": words.VIEW_NAMES,
         "metric_names": words.METRICS,
         "signed_ends": words.signed_ends,

@@ -184,7 +184,7 @@ class Panel:
 
 
 def spreads(score: SemanticScore) -> Markup:
-    """A panel a file and view, all on one scale across; empty without any pair."""
+    """A panel a file and view, all on one scale both ways; empty without any pair."""
     panels = panels_of(score)
     if not any(sum(panel.every) for panel in panels):
         return Markup("")
@@ -250,11 +250,15 @@ def _draw(
         columns = 1 if columns == 3 else 2
     across = (width - _GAP * columns) / columns
     limits = _limits(panels, thresholds)
+    highest = max(
+        max(_shares(counts), default=0.0) for each in panels for counts in (each.matched, each.every)
+    )
     for place, panel in enumerate(panels):
         row, column = divmod(place, columns)
         top = row * (_TALL + _ABOVE + _BELOW) + _ABOVE
         axes = bare_axes(pixel_axes(figure, _GAP / 2 + column * (across + _GAP), top, across, _TALL))
         axes.set_xlim(limits)
+        axes.set_ylim(0, 1.06 * highest or 1)
         axes.set_yticks([])
         axes.locator_params(axis="x", nbins=4 if across < 200 else 6)
         _stairs(axes, panel)
@@ -275,20 +279,18 @@ def _draw(
     return {}
 
 
+def _shares(counts: Sequence[int]) -> list[float]:
+    """Shares of the pairs, so that a few matched ones can be seen beside many; empty without a pair."""
+    total = sum(counts)
+    return [count / total for count in counts] if total else []
+
+
 def _stairs(axes: Axes, panel: Panel) -> None:
-    """Shares of the pairs, so that a few matched ones can be seen beside many."""
     bins = len(panel.every)
     edges = [place / bins for place in range(bins + 1)]
-    highest = 0.0
-    for counts, matched in ((panel.matched, True), (panel.every, False)):
-        if not (total := sum(counts)):
-            continue
-        shares = [count / total for count in counts]
-        highest = max(highest, *shares)
-        if matched:
-            axes.stairs(shares, edges, fill=True, color=colour("a0"), alpha=0.45, baseline=0)
-        else:
-            axes.stairs(shares, edges, color=colour("soft"), linewidth=1.4, baseline=0)
-    axes.set_ylim(0, 1.06 * highest or 1)
-    if not highest:
+    if shares := _shares(panel.matched):
+        axes.stairs(shares, edges, fill=True, color=colour("a0"), alpha=0.45, baseline=0)
+    if shares := _shares(panel.every):
+        axes.stairs(shares, edges, color=colour("soft"), linewidth=1.4, baseline=0)
+    else:
         axes.annotate("no pairs", (0.5, 0.5), xycoords="axes fraction", ha="center")

@@ -14,7 +14,13 @@ from uncanny.eval.mcq.report import plots
 from uncanny.eval.mcq.report.browse import Solvers, browse
 from uncanny.eval.mcq.report.gallery import MOST_SHOWN, Gallery, gallery
 from uncanny.eval.mcq.report.page import headline
-from uncanny.eval.mcq.report.plots import bias_groups, hierarchy_bar, pattern_bars, published_hierarchy
+from uncanny.eval.mcq.report.plots import (
+    bias_groups,
+    hierarchy_bar,
+    most_frequent,
+    pattern_bars,
+    published_hierarchy,
+)
 from uncanny.eval.mcq.score.controls import baseline_answers
 from uncanny.eval.mcq.score.score import score
 from uncanny.eval.mcq.score.tables import published_scores
@@ -28,12 +34,28 @@ def chosen(items: list[Item], answers: list[Answer]) -> Gallery:
 def test_all_sixteen_patterns_are_there_and_scale_to_the_most_frequent() -> None:
     items = made_set({"art_dg": 4})
     scores = score(items, answered(items, ["1111", "1111", "0000", "01-0"]), resamples=0)
-    bars = {bar.pattern: bar for bar in pattern_bars(scores["m"])}
+    bars = {bar.pattern: bar for bar in pattern_bars(scores["m"], most_frequent([scores["m"]]))}
     assert len(bars) == 16
     assert next(iter(bars)) == "1111"
     assert bars["1111"].width == 2 * bars["0000"].width > 0
     assert bars["1111"].share == pytest.approx(2 / 3)
     assert bars["0101"].width == 0
+
+
+def test_patterns_of_all_models_are_on_one_scale() -> None:
+    """Whatever they have answered: shares that are equal are equally long."""
+    items = made_set({"art_dg": 4})
+    answers = [
+        *answered(items, ["1111", "1111", "1111", "0000"], "a"),
+        *answered(items[:2], ["1111", "0000"], "b"),
+    ]
+    models = list(score(items, answers, resamples=0).values())
+    most = most_frequent(models)
+    assert most == 0.75
+    a, b = ({bar.pattern: bar.width for bar in pattern_bars(each, most)} for each in models)
+    assert a["1111"] == pytest.approx(1.5 * b["1111"], abs=0.02)
+    assert a["1111"] == pytest.approx(3 * a["0000"], abs=0.02)
+    assert most_frequent([]) == 0
 
 
 def test_stacked_shares_fill_the_bar() -> None:
@@ -49,7 +71,8 @@ def test_no_artifact_image_means_no_bar() -> None:
     items = made_set({"ref_real": 2})
     scores = score(items, answered(items, ["1111"] * 2), resamples=0)
     assert hierarchy_bar(scores["m"].hierarchy) == []
-    assert all(bar.share is None for bar in pattern_bars(scores["m"]))
+    assert all((bar.share, bar.width) == (None, 0) for bar in pattern_bars(scores["m"], 0.5))
+    assert most_frequent([scores["m"]]) == 0
 
 
 def test_bias_compares_given_with_right() -> None:
@@ -220,7 +243,7 @@ def test_guessing_has_the_expected_numbers_of_patterns() -> None:
     items = made_set({"art_dg": 16})
     scores = score(items, answered(items[:1], ["1111"]), baselines=True, resamples=0)
     guessing = scores["baseline/random"]
-    bars = {bar.pattern: bar for bar in pattern_bars(guessing)}
+    bars = {bar.pattern: bar for bar in pattern_bars(guessing, 1)}
     # Chances are one half, then three times one fifth: 16 · 0.5 · 0.8³ images with all wrong.
     assert [bars["0000"].words, bars["1100"].words] == ["4.1", "1.0"]
     assert bars["0000"].share == pytest.approx(0.256)

@@ -137,9 +137,9 @@ def test_pairs_without_a_label_are_listed_with_the_reason(page: Page) -> None:
     assert "2 pairs have no label." in page.text
     assert "1 failed in a call" in page.text
     assert "1 with images that can't be compared" in page.text
-    rows = section(page, "h-without").split("<tbody>")[1].split("</tr>")[:2]
-    assert Page(rows[0]).text == "p9 a yes first – no answer in 60 s"
-    assert Page(rows[1]).text == "p10 – – – – not recorded"
+    rows = re.split(r"<tbody[^>]*>", section(page, "h-without"))[1].split("</tr>")[:2]
+    assert Page(rows[0]).text == "p9 no answer in 60 s a yes first –"
+    assert Page(rows[1]).text == "p10 not recorded – – – –"
 
 
 def test_sets_stand_side_by_side(tmp_path: Path) -> None:
