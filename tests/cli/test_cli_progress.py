@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -10,7 +11,7 @@ import pytest
 
 from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import pictures, serving, start, uncanny, uncanny_here
-from uncanny.runs.display import facts
+from uncanny.runs.display import SILENT_S, line_parts
 from uncanny.runs.progress import Progress
 
 
@@ -42,9 +43,9 @@ def test_what_was_done_before_is_said_at_the_start(tmp_path: Path) -> None:
 
 def test_calls_are_shown_of_those_expected() -> None:
     progress = Progress(total=4, calls_expected=208, calls_now=37)
-    assert facts(progress).startswith("37/~208 calls · ")
+    assert "37/~208 calls" in line_parts(progress).rest
     progress.calls_now = 300
-    assert facts(progress).startswith("300/~300 calls · ")
+    assert "300/~300 calls" in line_parts(progress).rest
 
 
 def test_a_call_without_figures_leaves_those_of_the_others(tmp_path: Path) -> None:
@@ -56,13 +57,63 @@ def test_a_call_without_figures_leaves_those_of_the_others(tmp_path: Path) -> No
         "cost_usd": 1.5,
     }
     progress.spending.unmeasured.update(("input_tokens", "cached_tokens", "output_tokens", "cost_usd"))
-    assert " · at least 10.0k tokens · 10 % cached · at least $1.50 · " in facts(progress)
+    rest = line_parts(replace(progress, calls_now=8)).rest
+    assert {"at least 10.0k tokens", "10 % cached", "at least $1.50"} <= set(rest)
     with serving(faults={"blocked": 0.3}) as server:
         done = uncanny_here(
             "annotate", pictures(tmp_path / "in", 3), *server.asked(name="gpt-4o"), "-o", tmp_path / "run"
         )
     assert re.search(r"^Tokens   at least \S+ in \(.*\), at least \S+ out$", done.out, re.MULTILINE)
     assert re.search(r"^Cost     at least \$\S+, as \d+ calls? did not say ", done.out, re.MULTILINE)
+
+
+def test_of_a_line_the_first_things_stay_however_narrow_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.monotonic", lambda: 4_000.0)
+    progress = Progress(total=30_000, began=0.0, calls_now=98_765, calls_expected=240_000)
+    progress.note_finished()
+    progress.statuses.update(ok=12_340, failed=5)
+    progress.spending.sums |= {
+        "input_tokens": 9e7,
+        "cached_tokens": 9e6,
+        "output_tokens": 1e6,
+        "cost_usd": 12.5,
+    }
+    parts = line_parts(progress)
+    head = "12,345/30,000 images · 24.7 calls/s · 1 h 35 min to go"
+    shown = {width: parts.fitted(width) for width in (39, 79, 99, 199)}
+    assert shown == {
+        39: "12,345/30,000 24.7/s 1 h 35 min to go",
+        79: f"{head} · 5 failed · $12.50",
+        99: f"{head} · 5 failed · $12.50 · 98,765/~240,000 calls",
+        199: parts.whole(),
+    }
+    assert parts.whole().endswith("calls · 91.0M tokens · 10 % cached")
+    assert parts.fitted(5) == "12,34"
+
+
+def test_a_call_that_hangs_does_not_make_the_time_to_go_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock: float = 0
+    monkeypatch.setattr("time.monotonic", lambda: clock)
+    progress = Progress(total=10, calls_expected=10, began=0.0)
+    for clock in range(2, 18, 2):
+        progress.statuses["ok"] += 1
+        progress.calls_now += 1
+        progress.answered_at = float(clock)
+        progress.note_finished()
+
+    def left(moment: float) -> str:
+        nonlocal clock
+        clock = moment
+        return line_parts(progress).heads[-1].partition(" ")[2]
+
+    assert [left(moment) for moment in (16.0, 18.0, 19.9, 20.1, 30.0, 16.0 + SILENT_S, 136.0)] == [
+        *("4 s to go", "2 s to go", "0 s to go"),
+        *("? to go", "? to go", "no answer for 20 s", "no answer for 2 min 0 s"),
+    ]
+    clock = 200.0
+    progress.statuses["ok"] += 2
+    progress.note_finished()
+    assert progress.eta_s() == 0
 
 
 @pytest.mark.slow

@@ -109,6 +109,7 @@ def test_the_time_to_go_is_measured_by_this_session(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("time.monotonic", lambda: 130.0)
     assert progress.eta_s() is None
     progress.statuses.update(ok=2, failed=1)
+    progress.note_finished()
     assert progress.eta_s() == pytest.approx(30.0)
     assert (progress.done, progress.failures) == (7, 1)
 

@@ -48,7 +48,7 @@ from uncanny.cli.common.summary import (
     status_line,
     texts_lines,
 )
-from uncanny.cli.common.terminal import layout, on_terminal
+from uncanny.cli.common.terminal import layout
 from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
@@ -365,13 +365,7 @@ def score_command(
 @contextmanager
 def _progress(*, enabled: bool) -> Iterator[OnImage | None]:
     """What is to be called after each image; None where nobody watches."""
-    if not enabled or not on_terminal():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from uncanny.runs.display import counting
 
-    columns = (TextColumn("images"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("images", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with counting("images", enabled=enabled) as counted:
+        yield None if counted is None else counted.reach

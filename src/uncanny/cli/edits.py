@@ -30,7 +30,7 @@ from uncanny.cli.common.options import (
     together,
 )
 from uncanny.cli.common.places import Place
-from uncanny.cli.common.terminal import harmless, on_terminal
+from uncanny.cli.common.terminal import harmless
 from uncanny.cli.edits_stress import compress_command, stress_command
 from uncanny.cli.edits_writing import perturb_command, prompts_command
 from uncanny.cli.people import edits_people_command, people_score_command
@@ -393,20 +393,11 @@ def records_output(path: Path, *keys: str) -> Output:
 @contextmanager
 def progress(edits: EditSet, *, enabled: bool) -> Iterator[Callable[[Any], None] | None]:
     """What is to be called after each edit; None where nobody watches."""
-    from uncanny.runs.display import counted_lines
+    from uncanny.runs.display import counting
 
-    if not enabled:
-        yield None
-        return
-    with counted_lines("edits", len(edits)) as count_one:
-        if count_one is not None or not on_terminal():
-            yield None if count_one is None else lambda _edit: count_one()
+    with counting("edits", enabled=enabled) as counted:
+        if counted is None:
+            yield None
             return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("edits"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn())
-    names = TextColumn("{task.fields[name]}", markup=False)
-    with Progress(*columns, names, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("edits", total=len(edits), name="")
-        yield lambda edit: bar.update(task, advance=1, name=harmless(edit.id))
+        counted.begin(len(edits))
+        yield lambda edit: counted.one(edit.id)

@@ -27,7 +27,7 @@ from uncanny.cli.common.options import (
     table_options,
 )
 from uncanny.cli.common.places import Place, names_and_paths
-from uncanny.cli.common.terminal import harmless, on_terminal, say, say_json
+from uncanny.cli.common.terminal import say, say_json
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
@@ -232,13 +232,11 @@ def compress_command(
 @contextmanager
 def _progress(*, enabled: bool) -> Iterator[Callable[[str], None] | None]:
     """What is to be called after each image; None where nobody watches."""
-    if not enabled or not on_terminal():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn
+    from uncanny.runs.display import counting
 
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} images  {task.fields[name]}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("images", total=None, name="")
-        yield lambda name: bar.update(task, advance=1, name=harmless(name))
+    with counting("images", enabled=enabled) as counted:
+        if counted is None:
+            yield None
+            return
+        counted.begin(None)
+        yield counted.one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,6 @@ from uncanny.cli.common.options import (
     table_options,
 )
 from uncanny.cli.common.places import Place, names_and_paths
-from uncanny.cli.common.terminal import harmless, on_terminal
 from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
@@ -175,40 +174,13 @@ def command(
 @contextmanager
 def _progress(*, enabled: bool) -> Iterator[tuple[OnStart | None, OnImage]]:
     """What is to be called at the start and after each image; silent where nobody watches."""
-    from uncanny.runs.display import counted_lines
-    from uncanny.settings import settings
+    from uncanny.runs.display import counting
 
-    if enabled and settings().progress == "jsonl":
-        with ExitStack() as stack:
-            counting: list[Callable[[], None]] = []
-
-            def begin(total: int) -> None:
-                if (count_one := stack.enter_context(counted_lines("images", total))) is not None:
-                    counting.append(count_one)
-
-            def count(_name: str, _image: MatchedImage) -> None:
-                for count_one in counting:
-                    count_one()
-
-            yield begin, count
-        return
-    if not enabled or not on_terminal():
-        yield None, lambda _name, _image: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("images"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn())
-    names = TextColumn("{task.fields[name]}", markup=False)
-    with Progress(*columns, names, console=Console(stderr=True), transient=True) as bar:
-
-        def start(total: int) -> None:
-            bar.add_task("images", total=total, name="")
-
-        def show(name: str, _image: MatchedImage) -> None:
-            bar.update(bar.task_ids[0], advance=1, name=harmless(name))
-
-        yield start, show
+    with counting("images", enabled=enabled) as counted:
+        if counted is None:
+            yield None, lambda _name, _image: None
+        else:
+            yield counted.begin, lambda name, _image: counted.one(name)
 
 
 @contextmanager

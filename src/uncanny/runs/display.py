@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import orjson
 
+from uncanny.runs.live_line import LineParts, LiveLine
 from uncanny.runs.progress import Progress
 from uncanny.settings import settings
 from uncanny.wording import at_least, cost, count, counted, duration, harmless, share
@@ -20,6 +22,8 @@ PLAIN_FIRST_S = 10.0
 PLAIN_EVERY_S = 30.0
 LIVE_EVERY_S = 0.25
 LINES_EVERY_S = 0.5
+# A time without a single answer that is worth a word, where nothing else is known.
+SILENT_S = 20.0
 
 
 @contextmanager
@@ -43,25 +47,52 @@ def live_progress(about: str, *, enabled: bool) -> Iterator[Callable[[Progress],
 
 
 @contextmanager
-def counted_lines(unit: str, total: int) -> Iterator[Callable[[], None] | None]:
-    """What is to be called after each of `total` things a command that asks no model works through.
+def counting(unit: str, *, enabled: bool) -> Iterator[Counting | None]:
+    """For a command that asks no model and works through many things, called `unit`.
 
-    It writes the lines of JSON of the setting `progress` = jsonl; without it there is nothing to call.
+    Shows them live on a terminal, and as lines of JSON with the setting `progress` = jsonl; None where nobody
+    watches.
     """
-    if settings().progress != "jsonl":
+    if enabled and settings().progress == "jsonl":
+        shown: _Log = _Lines()
+    elif enabled and sys.stderr is not None and sys.stderr.isatty():
+        shown = _Terminal()
+    else:
         yield None
         return
-    progress = Progress(unit=unit, total=total)
-    shown = _Lines()
-
-    def count_one() -> None:
-        progress.statuses["ok"] += 1
-
     try:
-        shown.start(progress)
-        yield count_one
+        yield Counting(shown, unit)
     finally:
         shown.close()
+
+
+class Counting:
+    """Counts what is done, which is shown from `begin` on."""
+
+    def __init__(self, shown: _Log, unit: str) -> None:
+        self._shown = shown
+        self._progress = Progress(unit=unit)
+        self._begun = False
+
+    def begin(self, total: int | None) -> None:
+        """Show it from now on; `total` is None where nobody knows how many there will be."""
+        self._begun = True
+        self._progress.began = time.monotonic()
+        self._progress.total = total or 0
+        self._shown.start(self._progress)
+
+    def one(self, name: str = "") -> None:
+        """One more is done; `name` is shown beside it where there is room."""
+        self._progress.latest = harmless(name)
+        self._progress.statuses["ok"] += 1
+        self._progress.note_finished()
+
+    def reach(self, done: int, total: int) -> None:
+        """So many are done of so many."""
+        if not self._begun:
+            self.begin(total)
+        self._progress.statuses["ok"] = done
+        self._progress.note_finished()
 
 
 class _Log:
@@ -91,7 +122,7 @@ class _Log:
             wait_s = self.every_s
 
     def show(self, progress: Progress) -> None:
-        _write(f"{progress.done:,}/{progress.total:,} {progress.unit} · {facts(progress)}")
+        _write(line_parts(progress).whole())
 
     def close(self) -> None:
         self._ended.set()
@@ -100,44 +131,27 @@ class _Log:
 
 
 class _Terminal(_Log):
-    """A bar with the facts beneath, redrawn in place."""
+    """A line with a bar, drawn again in place."""
 
     first_after_s = every_s = LIVE_EVERY_S
 
     def __init__(self) -> None:
         super().__init__()
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as Bar
-
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=16),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[facts]}", markup=False),
-            console=Console(stderr=True),
-            transient=True,
-            auto_refresh=False,
-        )
-        self._task = self._bar.add_task("images", total=None, facts="")
+        self._line: LiveLine | None = None
 
     def start(self, progress: Progress) -> None:
-        self._bar.start()
+        self._line = LiveLine(lambda: line_parts(progress))
+        self._line.open()
         super().start(progress)
 
-    def show(self, progress: Progress) -> None:
-        self._bar.update(
-            self._task,
-            description=progress.unit,
-            total=progress.total,
-            completed=progress.done,
-            facts=facts(progress),
-        )
-        self._bar.refresh()
+    def show(self, progress: Progress) -> None:  # noqa: ARG002  the line knows it
+        assert self._line is not None
+        self._line.draw()
 
     def close(self) -> None:
         super().close()
-        self._bar.stop()
+        if self._line is not None:
+            self._line.close()
 
 
 class _Lines(_Log):
@@ -189,7 +203,7 @@ def counters(progress: Progress) -> dict[str, Any]:
 
 
 def pace(progress: Progress) -> dict[str, Any]:
-    """Calls a second and seconds to go, by this session; null before there is something to go by."""
+    """Calls a second and seconds to go, by this session; null where there is nothing to go by."""
     seconds = progress.seconds()
     eta = progress.eta_s()
     return {
@@ -198,26 +212,51 @@ def pace(progress: Progress) -> dict[str, Any]:
     }
 
 
-def facts(progress: Progress) -> str:
-    """Calls made of those expected, and a second, tokens, cached share, cost, failures, time to go."""
-    spending = progress.spending
+def line_parts(progress: Progress) -> LineParts:
+    """Inputs done, the rate and the time to go; then failures, cost, calls, tokens and their cached share."""
+    done, seconds = f"{progress.done:,}", max(progress.seconds(), 1e-9)
+    whole = f"{done}/{progress.total:,}" if progress.total else done
+    share_done = progress.done / progress.total if progress.total else None
+    left = _left(progress)
+    if not progress.calls_expected and not progress.calls_now:  # no model is asked
+        rate = f"{(progress.done - progress.resumed) / seconds:.1f}/s"
+        heads = _heads(whole, progress.unit, rate, rate, left)
+        return LineParts(heads, [progress.latest] if progress.latest else [], share_done)
+    spending, rate = progress.spending, f"{progress.calls_now / seconds:.1f}"
     tokens_in, tokens_out = spending.least("input_tokens"), spending.least("output_tokens")
-    total = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
+    tokens = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
     all_tokens = None not in (spending.figure("input_tokens"), spending.figure("output_tokens"))
     cost_usd = spending.least("cost_usd")
-    eta = progress.eta_s()
-    parts = [
-        f"{progress.calls_now:,}/~{max(progress.calls_now, progress.calls_expected):,} calls",
-        f"{progress.calls_now / max(progress.seconds(), 1e-9):.1f}/s",
-        at_least(f"{count(total)} tokens", all_tokens or total is None),
-        f"{share(spending.least('cached_tokens'), tokens_in)} cached",
+    failed = [f"{progress.failures:,} failed"]
+    rest = [
+        *(failed if progress.failures else ()),
         at_least(cost(cost_usd), cost_usd is None or spending.figure("cost_usd") is not None),
-        f"{progress.failures} failed",
-        f"{'?' if eta is None else duration(eta)} to go"
-        if progress.awaited is None
-        else f"waiting for {counted(progress.awaited(), 'call')}",
+        f"{progress.calls_now:,}/~{max(progress.calls_now, progress.calls_expected):,} calls",
+        at_least(f"{count(tokens)} tokens", all_tokens or tokens is None),
+        f"{share(spending.least('cached_tokens'), tokens_in)} cached",
+        *(() if progress.failures else failed),
     ]
-    return " · ".join(parts)
+    return LineParts(_heads(whole, progress.unit, f"{rate} calls/s", f"{rate}/s", left), rest, share_done)
+
+
+def _heads(done: str, unit: str, rate: str, short_rate: str, left: str) -> list[str]:
+    """How far, how fast and how long still, in ever fewer characters."""
+    return [
+        f"{done} {unit} · {rate} · {left}",
+        f"{done} · {short_rate} · {left}",
+        f"{done} {short_rate} {left}",
+        f"{done} {left}",
+    ]
+
+
+def _left(progress: Progress) -> str:
+    """How long it still takes, or what it waits for."""
+    if progress.awaited is not None:
+        return f"waiting for {counted(progress.awaited(), 'call')}"
+    eta, silent_s = progress.eta_s(), progress.silent_s()
+    if eta is not None:
+        return f"{duration(eta)} to go"
+    return "? to go" if silent_s < SILENT_S else f"no answer for {duration(silent_s)}"
 
 
 def _write(line: str) -> None:

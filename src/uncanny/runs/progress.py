@@ -207,7 +207,9 @@ class Progress:
     what this session takes, as far as can be told before. `gone` are the keys of records whose inputs are no
     longer there; they do not belong to the run. `skipped` is what lay in the folders given and is
     no input; None where a task looks into no folders. `awaited` counts the calls in flight that a run which
-    is ending waits for; None while it is not ending.
+    is ending waits for; None while it is not ending. `latest` names what was finished last, where that is
+    shown. The last moments at which an input was finished and a call came back, and the end of the session,
+    are on the clock of `began`; None where there was none.
     """
 
     unit: str = "images"
@@ -233,6 +235,10 @@ class Progress:
     began: float = field(default_factory=time.monotonic)
     paid_before: Callable[[CallRecord], bool] = lambda _call: False
     awaited: Callable[[], int] | None = None
+    latest: str = ""
+    finished_at: float | None = None
+    answered_at: float | None = None
+    ended_at: float | None = None
 
     @property
     def done(self) -> int:
@@ -251,14 +257,38 @@ class Progress:
     def add_call(self, call: CallRecord) -> None:
         self.spending.add(call, paid=True if call.replayed and self.paid_before(call) else None)
         self.calls_now += not call.replayed
+        self.answered_at = time.monotonic()
+
+    def note_finished(self) -> None:
+        """To be called when `statuses` count an input more."""
+        self.finished_at = time.monotonic()
+
+    def end(self) -> None:
+        """From now on the session takes no more time: what is said of it later all says the same."""
+        self.ended_at = time.monotonic()
 
     def seconds(self) -> float:
-        return time.monotonic() - self.began
+        """Of this session, up to its end."""
+        return (time.monotonic() if self.ended_at is None else self.ended_at) - self.began
+
+    def silent_s(self) -> float:
+        """Seconds since a call came back, or since the start."""
+        return time.monotonic() - (self.began if self.answered_at is None else self.answered_at)
 
     def eta_s(self) -> float | None:
-        """Seconds to go at this session's pace; None before anything was finished in it."""
+        """Seconds to go at the pace up to the input that was finished last.
+
+        None before anything was finished in this session, and where what is left takes longer than it should
+        at that pace: so a call that hangs does not make it grow.
+        """
         now = self.done - self.resumed
-        return (self.total - self.done) * self.seconds() / now if now > 0 else None
+        if now <= 0 or self.finished_at is None:
+            return None
+        if self.done >= self.total:
+            return 0.0
+        pace = (self.finished_at - self.began) / now
+        left = (self.total - self.done) * pace - (time.monotonic() - self.finished_at)
+        return left if left > 0 else None
 
 
 # A limit that is used up still lets a run that needs nothing more find that out.

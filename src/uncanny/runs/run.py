@@ -321,6 +321,7 @@ class Run(Generic[Item, R]):
                 for record in finished:
                     records.append(record)
                     task.note(self.progress, record)
+                    self.progress.note_finished()
             except ENDS_RUN as error:
                 self.ending.because(error)
                 continue
@@ -371,6 +372,7 @@ class Run(Generic[Item, R]):
             return
         unwritten: list[Path] = []
         progress, warnings = self.progress, self.progress.warnings
+        progress.end()
         if (
             self.ending.reason == "interrupt"
             and self.ending.raised is None

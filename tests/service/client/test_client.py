@@ -147,7 +147,7 @@ def test_a_job_from_its_start_to_its_records(client: Client, finished: ClientJob
 
 
 def test_nobody_is_told_to_wait_for_no_time() -> None:
-    assert facts(JobProgress(calls=8, rate=2.0, eta_s=75.2)) == "8 calls · 2.0/s · 1 min 15 s to go"
+    assert facts(JobProgress(calls=8, rate=2.0, eta_s=75.2)) == "2.0 calls/s · 1 min 15 s to go · 8 calls"
     for eta in (0.0, 0.4, None):
         assert facts(JobProgress(calls=8, eta_s=eta)) == "8 calls"
 

@@ -37,7 +37,7 @@ def on_server(kind: str) -> Callable[[F], F]:
             if server is not None and not values.get("dry_run"):
                 context = click.get_current_context()
                 raise click.exceptions.Exit(_run(kind, context, values, server, detach=detach))
-            if detach:
+            if detach and server is None:
                 raise UsageError("--detach is for runs on a service", remedy="Name one with --server URL.")
             return command(**values)
 
@@ -351,10 +351,22 @@ def _sending(*, enabled: bool) -> Iterator[Callable[[int, int], object]]:
     if not enabled or not on_terminal():
         yield lambda _sent, _of: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from uncanny.runs.live_line import LineParts, LiveLine
 
-    columns = (TextColumn("sending images"), BarColumn(16), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("images", total=None)
-        yield lambda sent, of: bar.update(task, completed=sent, total=of)
+    counts = [0, 0]
+
+    def parts() -> LineParts:
+        sent, of = counts
+        words = f"{sent:,}/{of:,} images"
+        return LineParts([f"sending {words}", words], share=sent / of if of else None)
+
+    def show(sent: int, of: int) -> None:
+        counts[:] = sent, of
+        line.draw()
+
+    line = LiveLine(parts)
+    line.open()
+    try:
+        yield show
+    finally:
+        line.close()

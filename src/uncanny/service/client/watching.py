@@ -22,33 +22,43 @@ def shown_progress(*, enabled: bool) -> Iterator[Show]:
     if not enabled:
         yield lambda _job: None
     elif sys.stderr is not None and sys.stderr.isatty():
-        with _bar() as show:
+        with _live() as show:
             yield show
     else:
         yield _Log()
 
 
 @contextmanager
-def _bar() -> Iterator[Show]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+def _live() -> Iterator[Show]:
+    from uncanny.runs.live_line import LineParts, LiveLine
 
-    columns = (TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn())
-    words = TextColumn("{task.fields[facts]}", markup=False)
-    with Progress(*columns, words, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("queued", total=None, facts="")
+    last: list[JobRecord] = []
 
-        def show(job: JobRecord) -> None:
-            progress = job.progress or JobProgress()
-            bar.update(
-                task,
-                description=job.state,
-                total=progress.total,
-                completed=progress.done or 0,
-                facts=harmless(facts(progress)),
-            )
+    def parts() -> LineParts:
+        if not last:
+            return LineParts(["queued"])
+        job, progress = last[-1], last[-1].progress or JobProgress()
+        if progress.total is None:
+            return LineParts([job.state])
+        done, total = progress.done or 0, progress.total
+        heads = _heads(progress)
+        lines = [
+            (f"{job.state} {done:,}/{total:,}", heads[0]),
+            *((f"{done:,}/{total:,}", each) for each in heads),
+        ]
+        words = [" · ".join(filter(None, line)) for line in lines]
+        return LineParts([harmless(each) for each in words], _rest(progress), done / total if total else None)
 
+    def show(job: JobRecord) -> None:
+        last[:] = [job]
+        line.draw()
+
+    line = LiveLine(parts)
+    line.open()
+    try:
         yield show
+    finally:
+        line.close()
 
 
 class _Log:
@@ -73,15 +83,25 @@ class _Log:
 
 
 def facts(progress: JobProgress) -> str:
-    """Calls, and a second, tokens, cost, failures, time to go; what is not known is left out."""
+    """Calls a second, time to go, failures, cost, calls and tokens; what is not known is left out."""
+    return " · ".join(filter(None, [_heads(progress)[0], *_rest(progress)]))
+
+
+def _heads(progress: JobProgress) -> list[str]:
+    """The rate and the time to go, in ever fewer characters."""
+    rate, eta = progress.rate, round(progress.eta_s or 0)
+    # What rounds to nothing is no time to wait for.
+    left = None if eta < 1 else f"{duration(eta)} to go"
+    long, short = (None, None) if rate is None else (f"{rate:.1f} calls/s", f"{rate:.1f}/s")
+    return [" · ".join(filter(None, (each, left))) for each in (long, short)]
+
+
+def _rest(progress: JobProgress) -> list[str]:
     tokens = (progress.input_tokens, progress.output_tokens)
     parts = [
-        None if progress.calls is None else f"{progress.calls:,} calls",
-        None if progress.rate is None else f"{progress.rate:.1f}/s",
-        None if None in tokens else f"{count(sum(each or 0 for each in tokens))} tokens",
-        None if progress.cost_usd is None else cost(progress.cost_usd),
         None if progress.failed is None else f"{progress.failed:,} failed",
-        # What rounds to nothing is no time to wait for.
-        None if round(progress.eta_s or 0) < 1 else f"{duration(progress.eta_s or 0)} to go",
+        None if progress.cost_usd is None else cost(progress.cost_usd),
+        None if progress.calls is None else f"{progress.calls:,} calls",
+        None if None in tokens else f"{count(sum(each or 0 for each in tokens))} tokens",
     ]
-    return " · ".join(part for part in parts if part is not None)
+    return [part for part in parts if part is not None]
