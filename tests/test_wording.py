@@ -17,10 +17,12 @@ from uncanny.errors import UsageError
 from uncanny.wording import either, on_command_line, option
 
 SOURCE = Path(uncanny.__file__).parent
-# The mechanism itself, the options of another program, and commands that are put together to be started.
+# The mechanism itself, the options of another program, commands that are put together to be started, and a
+# card that shows them in blocks of shell.
 MENTIONS = (
     *("wording.py", "models/vllm/server.py", "models/presets.py", "images/discover.py"),
     *("service/jobs/kinds.py", "service/jobs/params.py", "service/web/new_page.py", "service/web/command.py"),
+    "eval/mcq/data/card.py",
 )
 
 

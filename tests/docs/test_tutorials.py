@@ -21,7 +21,7 @@ from tests.runs.e2e import environment, finish
 
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
 # How many blocks of each page need a key, and are not run.
-NOT_RUN_ON = {"annotate-folder": 1, "audit-generators": 1, "benchmark-models": 1}
+NOT_RUN_ON = {"annotate-folder": 1, "audit-generators": 1, "benchmark-models": 1, "publish-benchmark": 0}
 BACKGROUND, NOT_RUN = "# In a second terminal\n", "# With a key of yours\n"
 # The port that pages name may be taken here.
 PORT = "8123"

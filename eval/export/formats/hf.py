@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from uncanny.errors import UsageError
+from uncanny.eval.common.hub import card_head, hub_schema, picture_type
 from uncanny.eval.common.inputs.table_records import data_set_files
 from uncanny.eval.export.data import ExportImage, Split
 from uncanny.eval.export.formats.parquet import (
@@ -29,17 +28,7 @@ from uncanny.extras import pyarrow
 _BYTES_AT_ONCE: Final = 64 * 2**20
 _ROWS_AT_ONCE: Final = 100
 _CARD = """\
----
-task_categories:
-- image-to-text
-- object-detection
-tags:
-- uncanny
-- ai-generated-images
-configs:
-- config_name: default
-  data_files:
-{files}---
+{head}
 
 # Semantic anomalies
 
@@ -60,13 +49,9 @@ class HfWriter(FormatWriter):
 
     def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
         super().__init__(target, place, job)
-        arrow = pyarrow("pyarrow")
-        picture = arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())])
-        columns = [arrow.field("image", picture), *(each for each in fields() if each.name != "image")]
-        # What `datasets` looks for: without it, the pictures would come as bytes.
-        features = {"info": {"features": {each.name: _feature(each.type) for each in columns}}}
-        features["info"]["features"]["image"] = {"_type": "Image"}
-        self._schema = arrow.schema(columns, metadata={"huggingface": orjson.dumps(features).decode()})
+        picture = pyarrow("pyarrow").field("image", picture_type())
+        columns = [picture, *(each for each in fields() if each.name != "image")]
+        self._schema = hub_schema(columns, ("image",))
         self._data = target / "data"
         self._data.mkdir()
         self._files: dict[Split, Any] = {}
@@ -105,7 +90,11 @@ class HfWriter(FormatWriter):
         self.close()
         splits: tuple[Split, ...] = tuple(split for split in self._rows if split in self._files)
         card = _CARD.format(
-            files="".join(f"  - split: {split}\n    path: data/{split}.parquet\n" for split in splits),
+            head=card_head(
+                tasks=("image-to-text", "object-detection"),
+                tags=("uncanny", "ai-generated-images"),
+                splits={split: f"data/{split}.parquet" for split in splits},
+            ),
             rows="\n".join("| {} | {:,} | {:,} |".format(split, *self._counts[split]) for split in splits),
         )
         (self.target / "README.md").write_text(card, encoding="utf-8")
@@ -113,16 +102,6 @@ class HfWriter(FormatWriter):
     def close(self) -> None:
         for file in self._files.values():
             file.close()
-
-
-def _feature(kind: Any) -> Any:
-    """An Arrow type in the words of `datasets`."""
-    types = pyarrow("pyarrow.types")
-    if types.is_struct(kind):
-        return {each.name: _feature(each.type) for each in kind}
-    if types.is_list(kind):
-        return {"feature": _feature(kind.value_type), "_type": "List"}
-    return {"dtype": str(kind), "_type": "Value"}
 
 
 def _file_name(image: str) -> str:

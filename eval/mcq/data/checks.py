@@ -35,10 +35,12 @@ from uncanny.eval.mcq.data.load import (
     parse_items,
 )
 from uncanny.eval.mcq.data.set_checks import Picture, check_letters, check_pictures, tiny_copy
+from uncanny.eval.mcq.data.texts import carried_set
 from uncanny.images import PixelPolicy
 from uncanny.images.decode import PIXELS, decode, explain, read_header, without_warnings
 from uncanny.images.file_bytes import read_image_file
 from uncanny.parameters import check_parameters
+from uncanny.prompts import is_ours
 from uncanny.wording import shown
 
 _LATER: tuple[Question, ...] = ("q2", "q3", "q4")
@@ -187,6 +189,12 @@ def _check_texts(item: Item) -> Iterator[Problem]:
             message = "a system text without prompts of the item's own; it is not sent"
             yield Problem(item.id, "system", message, "warning")
         return
+    if item.prompts_id is not None and is_ours(item.prompts_id) and carried_set(item) is None:
+        message = (
+            f"the prompts are not those of {item.prompts_id} any more, and are asked as the set's own; take "
+            "the key away, or the prompts too, to have uncanny's"
+        )
+        yield Problem(item.id, "prompts_id", message, "warning")
     for question in item.questions():
         if not item.prompts.get(question, "").strip():
             message = f"the item carries its own prompts, but none for {question.upper()}; give all or none"

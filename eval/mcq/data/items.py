@@ -76,7 +76,8 @@ class Item(_Record):
 
     A letter means the same candidate region in Q2, Q3 and Q4. `image` and `overlay` are paths relative to
     the item file or to a root. `system`, `prompts` and `answer_form` come with sets that carry their own
-    texts; `overlay` is a stored Q3 image, used as it is.
+    texts; `prompts_id` says that these are uncanny's, of the set with this id. `overlay` is a stored Q3
+    image, used as it is.
     """
 
     id: Annotated[str, Field(min_length=1)]
@@ -90,6 +91,7 @@ class Item(_Record):
     q4: TextChoice | None = None
     system: str | None = None
     prompts: dict[Question, str] | None = None
+    prompts_id: str | None = None
     answer_form: AnswerForm = "letter"
     overlay: str | None = None
 

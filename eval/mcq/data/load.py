@@ -15,6 +15,7 @@ from uncanny.demo.scenes import DATA, SCENES, Scene, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import UTF8_MARK, by_line, parse_records, repeated_ids
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
+from uncanny.eval.mcq.data.flat_tables import flat_items, is_flat_table
 from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import dump_json, write_atomically
@@ -37,7 +38,10 @@ def load(
     root: str | os.PathLike[str] | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> ItemSet:
-    """All items of a JSON Lines file, in its order; ids are unique. Images are not looked at.
+    """All items of a file or data set, in its order; ids are unique. Images are not looked at.
+
+    That is a JSON Lines file, or a table (Parquet, Arrow, a folder that is a data set) with the same keys as
+    columns or in the flat form that `export_table` writes: a published set is read where it lies.
 
     `source` may be the word `scenes`, where no file has this name: the bundled set, 34 images. It is read
     from the package, or from a copy in `folder/items`, which is made if need be. `root` is where image paths
@@ -155,6 +159,8 @@ def parse_items(file: Path, root: Path | None = None) -> tuple[list[tuple[int, I
 
     Raises UsageError.
     """
+    if is_flat_table(file):
+        return flat_items(file, root)
     numbered, problems = parse_records(file, Item, root=root)
     return numbered, [*problems, *repeated_ids(numbered, OWN_ID, problems)]
 

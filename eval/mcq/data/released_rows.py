@@ -10,22 +10,39 @@ import ast
 import base64
 import binascii
 import json
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, time
 from pathlib import Path
 from typing import Any, get_args
 
 from uncanny.errors import ImageError, Problem
-from uncanny.eval.mcq.data.items import QUESTIONS, ArtifactType, Question
+from uncanny.eval.mcq.data.items import QUESTIONS, ArtifactType, Item, Question, Split
 from uncanny.images import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
 from uncanny.wording import shown
 
-ROLES = ("artifact", "clean_reference", "paired_generated_counterpart")
+ROLE: Mapping[Split, str] = {
+    "art_dg": "artifact",
+    "art_pg": "artifact",
+    "ref_real": "clean_reference",
+    "ref_pg": "paired_generated_counterpart",
+}
+ROLES = tuple(dict.fromkeys(ROLE.values()))
 STANDARD_E = {"q2": "none of these regions", "q4": "none of these descriptions"}
 
 IMAGE_COLUMNS = ("image", "q3_overlay_image")
 _LETTERS = "ABCDE"
+# Every column that has a meaning here; all others are an item's further keys.
+COLUMNS = frozenset(
+    {
+        *("row_id", "image_role", "split", "pair_id", "artifact_type", "prompts_id", "system_prompt"),
+        *("answer_form", "q3_boxes", *IMAGE_COLUMNS, *(f"{column}_path" for column in IMAGE_COLUMNS)),
+        *(f"{question}_{part}" for question in QUESTIONS for part in ("prompt", "options", "answer")),
+        *(f"{question}_option_{letter.lower()}" for question in ("q2", "q4") for letter in _LETTERS),
+    }
+)
 _ANSWERS: dict[Question, str] = {"q1": "yes or no", "q2": "A–E", "q3": "A–E", "q4": "A–E"}
 _ASKS_FOR_JSON = re.compile(r"\bjson\b", re.IGNORECASE)
 
@@ -145,14 +162,15 @@ def prompts(row: Row, questions: Iterable[Question]) -> dict[Question, str] | No
     """The texts as a model is to see them, whole; None where the row has none. Raises CellError.
 
     The first releases leave the options of Q2 and Q4 out of the prompt and add them when asking, which is
-    done here; later ones have them in it.
+    done here; later ones have them in it, and so have tables that uncanny wrote, which say the answer's form.
     """
+    whole = text(row, "answer_form") is not None
     texts: dict[Question, str] = {}
     for question in questions:
         prompt = text(row, f"{question}_prompt")
         if prompt is None:
             continue
-        if question in ("q2", "q4"):
+        if question in ("q2", "q4") and not whole:
             prompt = _with_options(prompt, {"E": STANDARD_E[question], **options(row, question)})
         texts[question] = prompt
     return texts or None
@@ -186,7 +204,36 @@ def item_fields(row: Row) -> dict[str, Any]:
         form = text(row, "answer_form") or ("json" if wants_json else "letter")
         fields |= {"prompts": texts, "answer_form": form}
         fields |= {"system": system} if system is not None else {}
+        prompts_id = text(row, "prompts_id")
+        fields |= {"prompts_id": prompts_id} if prompts_id is not None else {}
     return fields
+
+
+def further_keys(row: Row) -> dict[str, Any]:
+    """What a row says beyond the columns of a flat table, such as a generator or a group.
+
+    Empty cells and what JSON has no form for, such as the bytes of further pictures, are left out.
+    """
+    keys = row.keys() - COLUMNS - Item.model_fields.keys()
+    cells = {key: _json_value(row[key]) for key in row if key in keys and isinstance(key, str) and key}
+    return {key: value for key, value in cells.items() if value is not None}
+
+
+def _json_value(value: Any) -> Any:
+    """A cell as JSON has it; None where it has no value, or no form there."""
+    if isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, list):
+        values = [_json_value(each) for each in value]
+        return None if None in values else values
+    if isinstance(value, Mapping):
+        fields = {str(key): _json_value(each) for key, each in value.items() if each is not None}
+        return None if None in fields.values() else fields
+    return None
 
 
 def _choice(row: Row, question: Question, right: Mapping[Question, str]) -> dict[str, Any] | None:

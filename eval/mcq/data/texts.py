@@ -14,6 +14,7 @@ from uncanny.eval.mcq.data.items import (
     ASKS,
     BLIND,
     CONTROL,
+    QUESTIONS,
     Answer,
     AskedQuestion,
     BoxChoice,
@@ -30,13 +31,38 @@ TEXTS_OF_0_1_0 = "mcq@b4fed076"
 
 
 def carries_texts(item: Item) -> bool:
-    """Whether the item is asked with its own texts; only then do figures compare with published ones."""
+    """Whether the item is asked with texts that stand in it, whosever they are."""
     return bool(item.prompts)
+
+
+def carried_set(item: Item) -> PromptSet | None:
+    """The set of uncanny's that the item carries filled in, as exported items do; None for texts of its own.
+
+    What the item says of itself is compared with the texts: a set that this version does not know, and texts
+    that were changed since, are the item's own.
+    """
+    if not item.prompts or item.prompts_id is None:
+        return None
+    current = prompt_set("mcq")
+    ours = current if item.prompts_id == current.id else earlier_set(item.prompts_id)
+    if ours is None or ours.name != current.name:
+        return None
+    bare = item.model_copy(update={"prompts": None, "system": None})
+    same = (item.system or "") == system_text(bare, ours) and all(
+        question in item.prompts and item.prompts[question] == question_text(bare, question, ours)
+        for question in item.questions()
+    )
+    return ours if same else None
+
+
+def own_texts(item: Item) -> bool:
+    """Whether the item is asked with texts of its own; only then do figures compare with published ones."""
+    return carries_texts(item) and carried_set(item) is None
 
 
 def whose_texts(items: Sequence[Item]) -> Literal["set", "ours", "mixed"]:
     """Whether the items are asked with their own texts, with ours, or some with these and some with those."""
-    own = sum(carries_texts(item) for item in items)
+    own = sum(own_texts(item) for item in items)
     return "set" if own == len(items) else "ours" if not own else "mixed"
 
 
@@ -73,14 +99,17 @@ def _blind_text(ours: PromptSet | None) -> Prompt:
 def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
     """For records: our prompt's id, or `own:` and the hash of the item's own text."""
     if question != CONTROL and item.prompts and question in item.prompts:
-        return f"own:{question}@{_digest(item.prompts[question])}"
+        carried = carried_set(item)
+        own = f"own:{question}@{_digest(item.prompts[question])}"
+        return own if carried is None else carried[question].id
     return (_blind_text(ours) if question in BLIND.values() else (ours or prompt_set("mcq"))[question]).id
 
 
 def texts_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
     """For answers: the id of the whole set that is asked with, or `prompt_id` of an item's own text."""
     text = prompt_id(item, question, ours)
-    return text if text.startswith("own:") else (ours or prompt_set("mcq")).id
+    asked = ours if question not in QUESTIONS else carried_set(item) or ours
+    return text if text.startswith("own:") else (asked or prompt_set("mcq")).id
 
 
 def question_digest(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
@@ -98,7 +127,7 @@ def content_digest(item: Item, question: AskedQuestion) -> str:
     """
     source = ASKS[question]
     choice = item.choice(source)
-    texts: list[Any] = [item.system, (item.prompts or {}).get(source)] if carries_texts(item) else []
+    texts: list[Any] = [item.system, (item.prompts or {}).get(source)] if own_texts(item) else []
     options: dict[str, Any] = {}
     if isinstance(choice, TextChoice):
         options = dict(sorted(choice.options.items()))

@@ -24,6 +24,7 @@ from uncanny.eval.common.paired_table import tests_json
 from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import RowsResult, Table, explain_intervals
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, Item, ItemSet, Question
+from uncanny.eval.mcq.data.texts import own_texts
 from uncanny.eval.mcq.score.controls import NoImageScore
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.parser import PARSER_VERSION, Parser
@@ -278,14 +279,20 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         return content
 
 
-# What scores of answers do not depend on: where the pictures are.
-_PLACES: Final = frozenset({"image", "overlay"})
+# What scores of answers do not depend on: where the pictures are, and where uncanny's own prompts stand.
+_PLACES: Final = frozenset({"image", "overlay", "prompts_id"})
+_TEXTS: Final = frozenset({"system", "prompts", "answer_form"})
 
 
 def _items_digest(items: Iterable[Item]) -> str:
-    """Of questions, options, right answers and splits."""
+    """Of questions, options, right answers, splits, and prompts of a set's own.
+
+    A set has the same digest after it was exported.
+    """
     names = set(Item.model_fields) - _PLACES
-    return digest_of(item.model_dump(mode="json", include=names) for item in items)
+    return digest_of(
+        item.model_dump(mode="json", include=names if own_texts(item) else names - _TEXTS) for item in items
+    )
 
 
 def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> dict[str, Any]:

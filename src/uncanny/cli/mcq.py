@@ -40,6 +40,7 @@ from uncanny.wording import counted
 if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
     from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.mcq.data.export import ExportForm
     from uncanny.eval.mcq.data.items import ItemSet
     from uncanny.eval.mcq.plan import PlannedScore
     from uncanny.eval.mcq.run import McqOptions, McqRun
@@ -366,17 +367,66 @@ def import_command(source: Path, out: Path) -> None:
 
 @command.command("export")
 @click.argument("items", type=Place("scenes"))
-@click.option("-o", "--out", "out", type=PATH, required=True, help="The table, .parquet or .csv.")
+@click.option(
+    "-o", "--out", "out", type=PATH, required=True, help="A .parquet or .csv file, or the folder of --to hf."
+)
+@click.option(
+    "--to",
+    type=click.Choice(["hf", "parquet", "csv"]),
+    help="hf: a folder with a card, for the Hugging Face Hub. [default: what the file's suffix says]",
+)
+@click.option("--license", metavar="ID", help="License in the card, such as cc-by-4.0.")
+@click.option("--title", metavar="TEXT", help="Title of the card. [default: the folder's name]")
+@click.option(
+    "--prompts",
+    type=FOLDER,
+    metavar="DIR",
+    help="Prompts of yours for items without their own. [default: uncanny's]",
+)
+@click.option(
+    "--overlays/--no-overlays",
+    default=True,
+    help="Draw the pictures of Q3 that are not stored. [default: overlays]",
+)
 @_ROOT
 @force_option
-def export_command(items: str, out: Path, root: Path | None, force: bool) -> None:
-    """Write ITEMS as a flat table like the released one, option E added."""
-    from uncanny.eval.mcq.data.export import export_table, exported_before
+def export_command(
+    items: str,
+    out: Path,
+    to: ExportForm | None,
+    license: str | None,
+    title: str | None,
+    prompts: Path | None,
+    overlays: bool,
+    root: Path | None,
+    force: bool,
+) -> None:
+    """Publish ITEMS: a table like the released one, or a dataset for the Hugging Face Hub.
+
+    Pictures, drawn boxes and prompts are in it, so that `uncanny mcq run OUT` asks the same questions.
+    """
+    from uncanny.eval.mcq.data.export import export_form, export_table, exported_before
     from uncanny.eval.mcq.data.load import load
 
     item_set = load(items, root=root)
-    check_outputs([Output(out, "table of these items", exported_before)], [item_set.file], force=force)
-    say(harmless(str(export_table(item_set, out))))
+    if export_form(out, to) != "hf":
+        check_outputs([Output(out, "table of these items", exported_before)], [item_set.file], force=force)
+    made = export_table(
+        item_set,
+        out,
+        to=to,
+        overlays=overlays,
+        prompts=prompts,
+        license=license,
+        title=title,
+        force=force,
+    )
+    say(harmless(str(made)))
+    if export_form(out, to) == "hf":
+        if license is None:
+            complain(harmless(f"No license is stated. Name one with --license, or in {made / 'README.md'}."))
+        ask = ["uncanny", "mcq", "run", str(made), "--model", "demo", "-o", f"{made}-demo"]
+        say(harmless(f"Try it: {shlex.join(ask)}"))
 
 
 @command.command("build")

@@ -186,6 +186,31 @@ class RowFile(ABC):
         table = arrow.Table.from_batches(batches)
         return {name: table.column(name) for name in names}
 
+    def absent(self, column: str) -> list[bool]:
+        """Which rows have neither bytes nor a path in this column of pictures.
+
+        Bytes are read where paths are missing; where they cannot be, no row is called absent.
+        """
+        names = self._own_names(column)
+        if names and None not in names:
+            return [False] * self.length
+        compute, arrow = pyarrow("pyarrow.compute"), pyarrow("pyarrow")
+        inside = pyarrow("pyarrow.types").is_struct(self.schema.field(column).type)
+        missing: list[bool] = []
+        try:
+            self.check_sizes(column)
+            for batch in self.batches([f"{column}.bytes" if inside else column], _MOST_ROWS_AT_ONCE):
+                cells = compute.struct_field(batch.column(0), "bytes") if inside else batch.column(0)
+                missing += compute.is_null(cells).to_pylist()
+        except (arrow.ArrowException, OSError, ImageError):
+            return [False] * self.length
+        paths = names or [None] * self.length
+        return [empty and not path for empty, path in zip(missing, paths, strict=True)]
+
+    @abstractmethod
+    def check_sizes(self, column: str) -> None:
+        """Raises ImageError where a column would unpack to far more than its file holds."""
+
     def _index(self, column: str) -> tuple[list[str], Mapping[str, int]]:
         with self._lock:
             if column not in self._names:
@@ -278,6 +303,10 @@ class _Parquet(RowFile):
             if described.column(number).path_in_schema in leaves:
                 yield described.column(number)
 
+    def check_sizes(self, column: str) -> None:
+        for group in range(len(self._starts)):
+            self._check_size(column, group)
+
     def _check_size(self, column: str, group: int) -> None:
         """Raises ImageError for a row group that is far larger than what it is packed in."""
         for chunk in self._chunks(column, group):
@@ -367,6 +396,9 @@ class _Arrow(RowFile):
     def read(self, column: str, row: int) -> Stored:
         number = bisect_right(self._starts, row) - 1
         return _stored(self._batches[number].column(column)[row - self._starts[number]])
+
+    def check_sizes(self, column: str) -> None:
+        """Nothing is packed here: the file is mapped."""
 
     def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:  # noqa: ARG002  views cost nothing
         columns = list(

@@ -22,10 +22,13 @@ from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.export import export_table
-from uncanny.eval.mcq.data.items import Item
+from uncanny.eval.mcq.data.items import QUESTIONS, Item
 from uncanny.eval.mcq.data.load import copy_scenes, load
-from uncanny.eval.mcq.data.released import Outline, Place, import_table, places
+from uncanny.eval.mcq.data.places import Outline, Place, places
+from uncanny.eval.mcq.data.released import import_table
 from uncanny.eval.mcq.data.released_rows import IMAGE_COLUMNS
+from uncanny.eval.mcq.data.texts import question_text
+from uncanny.prompts import prompt_set
 
 Row = dict[str, Any]
 
@@ -271,7 +274,9 @@ def test_the_exported_form_is_the_releases(tmp_path: Path) -> None:
     assert first["q4_options"]["E"] == "none of these descriptions"
     assert first["q3_overlay_image"]["bytes"].startswith(b"\x89PNG")
     assert [first[f"q{number}_answer"] for number in range(1, 5)] == ["no", "E", "E", "E"]
-    assert [first[f"q{number}_prompt"] for number in range(1, 5)] == [None] * 4
+    item = load(source)[0]
+    assert [first[f"{q}_prompt"] for q in QUESTIONS] == [question_text(item, q) for q in QUESTIONS]
+    assert first["prompts_id"] == prompt_set("mcq").id
 
 
 def test_a_failed_export_leaves_the_earlier_file(tmp_path: Path) -> None:

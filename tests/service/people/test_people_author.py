@@ -16,7 +16,10 @@ from tests.runs.e2e import uncanny_here
 from tests.service.running import serving
 from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.eval.mcq.data.checks import check
+from uncanny.eval.mcq.data.export import export_table
 from uncanny.eval.mcq.data.load import copy_scenes, load
+from uncanny.eval.mcq.data.released import import_table
+from uncanny.eval.mcq.data.texts import question_text
 from uncanny.service.people.author_pages import _as_fields, mcq_author_app
 from uncanny.service.people.authoring import ItemsFile
 from uncanny.service.safety import Guard
@@ -73,6 +76,24 @@ def test_only_what_was_changed_is_written_and_unknown_keys_stay(file: Path, item
     assert first["q3"]["boxes"] == {**old["q3"]["boxes"], "B": [1, 2, 30, 40]}
     assert "draft" not in first
     assert len(load(file)) == 34
+
+
+def test_filled_in_prompts_of_an_exported_item_follow_its_options(file: Path, tmp_path: Path) -> None:
+    table = export_table(load(file)[:2], tmp_path / "t.parquet")
+    copied = import_table(table, tmp_path / "copied").file
+    items = ItemsFile(copied)
+    first = orjson.loads(copied.read_bytes().splitlines()[0])
+    for draft in (False, True):  # nothing of it is in a prompt
+        items.save(items.entries()[0].key, fields_of(items) | {"draft": draft})
+        after = orjson.loads(copied.read_bytes().splitlines()[0])
+        assert {**after, "draft": None} == {**first, "draft": None}
+    fields = fields_of(items)
+    fields["q2"]["A"] = "another place"
+    items.save(items.entries()[0].key, fields)
+    changed, other = load(copied)
+    assert (changed.prompts, changed.prompts_id, changed.system) == (None, None, None)
+    assert "another place" in question_text(changed, "q2")
+    assert other.prompts is not None
 
 
 def test_lines_that_are_no_items_stay_byte_for_byte(file: Path) -> None:

@@ -26,6 +26,7 @@ from uncanny.errors import ImageError, Problem, ReviewConflictError, RunLockedEr
 from uncanny.eval.common.inputs.problems import of_validation
 from uncanny.eval.mcq.data.checks import check_item
 from uncanny.eval.mcq.data.items import OPTIONS, Item, ItemSet, Option, Split
+from uncanny.eval.mcq.data.texts import carried_set
 from uncanny.files import read_file
 from uncanny.images import discover
 from uncanny.records.jsonl import check_plain, dump_json, load_json, write_atomically
@@ -263,6 +264,10 @@ class ItemsFile:
             _set(data, question, _texts(_object(data, question), fields[question]))
         boxes_before = _object(data, "q3").get("boxes")
         _set(data, "q3", _boxes(_object(data, "q3"), fields["q3"]))
+        if before is not None and _carries(before.data) and not _carries(data):
+            # Uncanny's prompts filled in with the options from before; a run fills in the new ones.
+            for name in ("prompts", "prompts_id", "system", "answer_form"):
+                data.pop(name, None)
         if data.get("overlay") is not None and _object(data, "q3").get("boxes") != boxes_before:
             del data["overlay"]  # it shows other boxes; `uncanny mcq overlay` draws it anew
         if fields["draft"]:
@@ -344,6 +349,12 @@ def _place(entries: list[Entry], key: str | None) -> int | None:
             remedy="Open it again, and bring your changes in.",
         )
     return at
+
+
+def _carries(data: dict[str, Any] | None) -> bool:
+    """Whether an item has prompts of uncanny's that are filled in with what it says."""
+    item = _item(data)
+    return isinstance(item, Item) and carried_set(item) is not None
 
 
 def _item(data: dict[str, Any] | None) -> Item | list[Problem]:
