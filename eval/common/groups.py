@@ -6,19 +6,17 @@ intervals are made, and never count as if each were a case of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
-from pydantic import BaseModel
 
 from uncanny.errors import UsageError
 from uncanny.eval.metrics.intervals import Codes, group_codes
 from uncanny.images.discover import IMAGE_SUFFIXES
-from uncanny.schema import columns_of
 from uncanny.wording import option
 
 # By these images belong together wherever a record has one of them, without being told.
@@ -34,16 +32,22 @@ IMAGE, STEM = "image", "stem"
 _DIGEST = "sha256="
 
 
-def cell_of(record: BaseModel, column: str) -> str | None:
-    """The value of a column as text: of the input's table, else a further key of the record; None without."""
-    value = columns_of(record).get(column, (record.model_extra or {}).get(column))
+def cell_of(record: object, column: str) -> str | None:
+    """The value of a column as text: of the input's table, else a further or own key; None without."""
+    value = _cells(record).get(column, getattr(record, column, None))
     if value is None or value == "" or not isinstance(value, str | int | float):
         return None
     # Tables with gaps have whole numbers as 7.0.
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
-def group_of(record: BaseModel, by: str) -> str | None:
+def _cells(record: object) -> Mapping[str, Any]:
+    further = getattr(record, "model_extra", None) or {}
+    columns = further.get("columns", getattr(record, "columns", None))
+    return {**further, **columns} if isinstance(columns, Mapping) else further
+
+
+def group_of(record: object, by: str) -> str | None:
     """The group of a record by one column, or by the word `stem`; None where it has none.
 
     Originals are called by their file's name, so that paths from different folders name the same one.
@@ -54,7 +58,7 @@ def group_of(record: BaseModel, by: str) -> str | None:
     return value if value is None or by not in ORIGINAL_COLUMNS else _file_name(value)
 
 
-def _image(record: BaseModel) -> str:
+def _image(record: object) -> str:
     return str(getattr(record, "image", ""))
 
 
@@ -73,11 +77,18 @@ def _rank(link: str) -> tuple[bool, str]:
 class ImageGroups:
     """Images of a score that belong together: the number of each one's group, and `by` which column.
 
-    `codes` has an entry an image, in the order of the score.
+    `codes` has an entry an image, in the order of the score; `unit` is what a score calls its images.
     """
 
     by: str
     codes: Codes = field(repr=False, compare=False)
+    unit: str = "images"
+
+    @classmethod
+    def of(cls, by: str, keys: Sequence[Hashable], unit: str = "images") -> ImageGroups | None:
+        """Images with the same of `keys` belong together; None where each is by itself."""
+        codes = group_codes(keys)
+        return None if len(codes) == len(set(codes.tolist())) else cls(by, codes, unit)
 
     @property
     def number(self) -> int:
@@ -87,20 +98,28 @@ class ImageGroups:
     def to_json(self) -> dict[str, Any]:
         return {"by": self.by, "groups": self.number, "images": len(self.codes)}
 
-    def words(self, images: str = "images") -> str:
+    def words(self) -> str:
         """What it means for the figures, as a sentence."""
         return (
-            f"{len(self.codes):,} {images} come in {self.number:,} groups (by {self.by}): intervals and "
+            f"{len(self.codes):,} {self.unit} come in {self.number:,} groups (by {self.by}): intervals and "
             "paired tests take each group as a whole."
+        )
+
+    @property
+    def short(self) -> str:
+        """The same in a few words."""
+        return (
+            f"{len(self.codes):,} {self.unit} in {self.number:,} groups by {self.by}, each taken as a whole"
         )
 
 
 class Groups:
     """Groups of records, made in one pass and asked in another; `by` as `group_by` has it.
 
-    None groups by all of `KNOWN`, the word `image` by nothing. Records with the same picture are in one group
-    in any case. Records are linked through whatever they share, so that no two groups share anything.
-    `without` counts records that have no column to be grouped by.
+    Records are those of runs, or anything else with `image`, `sha256` and the mapping `columns`. None groups
+    by all of `KNOWN`, the word `image` by nothing. Records with the same picture are in one group in any
+    case. Records are linked through whatever they share, so that no two groups share anything. `without`
+    counts records that have no column to be grouped by.
     """
 
     def __init__(self, by: str | None = None) -> None:
@@ -113,11 +132,11 @@ class Groups:
         # Images that may turn out to be somebody's original, by their file's name.
         self._unnamed: dict[str, list[str]] = {}
 
-    def add(self, record: BaseModel) -> None:
+    def add(self, record: object) -> None:
         """Take a record into account; all are added before any is asked for."""
         first, *others = self._links(record)
         self.without += first.startswith(_DIGEST)
-        self._columns |= columns_of(record).keys()
+        self._columns |= _cells(record).keys() - {"columns"}
         root = self._find(first)
         self._sizes[root] = self._sizes.get(root, 0) + 1
         for link in others:
@@ -137,7 +156,7 @@ class Groups:
                 remedy=f"There are {there}." if there else f"Leave it out, or group by {STEM!r}.",
             )
 
-    def of(self, record: BaseModel) -> str:
+    def of(self, record: object) -> str:
         """What identifies the group of a record: the same for all records of one group, and for no other.
 
         A column and its value, as `pair=7`; the digest of the picture for a record that has no such column.
@@ -145,23 +164,15 @@ class Groups:
         self._settle()
         return self._find(self._links(record)[0]).removeprefix(_DIGEST)
 
-    def name(self, record: BaseModel) -> str | None:
+    def name(self, record: object) -> str | None:
         """The same in files; None for a record that shares nothing but its picture."""
         root = self._find(self._links(record)[0])
         return None if root.startswith(_DIGEST) else root
 
-    def size(self, record: BaseModel) -> int:
+    def size(self, record: object) -> int:
         """How many records are in the group of a record; 1 for one by itself."""
         self._settle()
         return self._sizes.get(self._find(self._links(record)[0]), 1)
-
-    def codes(self, records: Sequence[BaseModel]) -> Codes | None:
-        """For each of `records`, all of which were added, the number of its group.
-
-        None where each is by itself, so that groups make no difference.
-        """
-        codes = group_codes(self.of(each) for each in records)
-        return None if len(codes) == len(set(codes.tolist())) else codes
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -185,7 +196,7 @@ class Groups:
         self._settle()
         return sum(size for size in self._sizes.values() if size > 1)
 
-    def _links(self, record: BaseModel) -> list[str]:
+    def _links(self, record: object) -> list[str]:
         """What a record may share with another: the values of its columns, and its picture."""
         digest = getattr(record, "sha256", None) or sha256(_image(record).encode()).hexdigest()
         values = ((by, group_of(record, by)) for by in self._by)
@@ -212,3 +223,19 @@ class Groups:
             self._parents[link] = root
             link = parent
         return root
+
+
+def image_groups(records: Iterable[object], by: str | None = None) -> ImageGroups | None:
+    """The images of a score that belong together, by whichever of the known columns they have, or by one.
+
+    None where each is by itself, or `by` is the word `image`. Raises UsageError for a column that none has.
+    """
+    if by == IMAGE:
+        return None
+    kept, groups = list(records), Groups(by)
+    for record in kept:
+        groups.add(record)
+    groups.check()
+    names = (groups.name(record) for record in kept if groups.size(record) > 1)
+    columns = {"the same picture" if name is None else name.partition("=")[0] for name in names}
+    return ImageGroups.of(", ".join(sorted(columns)), [groups.of(record) for record in kept])

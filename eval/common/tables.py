@@ -23,6 +23,9 @@ from uncanny.wording import harmless, some_of
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from uncanny.eval.common.groups import ImageGroups
+
+
 WIDTH = 80
 MISSING = "–"
 MINUS = "−"
@@ -217,9 +220,11 @@ class Table:
         return latex(self, best=best)
 
 
-def explain_intervals(tables: Sequence[Table], *, wanted: int | bool) -> tuple[Table, ...]:
-    """The tables; where figures have no interval although some were `wanted`, the last one says which, and
-    why."""
+def explain_intervals(
+    tables: Sequence[Table], *, wanted: int | bool, groups: ImageGroups | None = None
+) -> tuple[Table, ...]:
+    """The tables; the last one says which images intervals took together, and, where figures have no interval
+    although some were `wanted`, which and why."""
     names = [
         f"{row[0].strip()} ({column})" if column else row[0].strip()
         for table in tables
@@ -227,11 +232,11 @@ def explain_intervals(tables: Sequence[Table], *, wanted: int | bool) -> tuple[T
         for column, cell in zip(table.headings, row, strict=True)
         if isinstance(row[0], str) and _lacks_interval(cell)
     ]
-    if not names or not wanted:
-        return tuple(tables)
+    notes = [] if groups is None else [groups.words()]
+    if names and wanted:
+        notes.append(f"Without an interval: {some_of(names)}. {NO_INTERVAL[0].upper()}{NO_INTERVAL[1:]}.")
     *others, last = tables
-    note = f"Without an interval: {some_of(names)}. {NO_INTERVAL[0].upper()}{NO_INTERVAL[1:]}."
-    return (*others, replace(last, notes=(*last.notes, note)))
+    return (*others, replace(last, notes=(*last.notes, *notes)))
 
 
 def _lacks_interval(cell: Cell) -> bool:

@@ -17,7 +17,7 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.alike import Origin, Provenance
 from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
-from uncanny.eval.common.groups import PROMPT_COLUMNS, PromptColumn, cell_of
+from uncanny.eval.common.groups import KNOWN, PROMPT_COLUMNS, PromptColumn, cell_of
 from uncanny.eval.common.matching import Rule, pair_images
 from uncanny.eval.common.sources import (
     FINISHED,
@@ -188,6 +188,7 @@ def _image(record: Annotation, why: LeftOutBy | None, source: OpenSource) -> Run
         "source" in extra,
         record.sha256.lower() if record.sha256 else None,
         record.status,
+        columns={by: cell for by in KNOWN if (cell := cell_of(record, by)) is not None},
     )
     prompts: dict[PromptRule, str] = {"stem": PurePosixPath(record.image.replace("\\", "/")).stem}
     for key in PROMPT_COLUMNS:

@@ -7,7 +7,7 @@ says neither clearly is wrong, and a prediction of no class.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share, interval_json, wilson_share
+from uncanny.eval.common.estimates import Share, interval_json, share_of
+from uncanny.eval.common.groups import ImageGroups, image_groups
 from uncanny.eval.common.paired_table import paired_table
 from uncanny.eval.common.tables import MISSING, Cell, Column, RowsResult, Table
 from uncanny.eval.detect.data import SourceTruth, Truth
 from uncanny.eval.metrics.detection import JUDGED, SOURCES, Accuracy, Judged, accuracy
+from uncanny.eval.metrics.intervals import Bools, Codes
 from uncanny.eval.metrics.paired import PairedTest, paired_tests
 from uncanny.parameters import check_needed, check_records
 from uncanny.schema import Detection, Source
@@ -42,16 +44,20 @@ class DetectScore(RowsResult):
     `scored` is over images with an answer and a known source: `scored.accuracy`, 0 to 1, higher is better,
     None without any. `without_answer` counts those whose call failed or that could not be read,
     `without_truth` those with an answer whose source is not known, `missing` images of the run that have no
-    record yet, None where it is not known. None of them is in any score.
+    record yet, None where it is not known. None of them is in any score. `by_source` has precision and recall
+    of each class with their counts and Wilson's intervals; `groups` are images that intervals take together,
+    as those of a pair.
     """
 
     columns: ClassVar = COLUMNS
 
     scored: Accuracy
+    by_source: Mapping[Source, Mapping[str, Share]]
     truth: SourceTruth
     without_answer: int
     without_truth: int
     missing: int | None = None
+    groups: ImageGroups | None = None
 
     def to_json(self) -> dict[str, Any]:
         """`scores` of `uncanny detect --json`; shares in 0–1, None where there is nothing to take one of."""
@@ -84,22 +90,18 @@ class DetectScore(RowsResult):
             **({} if self.missing is None else {"missing": self.missing}),
             "without_truth": self.without_truth,
             "truth_not_in_run": self.truth.unused,
+            "groups": None if self.groups is None else self.groups.to_json(),
         }
 
-    def shares(self, source: Source) -> dict[str, Share]:
+    def shares(self, source: Source) -> Mapping[str, Share]:
         """Precision and recall of one class with their counts and Wilson's intervals."""
-        counts = self.scored.counts
-        right = counts[source, source]
-        totals = {
-            "precision": sum(counts[true, source] for true in SOURCES),
-            "recall": sum(counts[source, judged] for judged in JUDGED),
-        }
-        return {name: wilson_share(right, total) for name, total in totals.items()}
+        return self.by_source[source]
 
     @property
     def accuracy(self) -> Share:
         """Of all images that are scored, with Wilson's interval."""
-        return wilson_share(self.scored.right, self.scored.images)
+        scored = self.scored
+        return Share(scored.accuracy, scored.right, scored.images, scored.interval())
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One a class: what its images were taken for, and the shares in 0–1, None where of nothing."""
@@ -124,9 +126,10 @@ class DetectScore(RowsResult):
             for source in SOURCES
         )
         left_out = self.left_out()
-        notes = (self._accuracy(), *([f"{left_out}."] if left_out else []))
+        notes = [self._accuracy(), *([f"{left_out}."] if left_out else [])]
+        notes += [] if self.groups is None else [self.groups.words()]
         shares = (Column(name, unit="%") for name in ("precision", "recall", "f1"))
-        return (Table(("truth", *JUDGED, *shares), rows, notes=notes),)
+        return (Table(("truth", *JUDGED, *shares), rows, notes=tuple(notes)),)
 
     def _accuracy(self) -> str:
         ends = self.scored.interval()
@@ -163,7 +166,8 @@ def score(records: Iterable[Detection], truth: SourceTruth, images: int | None =
 
     `images` are those of the run, with or without a record.
     """
-    pairs = []
+    pairs: list[tuple[Source, Judged]] = []
+    scored: list[Detection] = []
     recorded = 0
     without_answer = without_truth = 0
     for record in records:
@@ -174,10 +178,35 @@ def score(records: Iterable[Detection], truth: SourceTruth, images: int | None =
         elif record.verdict is None:
             without_answer += 1
         else:
-            pairs.append((source, record.source))
+            pairs.append((source, record.source or "unparseable"))
+            scored.append(record)
+    groups = image_groups(scored)
+    codes = None if groups is None else groups.codes
     return DetectScore(
-        accuracy(pairs), truth, without_answer, without_truth, None if images is None else images - recorded
+        accuracy(pairs, codes),
+        _shares(pairs, codes),
+        truth,
+        without_answer,
+        without_truth,
+        None if images is None else images - recorded,
+        groups,
     )
+
+
+def _shares(pairs: Sequence[tuple[Source, Judged]], groups: Codes | None) -> dict[Source, dict[str, Share]]:
+    """Precision and recall of each class."""
+    true, judged = (np.array([pair[side] for pair in pairs], dtype=np.str_) for side in (0, 1))
+
+    def share(right: Bools, rows: Bools) -> Share:
+        return share_of(right[rows], None if groups is None else groups[rows])
+
+    return {
+        source: {
+            "precision": share(true == source, judged == source),
+            "recall": share(judged == source, true == source),
+        }
+        for source in SOURCES
+    }
 
 
 def _percent(share: float | None) -> str:
@@ -189,7 +218,7 @@ class DetectComparison(RowsResult):
     """One or several models on the same images: `scores` by model, None where no truth is known.
 
     `verdicts` counts what images were taken for, with or without a truth. `tests` compare each two models on
-    the images that both judged and whose source is known.
+    the images that both judged and whose source is known; `groups` of them are taken together.
     """
 
     columns: ClassVar = MODEL_COLUMNS
@@ -197,6 +226,7 @@ class DetectComparison(RowsResult):
     verdicts: Mapping[str, Mapping[Judged, int]]
     scores: Mapping[str, DetectScore | None]
     tests: tuple[PairedTest, ...]
+    groups: ImageGroups | None = None
 
     def __getitem__(self, model: str) -> DetectScore | None:
         return self.scores[model]
@@ -230,6 +260,7 @@ class DetectComparison(RowsResult):
             rows.append(tuple(cells))
         shares = [Column(f"recall {source}", unit="%", better="higher") for source in SOURCES]
         columns = (*shares, Column("accuracy", unit="%", better="higher")) if known else ()
+        notes += [] if self.groups is None else [self.groups.words()]
         notes += ["Percent, in brackets 95 % intervals (Wilson)."] if known else []
         pairs = paired_table(self.tests, self.ranked(), "source", "images")
         main = Table(("model", *JUDGED, *columns), tuple(rows), notes=tuple(notes))
@@ -316,7 +347,9 @@ def detect_scores(
 def compare_runs(runs: Mapping[str, DetectRun]) -> DetectComparison:
     """Runs of several models over the same images, by model."""
     truths = [run.truth for run in runs.values() if run.truth is not None]
-    images = {image: place for place, image in enumerate(dict.fromkeys(i for t in truths for i in t.sources))}
+    known = set().union(*(truth.sources for truth in truths))
+    records = {each.image: each for run in runs.values() for each in run.detections if each.image in known}
+    images = {image: place for place, image in enumerate(records)}
     right = np.zeros((len(runs), len(images)), dtype=np.bool_)
     judged = np.zeros_like(right)
     for row, run in enumerate(runs.values()):
@@ -325,8 +358,12 @@ def compare_runs(runs: Mapping[str, DetectRun]) -> DetectComparison:
             if source is not None and record.verdict is not None:
                 judged[row, images[record.image]] = True
                 right[row, images[record.image]] = record.source == source
+    groups = image_groups(records.values()) if len(runs) > 1 else None
     return DetectComparison(
         {name: run.verdicts() for name, run in runs.items()},
         {name: None if run.truth is None else run.score() for name, run in runs.items()},
-        tuple(paired_tests(list(runs), right, judged)) if images else (),
+        tuple(paired_tests(list(runs), right, judged, None if groups is None else groups.codes))
+        if images
+        else (),
+        groups,
     )

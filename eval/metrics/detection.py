@@ -9,14 +9,21 @@ does not say; of a prediction, where no clear answer came, which is never right.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.metrics.intervals import Bools, Floats, wilson_interval
+from uncanny.eval.metrics.intervals import (
+    Bools,
+    Codes,
+    Floats,
+    effective_size,
+    sums_by_group,
+    wilson_interval,
+)
 from uncanny.eval.metrics.semap import ProtocolName
 from uncanny.schema import Source
 
@@ -32,10 +39,12 @@ class Accuracy:
     """Counts of (true source, what was judged), and what follows from them; every share is in 0–1.
 
     An answer that says neither clearly is `unparseable` and wrong: it is in the denominators of accuracy and
-    recall, and no prediction of any class. A share of nothing is None.
+    recall, and no prediction of any class. A share of nothing is None. `size` is how many independent images
+    say as much of the accuracy; None where each image is by itself.
     """
 
     counts: Counter[tuple[Source, Judged]]
+    size: float | None = None
 
     @property
     def images(self) -> int:
@@ -69,12 +78,21 @@ class Accuracy:
 
     def interval(self) -> tuple[float, float] | None:
         """The 95 % interval of the accuracy, Wilson's; None without images."""
-        return wilson_interval(self.right, self.images)
+        if self.size is None or self.accuracy is None:
+            return wilson_interval(self.right, self.images)
+        return wilson_interval(self.accuracy * self.size, self.size)
 
 
-def accuracy(judged: Iterable[tuple[Source, Source | None]]) -> Accuracy:
-    """Count pairs of the true source and the model's, None where its answer is not clearly one of both."""
-    return Accuracy(Counter((true, answer or "unparseable") for true, answer in judged))
+def accuracy(judged: Sequence[tuple[Source, Judged | None]], groups: Codes | None = None) -> Accuracy:
+    """Count pairs of the true source and the model's, None where its answer is not clearly one of both.
+
+    `groups` are the images that belong together.
+    """
+    counts = Counter((true, answer or "unparseable") for true, answer in judged)
+    if groups is None or not judged:
+        return Accuracy(counts)
+    right = sums_by_group([true == answer for true, answer in judged], groups)
+    return Accuracy(counts, effective_size(right, sums_by_group(np.ones(len(judged)), groups)))
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -119,8 +119,11 @@ def group_codes(groups: Iterable[Hashable]) -> Codes:
 
 
 def sums_by_group(values: ArrayLike, codes: Codes) -> Floats:
-    """The sum of `values`, an entry an image, in each group; shape (groups,)."""
-    return np.bincount(codes, weights=np.asarray(values, dtype=np.float64)).astype(np.float64)
+    """The sum of `values`, an entry or a row an image, in each group; an entry or a row a group."""
+    table = np.asarray(values, dtype=np.float64)
+    sums = np.zeros((int(codes.max(initial=-1)) + 1, *table.shape[1:]))
+    np.add.at(sums, codes, table)
+    return sums
 
 
 def effective_size(
@@ -164,6 +167,11 @@ def clustered_interval(hits: ArrayLike, sizes: ArrayLike, *, level: float = LEVE
     return wilson_interval(size * float(np.asarray(hits, dtype=np.float64).sum()) / n, size, level=level)
 
 
+def by_group(ratio: Ratio, groups: Codes | None) -> Ratio:
+    """The same ratio with an entry a group in place of an entry an image; None leaves it as it is."""
+    return ratio if groups is None else Ratio(*(sums_by_group(column, groups) for column in ratio))
+
+
 def share_intervals(
     ratios: Sequence[Ratio],
     *,
@@ -181,8 +189,7 @@ def share_intervals(
     if not resamples:
         return [None] * len(ratios)
     plain = [is_plain(each) for each in ratios]
-    if groups is not None:
-        ratios = [Ratio(*(sums_by_group(column, groups) for column in each)) for each in ratios]
+    ratios = [by_group(each, groups) for each in ratios]
     others = [each for each, simple in zip(ratios, plain, strict=True) if not simple]
     drawn = iter(
         percentile_intervals(

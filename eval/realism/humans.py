@@ -20,7 +20,7 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.inputs.problems import NonEmpty, parse_records
 from uncanny.eval.common.published import published
-from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, share_intervals
+from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, group_codes, share_intervals
 from uncanny.eval.realism.verdicts import Verdict
 from uncanny.parameters import check_records
 from uncanny.schema import Number, Record
@@ -228,13 +228,15 @@ def score_humans(
     verdicts: Sequence[Verdict],
     answers: Sequence[HumanAnswer],
     *,
+    belongs: Mapping[str, str] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> HumanScore:
     """Accuracy and IoU by label.
 
     Intervals are Wilson's where each image counts for all or nothing, as in the accuracy of one person; else
-    images are resampled, and an image's answers stay together.
+    images are resampled, and an image's answers stay together. `belongs` names by its id what a pair shares
+    with others, which are then resampled together.
     """
     labels = {verdict.id: verdict.label for verdict in verdicts}
     by_image: dict[str, list[HumanAnswer]] = {}
@@ -258,7 +260,10 @@ def score_humans(
         ratios(lambda answer: float(answer.said == "edited")),
         ratios(lambda answer: _overlap(answer, truths)),
     )
-    of_accuracy, of_iou = (share_intervals(each, resamples=resamples, seed=seed) for each in (accuracy, iou))
+    groups = None if belongs is None else group_codes(belongs[image] for image in by_image)
+    of_accuracy, of_iou = (
+        share_intervals(each, groups=groups, resamples=resamples, seed=seed) for each in (accuracy, iou)
+    )
     without_iou = [
         answer for each in by_image.values() for answer in each if _overlap(answer, truths) is None
     ]

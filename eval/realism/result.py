@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.published import caveat, published
 from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import Cell, Column, Figure, RowsResult, Table, explain_intervals
@@ -118,13 +119,14 @@ class SetScore:
     """The scores of one set of verdicts.
 
     `groups` is empty where no pair has a group; pairs without a group are then in `overall` alone. `human` is
-    None where nobody was asked.
+    None where nobody was asked. `together` are pairs that intervals take as one, as edits of one original.
     """
 
     verdicts: VerdictSet
     overall: GroupScore
     groups: Mapping[str, GroupScore]
     human: HumanScore | None
+    together: ImageGroups | None = None
 
     @property
     def stand_ins(self) -> Mapping[str, int]:
@@ -165,6 +167,11 @@ class RealismScore(RowsResult):
     def __getitem__(self, name: str) -> SetScore:
         return self.sets[name]
 
+    @property
+    def together(self) -> ImageGroups | None:
+        """The pairs of the first set that has such as belong together; None where none has."""
+        return next((each.together for each in self.sets.values() if each.together is not None), None)
+
     def to_json(self) -> dict[str, Any]:
         """What `uncanny realism score --json` writes: one set as it is, several under `models` by name."""
         sets = {
@@ -185,7 +192,9 @@ class RealismScore(RowsResult):
         texts = {name: each.texts for name, each in self.sets.items()}
         return {
             **(next(iter(sets.values())) if len(sets) == 1 else {"models": sets}),
-            "about": about({"pairs": pairs}, texts, resamples=self.resamples, seed=self.seed),
+            "about": about(
+                {"pairs": pairs}, texts, resamples=self.resamples, seed=self.seed, groups=self.together
+            ),
             **({"published": published("inpainting_scores")} if self.published else {}),
         }
 
@@ -248,7 +257,8 @@ class RealismScore(RowsResult):
         if self.published or any(each.human for each in sets.values()):
             tables.append(self._people())
         last = tables.pop()
-        return explain_intervals((*tables, replace(last, notes=tuple(self._notes()))), wanted=self.resamples)
+        own = (*tables, replace(last, notes=tuple(self._notes())))
+        return explain_intervals(own, wanted=self.resamples, groups=self.together)
 
     def texts_notes(self) -> Iterator[str]:
         """Where not all verdicts were asked for with uncanny's texts, and the same ones."""

@@ -13,14 +13,25 @@ from typing import Any, TypedDict, cast
 
 import numpy as np
 
+from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share
-from uncanny.eval.metrics.intervals import RESAMPLES, Bools, Ratio, ratio, share_intervals
+from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_of
+from uncanny.eval.metrics.intervals import (
+    RESAMPLES,
+    Bools,
+    Codes,
+    Ratio,
+    group_codes,
+    ratio,
+    share_intervals,
+)
 from uncanny.eval.metrics.significance import position_bias
-from uncanny.eval.realism.humans import Humans, human_answers, score_humans
+from uncanny.eval.realism.humans import HumanAnswer, Humans, human_answers, score_humans
 from uncanny.eval.realism.result import CallCount, GroupScore, RealismScore, SetScore
-from uncanny.eval.realism.verdicts import Verdict, VerdictOutcome, Verdicts, verdict_sets
+from uncanny.eval.realism.verdicts import Verdict, VerdictOutcome, Verdicts, VerdictSet, verdict_sets
 from uncanny.graphs.ugda_cases import CASES, LABELS
 from uncanny.parameters import check_parameters
+from uncanny.wording import option
 
 SECOND_CHECKS = 2
 
@@ -30,6 +41,7 @@ class ScoreOptions(TypedDict, total=False):
 
     humans: Humans | None
     published: bool
+    group_by: str | None
     resamples: int
     seed: int
 
@@ -39,16 +51,18 @@ def score(
     *,
     humans: Humans | None = None,
     published: bool = False,
+    group_by: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> RealismScore:
     """Score verdicts offline, several sets side by side; what `uncanny realism score` does.
 
-    `verdicts` are run folders, folders of several models' runs, or verdict files, one or several, a
-    mapping that gives each a name, or `Verdict` records. `humans` are people's answers about the same
-    images, as files, as a mapping to them from whose those answers are that name no rater, or as
-    `HumanAnswer` records; `published` shows the published scores of people beside them. With 0
-    `resamples` there are no intervals; the same `seed` gives the same ones.
+    `verdicts` are run folders, folders of several models' runs, or verdict files, one or several, a mapping
+    that gives each a name, or `Verdict` records. `humans` are people's answers about the same images, as
+    files, as a mapping to them from whose those answers are that name no rater, or as `HumanAnswer` records;
+    `published` shows the published scores of people beside them. `group_by` is the column of pairs that
+    belong together, so that intervals count them as one: by default edits of the same original; `image` takes
+    each by itself. With 0 `resamples` there are no intervals; the same `seed` gives the same ones.
 
     Labels are derived again from the answers. Raises ItemsError with every invalid line, repeated id, and
     stored label that disagrees with its answers, and UsageError for a file that cannot be read, holds
@@ -59,23 +73,47 @@ def score(
     >>> scores.sets["ours"].overall.labels["deceiving"].counts
     4
     """
-    check_parameters(published=published, resamples=resamples, seed=seed)
+    check_parameters(published=published, group_by=group_by, resamples=resamples, seed=seed)
     answers = None if humans is None else human_answers(humans)
     sets = {
-        verdict_set.name: SetScore(
-            verdict_set,
-            _group_score(verdict_set.verdicts, resamples, seed),
-            {
-                name: _group_score(group, resamples, seed)
-                for name, group in _by_group(verdict_set.verdicts).items()
-            },
-            None
-            if answers is None
-            else score_humans(verdict_set.verdicts, answers, resamples=resamples, seed=seed),
-        )
+        verdict_set.name: _set_score(verdict_set, answers, group_by, resamples, seed)
         for verdict_set in verdict_sets(verdicts)
     }
     return RealismScore(sets, resamples, seed, published)
+
+
+def _set_score(
+    verdict_set: VerdictSet,
+    answers: Sequence[HumanAnswer] | None,
+    group_by: str | None,
+    resamples: int,
+    seed: int,
+) -> SetScore:
+    verdicts = verdict_set.verdicts
+    belongs = {verdict.id: _original(verdict, group_by) for verdict in verdicts}
+    if group_by not in (None, IMAGE) and all(id == group for id, group in belongs.items()):
+        raise UsageError(f"{option('group_by')}: no pair of {verdict_set.name} has the column {group_by!r}")
+    return SetScore(
+        verdict_set,
+        _group_score(verdicts, belongs, resamples, seed),
+        {name: _group_score(group, belongs, resamples, seed) for name, group in _by_group(verdicts).items()},
+        None
+        if answers is None
+        else score_humans(verdicts, answers, belongs=belongs, resamples=resamples, seed=seed),
+        ImageGroups.of(
+            group_by or ORIGINAL_COLUMNS[0], [belongs[verdict.id] for verdict in verdicts], "pairs"
+        ),
+    )
+
+
+def _original(verdict: Verdict, group_by: str | None) -> str:
+    """What a pair shares with others: its original, or the value of a column; its id where nothing."""
+    if group_by == IMAGE:
+        return verdict.id
+    if group_by is not None and (cell := cell_of(verdict, group_by)) is not None:
+        return f"{group_by}={cell}"
+    side = verdict.original if group_by in (None, ORIGINAL_COLUMNS[0]) else None
+    return verdict.id if side is None else f"original={side.sha256 or side.image}"
 
 
 def _by_group(verdicts: Sequence[Verdict]) -> Mapping[str, list[Verdict]]:
@@ -84,7 +122,9 @@ def _by_group(verdicts: Sequence[Verdict]) -> Mapping[str, list[Verdict]]:
     return {name: [verdict for verdict in verdicts if verdict.group == name] for name in names}
 
 
-def _group_score(verdicts: Sequence[Verdict], resamples: int, seed: int) -> GroupScore:
+def _group_score(
+    verdicts: Sequence[Verdict], belongs: Mapping[str, str], resamples: int, seed: int
+) -> GroupScore:
     label = np.array([verdict.label for verdict in verdicts], dtype=np.str_)
     case = np.array([verdict.case or 0 for verdict in verdicts], dtype=np.int16)
     labelled, everybody = label != "undetermined", np.ones(len(verdicts), dtype=np.bool_)
@@ -99,7 +139,7 @@ def _group_score(verdicts: Sequence[Verdict], resamples: int, seed: int) -> Grou
         key: ratio(counts, everybody if key[1] == "undetermined" else labelled)
         for key, counts in columns.items()
     }
-    shares = _shares(ratios, resamples, seed)
+    shares = _shares(ratios, group_codes(belongs[verdict.id] for verdict in verdicts), resamples, seed)
     return GroupScore(
         n=len(verdicts),
         labels=shares["labels"],
@@ -117,10 +157,10 @@ def _group_score(verdicts: Sequence[Verdict], resamples: int, seed: int) -> Grou
 
 
 def _shares(
-    ratios: Mapping[tuple[str, Any], Ratio], resamples: int, seed: int
+    ratios: Mapping[tuple[str, Any], Ratio], groups: Codes, resamples: int, seed: int
 ) -> dict[str, dict[Any, Share]]:
     """By table and name."""
-    intervals = share_intervals(list(ratios.values()), resamples=resamples, seed=seed)
+    intervals = share_intervals(list(ratios.values()), groups=groups, resamples=resamples, seed=seed)
     shares: dict[str, dict[Any, Share]] = {}
     for ((table, name), column), interval in zip(ratios.items(), intervals, strict=True):
         counts, out_of = (int(numbers.sum(dtype=np.int64)) for numbers in column)

@@ -15,12 +15,18 @@ from typing import Final
 
 import numpy as np
 
-from uncanny.eval.artifacts.score.figures import AGNOSTIC, sources
+from uncanny.eval.artifacts.score.figures import AGNOSTIC, GroupOf, codes_of, sources
 from uncanny.eval.artifacts.score.result import REGION_FIGURES, RegionDifference, RegionFigure, Settings
 from uncanny.eval.artifacts.score.tally import COUNTS, PIXELS, REGIONS, Tally
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.association import holm
-from uncanny.eval.metrics.intervals import Floats, percentile_intervals, resampled_sums, resampled_t_test
+from uncanny.eval.metrics.intervals import (
+    Floats,
+    percentile_intervals,
+    resampled_sums,
+    resampled_t_test,
+    sums_by_group,
+)
 from uncanny.eval.metrics.paired import ImageClass, PairedTest, paired_tests_by_class
 from uncanny.eval.metrics.regions import agreement, overlap
 
@@ -31,7 +37,9 @@ _FIGURES: Final[Mapping[RegionFigure, Callable[[Floats], Floats]]] = {
 }
 
 
-def verdict_tests(tallies: Mapping[str, Tally], settings: Settings) -> dict[ImageClass, list[PairedTest]]:
+def verdict_tests(
+    tallies: Mapping[str, Tally], settings: Settings, groups: GroupOf | None = None
+) -> dict[ImageClass, list[PairedTest]]:
     """Each two on the images with a known source that both have a verdict on."""
     judged = [
         {
@@ -50,15 +58,18 @@ def verdict_tests(tallies: Mapping[str, Tally], settings: Settings) -> dict[Imag
         right.astype(np.bool_).reshape(shape),
         answered.reshape(shape),
         np.array(list(generated.values()), dtype=np.bool_),
+        codes_of(generated, groups),
     )
 
 
-def region_differences(tallies: Mapping[str, Tally], settings: Settings) -> tuple[RegionDifference, ...]:
+def region_differences(
+    tallies: Mapping[str, Tally], settings: Settings, groups: GroupOf | None = None
+) -> tuple[RegionDifference, ...]:
     """Each two, the first minus the second, on the images whose regions were measured in both."""
     compared = [
         each
         for first, second in combinations(tallies, 2)
-        for each in _of_pair(first, second, tallies, settings)
+        for each in _of_pair(first, second, tallies, settings, groups)
     ]
     adjusted: dict[int, float | None] = {}
     for figure in REGION_FIGURES:
@@ -68,7 +79,11 @@ def region_differences(tallies: Mapping[str, Tally], settings: Settings) -> tupl
 
 
 def _of_pair(
-    first: str, second: str, tallies: Mapping[str, Tally], settings: Settings
+    first: str,
+    second: str,
+    tallies: Mapping[str, Tally],
+    settings: Settings,
+    groups: GroupOf | None,
 ) -> list[RegionDifference]:
     rows = [_measured(tallies[name]) for name in (first, second)]
     shared = [image for image in rows[0] if image in rows[1]]
@@ -76,11 +91,14 @@ def _of_pair(
     # Images without a region in any set say nothing.
     table = np.concatenate(sides, axis=1)
     images = int(table.any(axis=1).sum())
+    codes = codes_of(shared, groups)
+    together = table if codes is None else sums_by_group(table, codes)
     drawn = None
-    if settings.resamples and len(shared) > 1:
-        drawn = resampled_sums(table, np.random.default_rng(settings.seed), resamples=settings.resamples)
+    if settings.resamples and len(together) > 1:
+        drawn = resampled_sums(together, np.random.default_rng(settings.seed), resamples=settings.resamples)
+    units = int(together.any(axis=1).sum())
     return [
-        _difference(first, second, name, figure, images, table.sum(axis=0)[None], drawn)
+        _difference(first, second, name, figure, (images, units), table.sum(axis=0)[None], drawn)
         for name, figure in _FIGURES.items()
     ]
 
@@ -99,10 +117,13 @@ def _difference(
     second: str,
     name: RegionFigure,
     figure: Callable[[Floats], Floats],
-    images: int,
+    sizes: tuple[int, int],
     sums: Floats,
     drawn: Floats | None,
 ) -> RegionDifference:
+    """`sizes` count images, and what was resampled: these, or groups of them."""
+    images, units = sizes
+
     def gap(sums: Floats) -> Floats:
         ours, theirs = np.split(sums, 2, axis=1)
         apart: Floats = figure(ours) - figure(theirs)
@@ -115,5 +136,5 @@ def _difference(
         return RegionDifference(first, second, name, images, Estimate(value), None)
     apart = gap(drawn)
     (interval,) = percentile_intervals(apart[:, None])
-    p_value = resampled_t_test(value, apart, images)
+    p_value = resampled_t_test(value, apart, units)
     return RegionDifference(first, second, name, images, Estimate(value, interval), p_value)

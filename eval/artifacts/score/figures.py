@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,12 +33,15 @@ from uncanny.eval.artifacts.score.tally import (
     Tally,
     verdict,
 )
-from uncanny.eval.common.estimates import Estimate, wilson_share
+from uncanny.eval.common.estimates import Estimate, share_of
 from uncanny.eval.metrics.intervals import (
     Bools,
+    Codes,
     Floats,
+    group_codes,
     percentile_intervals,
     resampled_sums,
+    sums_by_group,
 )
 from uncanny.eval.metrics.regions import Bin, agreement, judgement, overlap, presence, value_bins
 from uncanny.schema import ARTIFACT_CATEGORIES
@@ -49,18 +52,32 @@ AGNOSTIC = len(ARTIFACT_CATEGORIES)
 _REGION_NAMES = ("right", "predicted", "found", "true")
 
 
-def scored(tally: Tally, values: Floats, settings: Settings) -> PredictionScore:
-    """The figures of one set of predictions. `values` are what its images are binned by, NaN for none."""
+GroupOf = Mapping[str, int]
+
+
+def codes_of(images: Iterable[str], groups: GroupOf | None) -> Codes | None:
+    """The group of each image; None where each is by itself."""
+    return None if groups is None else group_codes(groups[image] for image in images)
+
+
+def scored(
+    tally: Tally, values: Floats, settings: Settings, groups: GroupOf | None = None
+) -> PredictionScore:
+    """The figures of one set of predictions. `values` are what its images are binned by, NaN for none.
+
+    `groups` has the number of each image's group, None where each is by itself.
+    """
     true, judged = sources(tally, settings)
-    columns = _Columns(tally, true, judged)
+    codes = codes_of((image.image for image, _ in tally.rows), groups)
+    columns = _Columns(tally, true, judged, codes)
     sums = columns.table.sum(axis=0)[None]
     drawn = (
-        resampled_sums(columns.table, np.random.default_rng(settings.seed), resamples=settings.resamples)
+        resampled_sums(columns.resampled, np.random.default_rng(settings.seed), resamples=settings.resamples)
         if settings.resamples and len(columns.table)
         else None
     )
     estimates = _Estimates(columns, sums, drawn)
-    bins, without_value = _accuracy_bins(tally, values, true, judged, settings)
+    bins, without_value = _accuracy_bins(tally, values, true, judged, codes, settings)
     return PredictionScore(
         tally.name,
         tally.predictions.origin,
@@ -91,7 +108,9 @@ def sources(tally: Tally, settings: Settings) -> tuple[NDArray[np.str_], NDArray
 class _Columns:
     """Everything that is summed over images, as columns of one table: all figures see the same resamples."""
 
-    def __init__(self, tally: Tally, true: NDArray[np.str_], judged: NDArray[np.str_]) -> None:
+    def __init__(
+        self, tally: Tally, true: NDArray[np.str_], judged: NDArray[np.str_], codes: Codes | None
+    ) -> None:
         counts = tally.counts
         with np.errstate(invalid="ignore"):
             self.per_image: Floats = np.stack(
@@ -123,6 +142,13 @@ class _Columns:
             ],
             axis=1,
         ).astype(np.float64)
+        self._codes = codes
+        # A row an image, or a group of images.
+        self.resampled: Floats = self.table if codes is None else sums_by_group(self.table, codes)
+
+    def units(self, rows: Bools) -> int:
+        """How many images, or groups of images, are among some of them."""
+        return int(rows.sum()) if self._codes is None else len(np.unique(self._codes[rows]))
 
 
 class _Estimates:
@@ -160,7 +186,8 @@ class _Estimates:
 
     def scope(self, place: int, tally: Tally) -> ScopeScore:
         """All figures of a category, or of all together; of a single image there is nothing to resample."""
-        with_regions = int(tally.counts[:, place].any(axis=1).sum())
+        has_any: Bools = np.any(tally.counts[:, place] != 0, axis=1)
+        with_regions = self._columns.units(has_any)
         sums = self._both if with_regions > 1 else self._both[:1]
         counts = [each[0][:, place] for each in sums]
         total = counts[0][0]
@@ -202,7 +229,12 @@ class _Estimates:
 
 
 def _accuracy_bins(
-    tally: Tally, values: Floats, true: NDArray[np.str_], judged: NDArray[np.str_], settings: Settings
+    tally: Tally,
+    values: Floats,
+    true: NDArray[np.str_],
+    judged: NDArray[np.str_],
+    codes: Codes | None,
+    settings: Settings,
 ) -> tuple[tuple[AccuracyBin, ...], tuple[str, ...]]:
     """Over generated images with a verdict: what a detector makes of those with much artifact and little."""
     rows: Bools = (true == "generated") & (judged != "")
@@ -211,8 +243,9 @@ def _accuracy_bins(
     )
     scored = []
     for each in bins:
-        n, right = int(each.where.sum()), int((each.where & (judged == "generated")).sum())
-        share = wilson_share(right, n, interval=settings.resamples > 0)
+        share = share_of((judged == "generated")[each.where], None if codes is None else codes[each.where])
+        if not settings.resamples:
+            share = replace(share, interval=None)
         scored.append(AccuracyBin(each.lo, each.hi, share))
     without = tuple(tally.rows[row][0].image for row in np.flatnonzero(rows & np.isnan(values)))
     return tuple(scored), without

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
 from uncanny.eval.artifacts.data.records import ArtifactImage
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.paired_table import tests_json
 from uncanny.eval.common.published import published
@@ -246,7 +247,8 @@ class TruthInfo:
 class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
     """The scores of all predictions, by their names.
 
-    Of several, `tests` compare the verdicts of each two by class, and `differences` their regions.
+    Of several, `tests` compare the verdicts of each two by class, and `differences` their regions. `groups`
+    are images that intervals and tests take together.
     """
 
     columns: ClassVar = COLUMNS
@@ -257,6 +259,7 @@ class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
     published: bool = False
     tests: Mapping[ImageClass, Sequence[PairedTest]] = field(default_factory=dict)
     differences: tuple[RegionDifference, ...] = ()
+    groups: ImageGroups | None = None
 
     def __getitem__(self, name: str) -> PredictionScore:
         return self.predictions[name]
@@ -288,6 +291,7 @@ class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
                 self.texts,
                 resamples=self.settings.resamples,
                 seed=self.settings.seed,
+                groups=self.groups,
             ),
             **({"published": published("artifact_scores")} if self.published else {}),
         }

@@ -27,6 +27,7 @@ from uncanny.eval.artifacts.score.figures import PAR, scored
 from uncanny.eval.artifacts.score.result import ArtifactScore, Settings, TruthInfo
 from uncanny.eval.artifacts.score.tally import OnImage, Tally, count, verdict
 from uncanny.eval.common.anomalies.load import name_paths
+from uncanny.eval.common.groups import image_groups
 from uncanny.eval.common.pixels.masks import HEAT_MAP_THRESHOLD
 from uncanny.eval.common.score_json import digest_of
 from uncanny.eval.metrics.intervals import RESAMPLES, Floats
@@ -54,6 +55,7 @@ def score(
     heat_maps: bool = False,
     heat_map_threshold: float = HEAT_MAP_THRESHOLD,
     root: PathLike | None = None,
+    group_by: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
     published: bool = False,
@@ -82,7 +84,9 @@ def score(
         heat_maps: mask files of the predictions are heat maps.
         heat_map_threshold: from which share of white on a heat map is artifact, above 0 and up to 1.
         root: where paths of images and masks start, for predictions and truth; else the folder of each file.
-        resamples: bootstrap resamples over images; 0 leaves intervals out.
+        group_by: column of the truth whose images belong together, so that intervals and tests count them as
+            one: by default those of a pair or an original; `image` takes each by itself.
+        resamples: bootstrap resamples over images, or groups of them; 0 leaves intervals out.
         seed: the same seed gives the same intervals.
         published: show the published rows beside yours, in tables and page.
         on_image: called after each image with how many are done, and of how many.
@@ -99,7 +103,9 @@ def score(
     >>> scores["predictions"].scopes["semantics"].pixel["iou"].value
     0.36
     """
-    check_parameters(root=root, resamples=resamples, seed=seed, published=published, heat_maps=heat_maps)
+    check_parameters(
+        group_by=group_by, root=root, resamples=resamples, seed=seed, published=published, heat_maps=heat_maps
+    )
     check_callback("on_image", on_image, 2)
     settings = _settings(
         Settings(
@@ -127,12 +133,16 @@ def score(
                 remedy="Give predictions with `source` or `score`, or leave the option out.",
             )
     true = load(truth, root=root)
+    groups = image_groups((image.record for image in true.images), group_by)
+    group_of = (
+        None if groups is None else dict(zip((each.image for each in true.images), groups.codes, strict=True))
+    )
     tallies = {name: Tally.of(name, each, true, settings) for name, each in named.items()}
     truth_drawing = count(true, tallies, settings, on_image)
     values = _bin_values(true, tallies, settings)
     regions = sum(len(image.regions) for image in true.images)
     return ArtifactScore(
-        {name: scored(tally, values[name], settings) for name, tally in tallies.items()},
+        {name: scored(tally, values[name], settings, group_of) for name, tally in tallies.items()},
         settings,
         TruthInfo(
             true.origin,
@@ -143,8 +153,9 @@ def score(
             digest_of(_truth_line(image.record) for image in true.images),
         ),
         published,
-        verdict_tests(tallies, settings),
-        region_differences(tallies, settings),
+        verdict_tests(tallies, settings, group_of),
+        region_differences(tallies, settings, group_of),
+        groups,
     )
 
 

@@ -59,7 +59,9 @@ def tables(score: ArtifactScore) -> tuple[Table, ...]:
             each.append(generator_table(prediction, of))
         if prediction.bins:
             each.append(bin_table(prediction, score, of))
-    own = explain_intervals((overview(score), *pair_tables(score), *each), wanted=score.settings.resamples)
+    own = explain_intervals(
+        (overview(score), *pair_tables(score), *each), wanted=score.settings.resamples, groups=score.groups
+    )
     return (*own, *(published_tables() if score.published else ()))
 
 

@@ -209,6 +209,7 @@ def scenes_truth() -> AnomalySet:
             "generated" if scene.role == "anomalous" else "real",
             has_source=True,
             sha256=scene.sha256,
+            columns={} if scene.pair_id is None else {"pair": scene.pair_id},
         )
         for scene in scenes()
     ]

@@ -35,6 +35,14 @@ _MARK = re.compile(r"^@\d{1,4}[.:)]?\s*(?:name\s*:)?\s*", re.IGNORECASE)
 _MATCHES_NOTHING = ScoredAnomaly("", "", "")
 
 
+def _columns(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a truth says of the image besides, of which a column may say what images belong together."""
+    own = {key: value for key, value in record.items() if isinstance(value, str | int | float)}
+    columns = record.get("columns")
+    cells = own | (dict(columns) if isinstance(columns, Mapping) else {})
+    return {key: value for key, value in cells.items() if key not in (*ScoredImage.__slots__, *TEXT_KEYS)}
+
+
 @dataclass(slots=True)
 class Allowances:
     """What was read although it is not as it should be."""
@@ -77,6 +85,7 @@ class EntryReader:
             sha256.lower() if sha256 else None,
             status,
             entry.line,
+            _columns(record) if self._role == "truth" else {},
         )
 
     def _anomalies(self, entry: Entry, record: Mapping[str, Any]) -> tuple[ScoredAnomaly, ...]:

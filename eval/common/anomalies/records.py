@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from uncanny.eval.common.score_json import digest_of
 from uncanny.records.run_folder import Unfinished
@@ -32,7 +33,8 @@ class ScoredImage:
     """One image with its anomalies. Only `status` `ok` is scored: what failed is no empty prediction.
 
     `source` is None where there is no clear answer; `has_source` says whether the record speaks of it at all.
-    `line` counts from 1 and is None where the record has no line of its own.
+    `line` counts from 1 and is None where the record has no line of its own. `columns` may say what images
+    belong together.
     """
 
     image: str
@@ -42,6 +44,7 @@ class ScoredImage:
     sha256: str | None = None
     status: Status = "ok"
     line: int | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

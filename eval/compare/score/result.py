@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from uncanny.eval.common.alike import Mismatch
 from uncanny.eval.common.estimates import NO_INTERVAL, Estimate, interval_json
+from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables import RowsResult, Table, TableResult
@@ -158,7 +159,7 @@ class Comparison(TableResult):
     `pairing` counts image pairs by the rule that made them; `pairs_left_out` are those whose record in either
     run does not count. `images` has the others, worst regressions first. `mismatches` are the ways in which
     the two runs were not made alike, which a comparison is often about; `repeatability` is None unless there
-    are none.
+    are none. `groups` are images that belong together, which are resampled so.
     """
 
     a: ComparedRun
@@ -182,6 +183,7 @@ class Comparison(TableResult):
     images: tuple[ImageChange, ...]
     settings: Settings
     notices: tuple[str, ...] = ()
+    groups: ImageGroups | None = None
 
     __repr__ = TableResult.__str__
 
@@ -279,6 +281,11 @@ class CompareResult(RowsResult):
     settings: Settings
 
     @property
+    def groups(self) -> ImageGroups | None:
+        """The images of the first comparison that has such as belong together; None where none has."""
+        return next((each.groups for each in self.comparisons if each.groups is not None), None)
+
+    @property
     def has_failed(self) -> bool:
         """Whether any record of any run failed, in whole or in part, and so is in no figure."""
         runs = (run for each in self.comparisons for run in (each.a, each.b))
@@ -297,6 +304,7 @@ class CompareResult(RowsResult):
                 resamples=self.settings.resamples,
                 seed=self.settings.seed,
                 method=f"percentile bootstrap over images or prompts; {NO_INTERVAL}",
+                groups=self.groups,
             ),
         }
 

@@ -18,6 +18,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.alike import find_mismatches
 from uncanny.eval.common.anomalies.load import Anomalies, load
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly
+from uncanny.eval.common.groups import image_groups
 from uncanny.eval.common.similarity.base import (
     MeasureOptions,
     Similarity,
@@ -169,7 +170,8 @@ def _compared(
     pairs = [pair for pair in paired.pairs if pair.counts]
     matches = list(_matches(pairs, measure, settings.match))
     true = None if truth is None else pair_truth(paired.a.name, pairs, truth)
-    columns = ImageColumns(_clusters(pairs))
+    groups = image_groups(pair.a.scored for pair in pairs) if settings.by == "image" else None
+    columns = ImageColumns(_clusters(pairs) if groups is None else groups.codes.tolist())
     _add_counts(columns, pairs, matches)
     if true is not None:
         true.score(pairs, columns, measure, settings.match)
@@ -209,6 +211,7 @@ def _compared(
         mismatches=mismatches,
         images=tuple(images),
         settings=settings,
+        groups=groups,
         notices=tuple(_notices(paired, len(pairs), true)),
     )
 

@@ -199,7 +199,7 @@ def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
     worst = [image for image in comparison.images if _is_regression(comparison, image)][:_MOST_IMAGES]
     if worst:
         tables.append(_worst(worst))
-    return explain_intervals(tables, wanted=comparison.settings.resamples)
+    return explain_intervals(tables, wanted=comparison.settings.resamples, groups=comparison.groups)
 
 
 def _columns(comparison: Comparison, first: str) -> tuple[str | Column, ...]:

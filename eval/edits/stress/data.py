@@ -26,7 +26,7 @@ from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.score_json import digest_of
 from uncanny.eval.edits.data import from_cell
 from uncanny.eval.edits.result import MeasuredEdits
-from uncanny.eval.metrics.intervals import Floats, group_codes
+from uncanny.eval.metrics.intervals import Floats
 from uncanny.eval.metrics.post_edit import EDIT_PROTOCOLS, PROTOCOL
 from uncanny.records.annotation_table import restore_lines
 from uncanny.wording import counted, option, shown
@@ -226,7 +226,7 @@ class Edits:
             cell = cells[row] if row >= 0 else None
             # An original is in the group of the edits that name it.
             keys.append(image if cell is None else str(cell) if column in ORIGINAL_COLUMNS else f"={cell}")
-        return ImageGroups(column, group_codes(keys)) if len(set(keys)) < len(keys) else None
+        return ImageGroups.of(column, keys)
 
     def numbers(self, name: str) -> Floats | None:
         """A column as numbers, NaN where there is none; None where some are none, or all are missing."""

@@ -58,6 +58,7 @@ from uncanny.eval.metrics.intervals import (
     Bools,
     Codes,
     Floats,
+    effective_size,
     sums_by_group,
 )
 from uncanny.eval.metrics.paired import ImageClass, PairedTest, paired_tests_by_class
@@ -238,6 +239,13 @@ class _Task:
     resamples: int
     seed: int
 
+    def _size(self, right: Bools, images: NDArray[np.int64]) -> float | None:
+        """How many independent images say as much of the accuracy."""
+        codes = self.codes(images)
+        if codes is None or not len(codes):
+            return None
+        return effective_size(sums_by_group(right, codes), sums_by_group(np.ones(len(codes)), codes))
+
     def codes(self, images: NDArray[np.int64]) -> Codes | None:
         """The groups of some of the images; None where all images are by themselves."""
         return None if self.groups is None else self.groups.codes[images]
@@ -275,7 +283,8 @@ class _Task:
         generated = truth == GENERATED
         cells = Counter(zip(truth.tolist(), verdicts.tolist(), strict=True))
         accuracy = Accuracy(
-            Counter({(_source(true), CODES[judged]): count for (true, judged), count in cells.items()})
+            Counter({(_source(true), CODES[judged]): count for (true, judged), count in cells.items()}),
+            self._size(truth == verdicts, joined.known),
         )
         scored = ~np.isnan(scores)
         area = auc(scores[scored], generated[scored])

@@ -27,8 +27,10 @@ from uncanny.eval.mcq.score.matrix import (
 )
 from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore, SplitScores
 from uncanny.eval.metrics.association import holm
+from uncanny.eval.metrics.intervals import Codes as Groups
 from uncanny.eval.metrics.intervals import (
     Ratio,
+    by_group,
     percentile_intervals,
     ratio,
     replicates,
@@ -58,7 +60,7 @@ def aggregate(name: str, matrices: Sequence[ResponseMatrix], *, resamples: int, 
     """Score one model, or the mean of several raters on one key; `resamples=0` leaves intervals out."""
     key = matrices[0].key
     tables = [ratios_of(matrix) for matrix in matrices]
-    shares = _shares(tables, resamples, seed)
+    shares = _shares(tables, key.groups, resamples, seed)
     return ModelScore(
         model=name,
         raters=len(matrices),
@@ -98,21 +100,25 @@ def ratios_of(matrix: ResponseMatrix) -> dict[Place, Ratio]:
     return ratios
 
 
-def _shares(tables: Sequence[Mapping[Place, Ratio]], resamples: int, seed: int) -> dict[Place, Share]:
+def _shares(
+    tables: Sequence[Mapping[Place, Ratio]], groups: Groups | None, resamples: int, seed: int
+) -> dict[Place, Share]:
     places = list(tables[0])
     if len(tables) == 1:
-        intervals = share_intervals(list(tables[0].values()), resamples=resamples, seed=seed)
+        of_one = list(tables[0].values())
+        intervals = share_intervals(of_one, groups=groups, resamples=resamples, seed=seed)
     elif not resamples:
         intervals = [None] * len(places)
     else:
         # Raters answer about the same images, so that one resample serves them all.
+        together = [{place: by_group(table[place], groups) for place in places} for table in tables]
         drawn = replicates(
-            [table[place] for table in tables for place in places], resamples=resamples, seed=seed
+            [table[place] for table in together for place in places], resamples=resamples, seed=seed
         ).reshape(resamples, len(tables), len(places))
         with np.errstate(invalid="ignore"):
             counted = ~np.isnan(drawn)
             mean = np.nansum(drawn, axis=1) / counted.sum(axis=1)
-        counted_in = [np.any([table[place].out_of > 0 for table in tables], axis=0) for place in places]
+        counted_in = [np.any([table[place].out_of > 0 for table in together], axis=0) for place in places]
         intervals = percentile_intervals(mean, images=[int(each.sum()) for each in counted_in])
     return {
         place: _share([table[place] for table in tables], interval)
@@ -280,7 +286,8 @@ def oracle(matrices: Sequence[ResponseMatrix], *, resamples: int, seed: int) -> 
     full &= within(matrices[0].key.split, *ARTIFACT)
     solved = np.logical_or.reduce([matrix.right.all(axis=1) for matrix in matrices])
     solved_of_full = ratio(full & solved, full)
-    interval = share_intervals([solved_of_full], resamples=resamples, seed=seed)[0]
+    groups = matrices[0].key.groups
+    interval = share_intervals([solved_of_full], groups=groups, resamples=resamples, seed=seed)[0]
     return Share(solved_of_full.value, int((full & solved).sum()), int(full.sum()), interval)
 
 
@@ -320,7 +327,7 @@ def _tests(matrices: Sequence[ResponseMatrix], question: Tested) -> list[PairedT
     columns = slice(None) if question == "all_q1_4" else [QUESTIONS.index(question)]
     right = np.array([matrix.right[:, columns].all(axis=1) for matrix in matrices])
     answered = np.array([matrix.answered[:, columns].all(axis=1) for matrix in matrices])
-    return paired_tests([matrix.model for matrix in matrices], right, answered)
+    return paired_tests([matrix.model for matrix in matrices], right, answered, matrices[0].key.groups)
 
 
 def _named(test: PairedTest, question: Tested) -> McNemar:

@@ -8,18 +8,21 @@ section 4.2); and blind, all questions again to be guessed from their words, whi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from random import Random
 from typing import Any, Literal
 
+import numpy as np
+
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share, interval_json, wilson_share
+from uncanny.eval.common.estimates import Share, interval_json, share_of
 from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, CONTROL, Answer, AskedQuestion, Item, Question, Split
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import changed_since
-from uncanny.eval.mcq.score.matrix import failed
+from uncanny.eval.mcq.score.matrix import AnswerKey, failed
 from uncanny.eval.mcq.score.parser import Parser, Reading, read_choice
+from uncanny.eval.metrics.intervals import Codes, group_codes
 from uncanny.eval.metrics.mcq import SPLITS
 from uncanny.parameters import check_parameters
 
@@ -186,6 +189,7 @@ def score_no_image(
     items: Iterable[Item],
     without_image: Iterable[Answer],
     with_image: Iterable[Answer] = (),
+    groups: Mapping[str, int] | None = None,
     *,
     parser: Parser = "exact",
     intervals: bool = True,
@@ -193,30 +197,39 @@ def score_no_image(
     """One model's answers to Q4 without the image (SalArt-VQA, section 4.2), with Wilson's intervals.
 
     Both may be a run's answers as they are: Q4 is Q4 with the image, or, in `without_image`, `q4_no_image`.
-    Raises `UsageError` where an answer comes twice.
+    `groups` has by the id of an item the number of its group. Raises `UsageError` where an answer comes
+    twice.
     """
     by_id = {item.id: item for item in items if item.q4 is not None}
     blind = _read(by_id, without_image, ("q4", CONTROL), "ABCDEF", parser)
     seen = _read(by_id, with_image, ("q4",), "ABCDE", parser)
     choices = {item: reading.choice for item, reading in blind.items()}
     letters = {item: choice for item, choice in choices.items() if choice not in (None, ABSTAIN)}
-    match = [choice for item, choice in letters.items() if choice == by_id[item].right("q4")]
-    both = blind.keys() & seen.keys()
-    same = sum(letters.get(item) == seen[item].choice not in (None, "E") for item in both)
-    counts = {
-        "f_rate": (sum(choice == ABSTAIN for choice in choices.values()), len(blind)),
-        "a_to_e_rate": (len(letters), len(blind)),
-        "key_match": (len(match), len(blind)),
-        "key_match_e": (match.count("E"), len(blind)),
-        "same_non_e": (same, len(both)),
+    both = [item for item in blind if item in seen]
+    hits = {
+        "f_rate": [choice == ABSTAIN for choice in choices.values()],
+        "a_to_e_rate": [item in letters for item in choices],
+        "key_match": [letters.get(item) == by_id[item].right("q4") for item in choices],
+        "key_match_e": [letters.get(item) == by_id[item].right("q4") == "E" for item in choices],
+        "same_non_e": [letters.get(item) == seen[item].choice not in (None, "E") for item in both],
+    }
+    shares = {
+        name: share_of(
+            np.array(each, dtype=np.bool_), _codes(both if name == "same_non_e" else choices, groups)
+        )
+        for name, each in hits.items()
     }
     return NoImageScore(
         n=len(blind),
         missing=len(by_id) - len(blind),
         invalid=sum(choice is None for choice in choices.values()),
         n_both=len(both),
-        shares={name: wilson_share(*of, interval=intervals) for name, of in counts.items()},
+        shares=shares if intervals else {name: replace(each, interval=None) for name, each in shares.items()},
     )
+
+
+def _codes(items: Iterable[str], groups: Mapping[str, int] | None) -> Codes | None:
+    return None if groups is None else group_codes(groups[item] for item in items)
 
 
 def _read(
@@ -248,16 +261,18 @@ def _read(
 
 
 def control_scores(
-    items: Iterable[Item], answers: Iterable[Answer], *, parser: Parser = "exact", intervals: bool = True
+    key: AnswerKey, answers: Iterable[Answer], *, parser: Parser = "exact", intervals: bool = True
 ) -> dict[str, NoImageScore]:
     """`score_no_image` of every model that was asked the control; empty where none was."""
-    items = list(items)
+    groups = None if key.groups is None else dict(zip(key.rows, key.groups.tolist(), strict=True))
     blind: dict[str, list[Answer]] = {}
     seen: dict[str, list[Answer]] = {}
     for answer in answers:
         by_model = blind if answer.question == CONTROL else seen
         by_model.setdefault(answer.model, []).append(answer)
     return {
-        model: score_no_image(items, without_image, seen.get(model, ()), parser=parser, intervals=intervals)
+        model: score_no_image(
+            key.items, without_image, seen.get(model, ()), groups, parser=parser, intervals=intervals
+        )
         for model, without_image in blind.items()
     }

@@ -36,7 +36,8 @@ def is_rater(model: str) -> bool:
 class AnswerKey:
     """The items as arrays of shape (images,) and (images, 4).
 
-    `codes` are the right answers, -2 where nothing is asked.
+    `codes` are the right answers, -2 where nothing is asked. `groups` has for each item the number of its
+    group, None where each is by itself.
     """
 
     items: tuple[Item, ...]
@@ -44,13 +45,14 @@ class AnswerKey:
     split: NDArray[np.str_]
     type: NDArray[np.str_]
     codes: Codes
+    groups: NDArray[np.int64] | None = None
 
     @property
     def asked(self) -> Bools:
         return np.not_equal(self.codes, MISSING)
 
     @classmethod
-    def of(cls, items: Iterable[Item]) -> AnswerKey:
+    def of(cls, items: Iterable[Item], groups: NDArray[np.int64] | None = None) -> AnswerKey:
         """Raises `UsageError` for an id that comes twice."""
         everything = tuple(items)
         rows = {item.id: row for row, item in enumerate(everything)}
@@ -66,6 +68,7 @@ class AnswerKey:
             np.array([item.split for item in everything], dtype=np.str_),
             np.array([item.artifact_type or "untyped" for item in everything], dtype=np.str_),
             np.array(codes, dtype=np.int8).reshape(-1, len(QUESTIONS)),
+            groups,
         )
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.paired_table import tests_json
 from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import RowsResult, Table, explain_intervals
@@ -157,7 +158,8 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
     second reading where it was asked for, `controls` the models that were asked Q4 without the image.
     `oracle` is the share of artifact images that at least one model gets all right, None for a single model;
     `mcnemar` compares each two, people and baselines left out, and `blind` each model with what it guessed
-    without the images. `item_set`, `answers` and `responses` are what was scored; the page needs them.
+    without the images. `groups` are items that intervals and tests take together. `item_set`, `answers` and
+    `responses` are what was scored; the page needs them.
 
     Printed, it is the table of `mcq score`.
     """
@@ -173,6 +175,7 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
     parser: Parser
     resamples: int
     seed: int
+    groups: ImageGroups | None
     item_set: ItemSet = field(repr=False, compare=False)
     answers: tuple[Answer, ...] = field(repr=False, compare=False)
     responses: Mapping[str, ResponseMatrix] = field(repr=False, compare=False)
@@ -196,7 +199,7 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         Then what models do without the images, where they were asked that.
         """
         tables = (self.table(published=published), *pair_tables(self), *unseen_tables(self))
-        return explain_intervals(tables, wanted=self.resamples)
+        return explain_intervals(tables, wanted=self.resamples, groups=self.groups)
 
     def to_json(self, *, published: bool = False) -> dict[str, Any]:
         """What `mcq score --json` prints: one model's object, or `models`, `oracle` and `mcnemar` of several.
@@ -210,6 +213,7 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
                 texts_by_model(self.answers),
                 resamples=self.resamples,
                 seed=self.seed,
+                groups=self.groups,
             ),
             **({"published": published_scores()} if published else {}),
         }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.groups import image_groups
 from uncanny.eval.mcq.data.answers import read_answers
 from uncanny.eval.mcq.data.items import ASKS, BLIND, QUESTIONS, Answer
 from uncanny.eval.mcq.data.load import ItemSource, load
@@ -59,6 +60,7 @@ class ScoreOptions(TypedDict, total=False):
     human: People
     baselines: bool
     parser: Parser
+    group_by: str | None
     resamples: int
     seed: int
     require_complete: bool
@@ -72,6 +74,7 @@ def score(
     human: People = (),
     baselines: bool = False,
     parser: Parser = "exact",
+    group_by: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
     require_complete: bool = False,
@@ -86,7 +89,9 @@ def score(
     Where a run asked blind, its guesses without the images are scored as `blind/MODEL` and tested against the
     same model's answers with them. Neither people nor baselines are part of the oracle or of other tests.
 
-    `parser="lenient"` adds a second reading beside the exact one. `resamples` is the number of bootstrap
+    `parser="lenient"` adds a second reading beside the exact one. `group_by` is the column of items that
+    belong together, so that intervals and paired tests count them as one: by default those of a pair or an
+    original; `image` takes each by itself. `resamples` is the number of bootstrap
     resamples over images, for figures that are no plain shares; 0 leaves all intervals out.
 
     Raises UsageError where there are no answers, none fits the items, a question is answered twice by one
@@ -103,15 +108,22 @@ def score(
     """
     if parser not in ("exact", "lenient"):
         raise UsageError(f"There is no parser {parser!r}", remedy="Choose exact or lenient.")
-    check_parameters(resamples=resamples, seed=seed, baselines=baselines, require_complete=require_complete)
+    check_parameters(
+        group_by=group_by,
+        resamples=resamples,
+        seed=seed,
+        baselines=baselines,
+        require_complete=require_complete,
+    )
     item_set = load(items, root=root)
+    groups = image_groups(item_set, group_by)
     everything = _answers(answers)
     if baselines:
         everything += [answer for name in BASELINES for answer in baseline_answers(item_set, name, seed=seed)]
     for name, file in _people(human):
         everything += as_rater(read_answers([file]), name)
 
-    key = AnswerKey.of(item_set)
+    key = AnswerKey.of(item_set, None if groups is None else groups.codes)
     with_image = [answer for answer in everything if answer.question in QUESTIONS]
     with_image += _blind(everything)
     responses = response_matrices(key, with_image)
@@ -126,13 +138,14 @@ def score(
     return McqScores(
         models=_aggregated(responses, resamples, seed) | guessing,
         lenient=_aggregated(lenient, resamples, seed) | (guessing if lenient else {}),
-        controls=control_scores(item_set, everything, parser=parser, intervals=resamples > 0),
+        controls=control_scores(key, everything, parser=parser, intervals=resamples > 0),
         oracle=oracle(models, resamples=resamples, seed=seed),
         mcnemar=mcnemar(models),
         blind=against_blind(responses),
         parser=parser,
         resamples=resamples,
         seed=seed,
+        groups=groups,
         item_set=item_set,
         answers=tuple(everything),
         responses=responses,

@@ -59,7 +59,11 @@ def score_json(score: SemanticScore) -> dict[str, Any]:
             for difference in score.differences
         ],
         "about": about(
-            {"truth": score.truth.digest}, score.texts, resamples=score.resamples, seed=score.seed
+            {"truth": score.truth.digest},
+            score.texts,
+            resamples=score.resamples,
+            seed=score.seed,
+            groups=score.groups,
         ),
         "bootstrap": {"level": LEVEL, "resamples": score.resamples, "seed": score.seed, "over": "images"},
     }

@@ -49,7 +49,8 @@ def score_tables(score: SemanticScore) -> tuple[Table, ...]:
     tables += _differences(score)
     last = tables[-1]
     notes = (*last.notes, *_notes(score))
-    return explain_intervals((*tables[:-1], replace(last, notes=notes)), wanted=score.resamples)
+    own = (*tables[:-1], replace(last, notes=notes))
+    return explain_intervals(own, wanted=score.resamples, groups=score.groups)
 
 
 def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:

@@ -23,6 +23,7 @@ from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.detection import SOURCES, conditioned, counted, recognised
 from uncanny.eval.metrics.intervals import (
     Bools,
+    Codes,
     Mean,
     mean_intervals,
     mean_tests,
@@ -230,18 +231,20 @@ def _with_verdict(columns: ImageColumns) -> Bools:
     return rows
 
 
-def estimates(means: Sequence[Mean], *, resamples: int, seed: int) -> list[Estimate]:
-    """The means, of scores in 0–1, with their intervals, in their order."""
-    intervals = mean_intervals(means, resamples=resamples, seed=seed, shares=True)
+def estimates(
+    means: Sequence[Mean], *, groups: Codes | None = None, resamples: int, seed: int
+) -> list[Estimate]:
+    """The means, of scores in 0–1, with their intervals, in their order; `groups` are resampled together."""
+    intervals = mean_intervals(means, groups=groups, resamples=resamples, seed=seed, shares=True)
     return [Estimate(mean.value, interval) for mean, interval in zip(means, intervals, strict=True)]
 
 
 def differences(
-    models: Mapping[str, Mapping[Key, Mean]], *, resamples: int, seed: int
+    models: Mapping[str, Mapping[Key, Mean]], *, groups: Codes | None = None, resamples: int, seed: int
 ) -> Iterator[Difference]:
     """Every two files, every mean that both have, over the images that count for both; paired bootstrap."""
     pairs, for_tests = tee(_mean_differences(models))
-    tests = mean_tests((mean for *_, mean in for_tests), resamples=resamples, seed=seed)
+    tests = mean_tests((mean for *_, mean in for_tests), groups=groups, resamples=resamples, seed=seed)
     compared = [
         Difference(
             first,

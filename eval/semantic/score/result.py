@@ -19,6 +19,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.anomalies.image import ImagePair
 from uncanny.eval.common.anomalies.records import ScoredAnomaly
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.metrics.intervals import ALPHA
@@ -323,7 +324,8 @@ class SemanticScore(RowsResult):
 
     `predictions` are by name, `score[name]` is one of them. `measure` describes the similarity, `balance` is
     λ, the share of the phenomenon in the view `full`. `no_comparison` says why published scores do not
-    compare, None where they do; `published`, whether tables and page are to show them.
+    compare, None where they do; `published`, whether tables and page are to show them. `groups` are
+    images that intervals and tests take together.
     """
 
     columns: ClassVar = COLUMNS
@@ -339,6 +341,7 @@ class SemanticScore(RowsResult):
     resamples: int
     seed: int
     published: bool = False
+    groups: ImageGroups | None = None
 
     def __getitem__(self, name: str) -> PredictionScore:
         return self.predictions[name]

@@ -22,6 +22,7 @@ from uncanny.eval.common.anomalies.image import ImagePair, MatchedImage, score_i
 from uncanny.eval.common.anomalies.load import Anomalies, PathLike, Predictions, load, open_predictions
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredImage, digest
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.groups import image_groups
 from uncanny.eval.common.matching import Pairing, pair_images
 from uncanny.eval.common.similarity.base import (
     MeasureOptions,
@@ -61,6 +62,7 @@ def score(
     keep_all: bool = False,
     thresholds: Sequence[float] = THRESHOLDS,
     balance: float = BALANCE,
+    group_by: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
     published: bool = False,
@@ -91,7 +93,9 @@ def score(
         keep_all: keep embeddings of predicted texts on disk too, not only those of true ones.
         thresholds: from which similarity a match counts, each above 0 and up to 1, none twice.
         balance: λ, the share of the phenomenon in the view `full`, 0–1; the rest is the reasoning's.
-        resamples: bootstrap resamples over images; 0 leaves intervals out.
+        group_by: column of the truth whose images belong together, so that intervals and tests count them as
+            one: by default those of a pair or an original; `image` takes each by itself.
+        resamples: bootstrap resamples over images, or groups of them; 0 leaves intervals out.
         seed: the same seed gives the same intervals.
         published: show the published models beside yours, in tables and page, where they compare.
         on_start: told the number of images to be scored, over all predictions, once everything is read.
@@ -114,6 +118,7 @@ def score(
         batch_tokens=batch_tokens,
         keep_all=keep_all,
         balance=balance,
+        group_by=group_by,
         resamples=resamples,
         seed=seed,
         published=published,
@@ -130,6 +135,8 @@ def score(
     images = [image for image in true.images if image.status == "ok"]
     if not images:
         raise UsageError(f"{true.origin} has no image with status ok", remedy="Finish the run it comes from.")
+    groups = image_groups(images, group_by)
+    codes = None if groups is None else groups.codes
     openers = _checked(openers, true)
     measure = open_measure(similarity, options)
     if on_start is not None:
@@ -141,18 +148,18 @@ def score(
     values = iter(
         estimates(
             [mean for each in scored.values() for mean in (*each.means.values(), each.accuracy)],
+            groups=codes,
             resamples=resamples,
             seed=seed,
         )
     )
+    means = {name: each.means for name, each in scored.items()}
     return SemanticScore(
         {
             name: each.with_intervals(list(islice(values, len(each.means) + 1)))
             for name, each in scored.items()
         },
-        tuple(
-            differences({name: each.means for name, each in scored.items()}, resamples=resamples, seed=seed)
-        ),
+        tuple(differences(means, groups=codes, resamples=resamples, seed=seed)),
         measure.described,
         _no_comparison(measure, settings),
         settings.thresholds,
@@ -164,6 +171,7 @@ def score(
         resamples,
         seed,
         published,
+        groups,
     )
 
 

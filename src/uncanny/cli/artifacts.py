@@ -28,6 +28,7 @@ from uncanny.cli.common.options import (
     Real,
     Whole,
     force_option,
+    group_by_option,
     images_root_option,
     json_file_option,
     no_page_option,
@@ -232,6 +233,7 @@ class ScoreKeywords(TypedDict):
     heat_maps: bool
     heat_map_threshold: float
     root: Path | None
+    group_by: str | None
     resamples: int
     seed: int
     published: bool
@@ -306,6 +308,7 @@ class ScoreKeywords(TypedDict):
 @click.option(
     "--root", type=FOLDER, help="Where paths of images and masks start. [default: the folder of each file]"
 )
+@group_by_option()
 @resamples_option("Bootstrap resamples over images.")
 @seed_option
 def score_command(

@@ -18,6 +18,7 @@ from uncanny.cli.common.options import (
     Real,
     Whole,
     force_option,
+    group_by_option,
     json_file_option,
     no_page_option,
     pictures_option,
@@ -84,12 +85,7 @@ class StressKeywords(TypedDict):
 @click.option(
     "--by", multiple=True, metavar="COLUMN", help="Show recall by a further column of META. Repeatable."
 )
-@click.option(
-    "--group-by",
-    metavar="COLUMN|image",
-    help="Column of images that belong together, for intervals and paired tests. [default: the edits of an "
-    "original together, `image` for none]",
-)
+@group_by_option("edits")
 @click.option(
     "--cutoffs",
     multiple=True,

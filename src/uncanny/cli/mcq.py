@@ -21,6 +21,7 @@ from uncanny.cli.common.options import (
     Real,
     Whole,
     force_option,
+    group_by_option,
     json_file_option,
     no_page_option,
     page_option,
@@ -150,6 +151,7 @@ def run_command(
     show_default=True,
     help="How answers are read; exact is the protocol.",
 )
+@group_by_option("items")
 @resamples_option("Bootstrap resamples over images.")
 @seed_option
 @click.option(
@@ -175,6 +177,7 @@ def score_command(
     markdown_file: Path | None,
     latex_file: Path | None,
     parser: Literal["exact", "lenient"],
+    group_by: str | None,
     resamples: int,
     seed: int,
     human: tuple[str, ...],
@@ -219,6 +222,7 @@ def score_command(
         _at_rest(named),
         human=_at_rest(people),
         parser=parser,
+        group_by=group_by,
         resamples=resamples,
         seed=seed,
         baselines=baselines,

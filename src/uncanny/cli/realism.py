@@ -18,6 +18,7 @@ from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     force_option,
+    group_by_option,
     json_file_option,
     no_page_option,
     page_option,
@@ -123,6 +124,7 @@ def run_command(
 @pictures_option
 @force_option
 @click.option("--root", type=FOLDER, help="Where image paths start, for the page. [default: as the run says]")
+@group_by_option("pairs")
 @resamples_option("Bootstrap resamples over pairs.")
 @seed_option
 def score_command(
@@ -138,6 +140,7 @@ def score_command(
     pictures: PicturesMode,
     force: bool,
     root: Path | None,
+    group_by: str | None,
     resamples: int,
     seed: int,
 ) -> None:
@@ -165,7 +168,9 @@ def score_command(
     outputs = files.outputs(("labels", "cases", "position_bias"), COLUMNS)
     read = [*people.values()] if isinstance(people, dict) else people
     check_outputs(outputs, [*paths, *read], force=force)
-    scores = score(named, humans=people or None, published=published, resamples=resamples, seed=seed)
+    scores = score(
+        named, humans=people or None, published=published, group_by=group_by, resamples=resamples, seed=seed
+    )
     files.write(
         to_json=scores.to_json,
         to_csv=scores.to_csv,

@@ -17,6 +17,7 @@ from uncanny.cli.common.options import (
     PATH,
     Real,
     force_option,
+    group_by_option,
     json_file_option,
     no_page_option,
     page_option,
@@ -55,6 +56,7 @@ class ScoreKeywords(TypedDict):
     keep_all: bool
     thresholds: tuple[float, ...]
     balance: float
+    group_by: str | None
     resamples: int
     seed: int
     published: bool
@@ -99,6 +101,7 @@ class ScoreKeywords(TypedDict):
     show_default=True,
     help="The share of the phenomenon in the view full; the rest is the reasoning's.",
 )
+@group_by_option()
 @resamples_option("Bootstrap resamples over images.")
 @seed_option
 @click.option("--published", is_flag=True, help="Show the published models beside yours.")

@@ -27,7 +27,7 @@ FAILED = (StepError(agent="SourceDetector", step=2, kind="refused", message="no"
 
 
 def record(image: str, source: Any, verdict: str | None = "…", **more: Any) -> Detection:
-    fields: dict[str, Any] = {"sha256": "0", "width": 1, "height": 1, "status": "ok"}
+    fields: dict[str, Any] = {"sha256": image, "width": 1, "height": 1, "status": "ok"}
     fields |= {"model": "m", "prompts": "p", "image": image, "source": source, "verdict": verdict}
     return Detection(**fields | more)
 
@@ -81,6 +81,7 @@ def test_json_has_every_figure_and_null_for_what_is_not_there() -> None:
         "without_answer": 0,
         "without_truth": 0,
         "truth_not_in_run": 2,
+        "groups": None,
     }
     empty = score([], TRUTH).to_json()
     assert (empty["accuracy"], empty["ci"]["accuracy"]) == (None, None)

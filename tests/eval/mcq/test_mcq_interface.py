@@ -57,7 +57,7 @@ def test_scores_show_themselves_as_the_table_of_the_command(demo: McqRun) -> Non
     assert str(scores) + "\n" == shown
     assert "<table>" in scores._repr_html_()
     published = uncanny_here("mcq", "score", "scenes", demo.path, "--no-report", "--published").out
-    assert scores.table(published=True).text() + "\n" == published
+    assert published.startswith(scores.table(published=True).text())
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,16 @@ def page_option(default: str) -> Callable[[F], F]:
     )
 
 
+def group_by_option(images: str = "images") -> Callable[[F], F]:
+    """The column of images that intervals and paired tests take together."""
+    return click.option(
+        "--group-by",
+        metavar="COLUMN|image",
+        help=f"Column of {images} that belong together, for intervals and paired tests; `image` for none. "
+        "[default: those of a pair or an original together]",
+    )
+
+
 def resamples_option(meaning: str) -> Callable[[F], F]:
     return click.option(
         "--resamples", type=Whole(0, 1_000_000), default=10_000, show_default=True, help=meaning
