@@ -14,7 +14,7 @@ import pytest
 import uncanny
 from tests.runs.e2e import uncanny_here
 from uncanny.errors import UsageError
-from uncanny.wording import either, on_command_line, option
+from uncanny.wording import cost, duration, either, on_command_line, option
 
 SOURCE = Path(uncanny.__file__).parent
 # The mechanism itself, the options of another program, commands that are put together to be started, and a
@@ -83,3 +83,18 @@ def test_no_message_is_in_the_words_of_the_command_line_alone() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 option_named = re.search(r"(?<![\w-])(-o|--[a-z][a-z-]+)\b", node.value)
                 assert option_named is None or id(node) in documentation, f"{file}:{node.lineno}"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.4, "0 s"), (59.96, "1 min 0 s"), (754.2, "12 min 34 s"), (7260, "2 h 1 min")]
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("dollars", "words"),
+    [(0.0, "$0"), (0.00042, "$0.00042"), (0.0009996, "$0.00100"), (0.12, "$0.1200"), (1234.5, "$1,234.50")],
+)
+def test_small_costs_keep_their_digits(dollars: float, words: str) -> None:
+    assert cost(dollars) == words

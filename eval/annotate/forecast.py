@@ -57,7 +57,7 @@ class AnnotateForecast(ImagesForecast):
             self.images_line(),
             *self.skipped_lines(),
             f"Calls    about {self.calls_usual:,} at {self.objects_per_image} objects an image "
-            f"(between {self.calls_least:,} and {self.calls_most:,})",
+            f"({self.calls_least:,} with none, {self.calls_most:,} with the most)",
             f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
             "without reasoning",
             f"Cost     {self.cost_words()}",

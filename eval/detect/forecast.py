@@ -37,8 +37,8 @@ class DetectForecast(ImagesForecast):
         calls = (
             f"{self.calls_usual:,}, two an image"
             if self.independent
-            else f"about {self.calls_usual:,}, two an image (between {self.calls_least:,} and "
-            f"{self.calls_most:,}: three where no verdict comes at first)"
+            else f"about {self.calls_usual:,}, two an image ({self.calls_least:,} with one, "
+            f"{self.calls_most:,} with three, where no verdict comes at first)"
         )
         return [
             self.images_line(),

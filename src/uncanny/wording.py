@@ -140,8 +140,13 @@ def some_of(names: Iterable[str], most: int = 3) -> str:
 
 
 def cost(value: float | None) -> str:
+    """US dollars: `$12.50`, `$0.0440`, `$0.00042`; `$0` is nothing at all."""
     if value is None:
         return NOT_PRICED
+    if value == 0:
+        return "$0"
+    if 0 < value < 0.001:
+        return f"${value:.{1 - math.floor(math.log10(value))}f}"
     return f"${value:.4f}" if value < 1 else f"${value:,.2f}"
 
 

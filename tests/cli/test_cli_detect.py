@@ -108,7 +108,7 @@ def test_a_dry_run_needs_no_key_asks_nothing_and_leaves_nothing(tmp_path: Path) 
         command = ("detect", "scenes", *server.asked("openai", "gpt-4o"), "--dry-run")
         done = uncanny_here(*command, env={"OPENAI_API_KEY": None})
         assert (done.code, done.err) == (0, "")
-        assert "Calls    about 68, two an image (between 34 and 102" in done.out
+        assert "Calls    about 68, two an image (34 with one, 102 with three" in done.out
         told = uncanny_here(*command, "-o", tmp_path / "run", "--json", env={"OPENAI_API_KEY": None}).json()
         assert server.requests() == 0
     assert (told["images"], told["pending"], told["calls"], told["calls_least"]) == (34, 34, 68, 34)

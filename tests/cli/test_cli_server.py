@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.runs.e2e import Done, environment, serving_process, uncanny_here
+from tests.runs.e2e import Done, environment, pictures, serving_process, uncanny_here
 from tests.service.running import RunningService, make_token, running
 from uncanny.demo.scenes import scenes
 from uncanny.service.client import Client
@@ -350,3 +350,14 @@ def test_ctrl_c_leaves_the_job_running(photos: Path, tmp_path: Path) -> None:
             assert done.code == 0
             assert len(records(tmp_path / "run")) == 4
             assert [each.id for each in client.jobs()] == [job.id]
+
+
+def test_a_forecast_of_a_detached_run_needs_no_service(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "in", 1)
+    asked = ("annotate", images, "-m", "openai/gpt-4o", "--dry-run", "--detach")
+    with_service = uncanny_here(*asked, "--server", "http://127.0.0.1:9")
+    assert with_service.code == 0, with_service.err
+    assert with_service.out.startswith("Images   1, 1 to do")
+    without = uncanny_here(*asked)
+    assert without.code == 2
+    assert "--detach is for runs on a service" in without.err

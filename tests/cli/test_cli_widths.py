@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.cli.pseudo_terminal import Terminal, at_terminal
-from tests.runs.e2e import Server, pictures, serving, uncanny_here
+from tests.runs.e2e import Server, pictures, serving
 from tests.service.running import running
 
 pytestmark = pytest.mark.slow
@@ -121,14 +121,3 @@ def test_a_run_on_a_service_fits_too(server: Server, tmp_path: Path) -> None:
                 assert len(line) < width, line
                 assert DONE.search(line), line
                 assert RATE.search(line), line
-
-
-def test_to_leave_a_run_on_a_service_before_it_begins_asks_for_no_service(tmp_path: Path) -> None:
-    images = pictures(tmp_path / "in", 1)
-    asked = ("annotate", images, "-m", "openai/gpt-4o", "--dry-run", "--detach")
-    with_service = uncanny_here(*asked, "--server", "http://127.0.0.1:9")
-    assert with_service.code == 0, with_service.err
-    assert with_service.out.startswith("Images   1, 1 to do")
-    without = uncanny_here(*asked)
-    assert without.code == 2
-    assert "--detach is for runs on a service" in without.err

@@ -32,8 +32,21 @@ async def test_a_call_that_fits_exactly_is_made() -> None:
         await budget.reserve(Spend(1), FIRST)
 
 
+async def test_what_is_said_in_the_end_counts_what_was_spent_after_a_call_that_did_not_fit() -> None:
+    budget = Budget(max_cost_usd=2.0, spent=Spend(0, 1.0), estimated=Spend(0, 0.25))
+    await budget.reserve(Spend(1, 0.5), FIRST)
+    large, small = (asyncio.create_task(budget.reserve(Spend(1, usd), FIRST)) for usd in (1.5, 0.25))
+    await asyncio.sleep(0)
+    budget.settle(Spend(1, 0.5), Spend(1, 0.5), Spend(1, 0.125))
+    with pytest.raises(BudgetError, match=r"\$1\.50 of \$2\.00 spent, \$0\.3750 of it estimated"):
+        await large
+    await small
+    budget.settle(Spend(1, 0.25), Spend(1, 0.25))
+    assert "$1.75 of $2.00 spent, $0.3750 of it estimated for answers without usage" in str(budget.error())
+
+
 async def test_what_earlier_sessions_spent_counts() -> None:
-    with pytest.raises(BudgetError, match=r"\$1.9000 of \$2.0000"):
+    with pytest.raises(BudgetError, match=r"\$1.90 of \$2.00"):
         await Budget(max_cost_usd=2.0, spent=Spend(0, 1.9)).reserve(Spend(1, 0.2), FIRST)
 
 

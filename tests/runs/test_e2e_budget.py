@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections import Counter
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
+from uncanny.wording import cost, duration
 
 # Calls for an image with two objects: by default, and with the paper's schedule.
 AN_IMAGE = 1 + 1 + 2 + 2
@@ -79,6 +81,30 @@ def test_most_of_a_budget_goes_into_whole_images(schedule: str, number: int, tmp
             assert done.code == 3
             assert run.manifest()["totals"]["cost_usd"] <= limit
             assert len(run.records()) >= number / 2
+
+
+def test_terminal_stop_message_records_and_report_have_the_same_figures(tmp_path: Path, run: Run) -> None:
+    """Also where answers are booked by estimate, and where calls come back after one that did not fit."""
+    images = pictures(tmp_path / "in", 20)
+    with serving(objects=2, latency_ms=20, faults={"blocked": 0.1}, seed=3) as server:
+        asked = server.asked(name="gpt-4o")
+        limit = ("--max-cost-usd", "0.4", "--concurrency", "3")
+        done = uncanny_here("annotate", images, *asked, "-o", run.path, *limit)
+    assert done.code == 3, done.err
+    totals = run.manifest()["totals"]
+    page = (run.path / "report.html").read_text(encoding="utf-8")
+    shown = " ".join(re.sub("<[^>]*>", " ", page).split())
+    spent = totals["sums"]["cost_usd"]
+    booked, guessed = spent + totals["estimated"]["cost_usd"], totals["estimated"]["cost_usd"]
+    stop = f"{cost(booked)} of {cost(0.4)} spent, {cost(guessed)} of it estimated for answers without usage"
+    assert stop in done.err
+    assert stop in run.manifest()["error"]
+    assert f"Cost     at least {cost(spent)}, " in done.out
+    assert f"cost at least {cost(spent)}" in shown
+    assert f"Time     {duration(totals['seconds'])}\n" in done.out
+    assert f"wall time {duration(totals['seconds'])}" in shown
+    measured = [call["cost_usd"] for call in run.calls() if call["cost_usd"] is not None]
+    assert sum(measured) <= spent * 1.000001
 
 
 def test_a_finished_run_over_its_limit_is_still_finished(images: Path, run: Run) -> None:

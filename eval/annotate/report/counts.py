@@ -15,7 +15,7 @@ from uncanny.eval.annotate.report.calls import CallIndex
 from uncanny.eval.common.page import percent
 from uncanny.records.run_manifest import RunManifest
 from uncanny.schema import Annotation, Status
-from uncanny.wording import at_least, counted
+from uncanny.wording import NOT_PRICED, at_least, cost, counted, duration
 
 Number = TypeVar("Number", int, float)
 _ORDER: dict[Status, int] = {"failed": 0, "partial": 1, "unreadable": 2, "ok": 3}
@@ -152,18 +152,6 @@ def outcomes(info: RunManifest, index: CallIndex) -> list[OutcomeShare]:
     return [OutcomeShare(key, label, number, number / total) for key, label, number in known + others]
 
 
-def duration(seconds: float) -> str:
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
-
-
-def dollars(cost: float) -> str:
-    return f"${cost:,.2f}" if cost >= 1 or cost == 0 else f"${cost:.2g}" if cost < 0.01 else f"${cost:.3f}"
-
-
 def _images(info: RunManifest, counts: RunCounts) -> Total:
     expected = info.totals.images if info.totals else None
     behind = expected is not None and expected > counts.images
@@ -221,18 +209,18 @@ def _tokens(info: RunManifest, counts: RunCounts) -> Total:
 def _cost(info: RunManifest, counts: RunCounts) -> Total:
     totals = info.totals
     if totals is not None:
-        cost, unpriced = totals.least("cost_usd"), 0
-        if cost is not None and totals.cost_usd is None:
+        dollars, unpriced = totals.least("cost_usd"), 0
+        if dollars is not None and totals.cost_usd is None:
             calls = counted(int(totals.unmeasured.get("cost_usd", 0)), "call")
-            return Total("cost", at_least(dollars(cost), False), (f"{calls} did not say what they used",))
+            return Total("cost", at_least(cost(dollars), False), (f"{calls} did not say what they used",))
     else:
-        cost, unpriced = counts.cost_usd, counts.unpriced
-    if cost is None:
-        return Total("cost", "not priced", ("no price is known for the model",))
-    notes = (f"{dollars(cost / counts.images)} an image",) if counts.images else ()
+        dollars, unpriced = counts.cost_usd, counts.unpriced
+    if dollars is None:
+        return Total("cost", NOT_PRICED, ("no price is known for the model",))
+    notes = (f"{cost(dollars / counts.images)} an image",) if counts.images else ()
     if unpriced:
         notes = (f"{unpriced:,} images not priced",)
-    return Total("cost", at_least(dollars(cost), not unpriced), notes)
+    return Total("cost", at_least(cost(dollars), not unpriced), notes)
 
 
 def _time(info: RunManifest) -> Total:

@@ -16,6 +16,7 @@ from uncanny.errors import BudgetError
 from uncanny.models.base import ModelRequest, Tokens
 from uncanny.models.tokens import image_tokens
 from uncanny.schema import as_count
+from uncanny.wording import cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Budget:
 
     Calls about earlier inputs go first. Where money is short a call also leaves what the inputs before its
     own will probably still need: better one whole than parts of several. `usual_calls` is how many an input
-    takes, for as long as none of this session is finished; 0 for not known.
+    takes, for as long as none of this session is finished; 0 for not known. `estimated` is the part of
+    `spent` that was booked for answers without usage.
     """
 
     def __init__(
@@ -54,9 +56,11 @@ class Budget:
         spent: Spend | None = None,
         *,
         usual_calls: int = 0,
+        estimated: Spend | None = None,
     ) -> None:
         self.max_cost_usd, self.max_tokens = max_cost_usd, max_tokens
         self.spent = spent or Spend()
+        self._estimated = estimated or Spend()
         self._reserved = Spend()
         self._running = 0
         self._waiting = WaitingQueue[Spend]()
@@ -89,11 +93,12 @@ class Budget:
                 self._serve()  # the next one may need less
             raise
 
-    def settle(self, worst: Spend, actual: Spend) -> None:
-        """Give back what was reserved and book what was used."""
+    def settle(self, worst: Spend, actual: Spend, estimated: Spend | None = None) -> None:
+        """Give back what was reserved and book what was used, of which `estimated` was not measured."""
         self._running -= 1
         self._reserved -= worst
         self.spent += actual
+        self._estimated += estimated or Spend()
         self._paid += actual != Spend()
         # Not at once: the call after this one, about the same input, may be on its way.
         if self._waiting.first() is not None:
@@ -121,8 +126,7 @@ class Budget:
                     return
                 # What is left for others may be left for ever: whoever is first has it when nothing runs.
                 if not self._fits(worst):
-                    remedy = "Raise the limit and run the same again to go on."
-                    waiter.granted.set_exception(BudgetError(self._says(), remedy=remedy))
+                    waiter.granted.set_exception(self.error())
                     continue
             self._grant(worst, waiter.ticket)
             waiter.granted.set_result(None)
@@ -146,13 +150,22 @@ class Budget:
             return False
         return self.max_cost_usd is None or wanted.cost_usd == 0 or total.cost_usd <= self.max_cost_usd
 
-    def _says(self) -> str:
-        limits = []
+    def error(self) -> BudgetError:
+        """What whoever asks for more is told, with what is spent by now."""
+        limits, guessed = [], []
         if self.max_cost_usd is not None:
-            limits.append(f"${self.spent.cost_usd:.4f} of ${self.max_cost_usd:.4f}")
+            limits.append(f"{cost(self.spent.cost_usd)} of {cost(self.max_cost_usd)}")
+            if self._estimated.cost_usd:
+                guessed.append(cost(self._estimated.cost_usd))
         if self.max_tokens is not None:
             limits.append(f"{round(self.spent.tokens):,} of {self.max_tokens:,} tokens")
-        return "The budget does not cover another call: " + " and ".join(limits) + " spent"
+            if self._estimated.tokens:
+                guessed.append(f"{round(self._estimated.tokens):,} tokens")
+        part = f", {' and '.join(guessed)} of it estimated for answers without usage" if guessed else ""
+        return BudgetError(
+            f"The budget does not cover another call: {' and '.join(limits)} spent{part}",
+            remedy="Raise the limit and run the same again to go on.",
+        )
 
 
 # Dense text, such as JSON or a script without spaces, has fewer characters a token than prose has.

@@ -372,7 +372,7 @@ class Generation(Generic[T]):
 
     def _settle(self, budget: Budget, worst: Spend, calls_before: int) -> None:
         """A response without usage counts as the worst case, or there would be no limit."""
-        used = Spend()
+        used = estimated = Spend()
         if len(self._calls) > calls_before and self._calls[-1].outcome != "error":
             call = self._calls[-1]
             measured = Spend((call.input_tokens or 0) + (call.output_tokens or 0), call.cost_usd or 0.0)
@@ -381,9 +381,10 @@ class Generation(Generic[T]):
                 max(worst.tokens, measured.tokens) if unknown else measured.tokens,
                 worst.cost_usd if call.cost_usd is None else call.cost_usd,
             )
+            estimated = used - measured
             if used != measured and self.on_estimate is not None:
-                self.on_estimate(used.tokens - measured.tokens, used.cost_usd - measured.cost_usd)
-        budget.settle(worst, used)
+                self.on_estimate(estimated.tokens, estimated.cost_usd)
+        budget.settle(worst, used, estimated)
 
     def _count_failure(self, error: ProviderError) -> None:
         if isinstance(error, TransientError):

@@ -178,7 +178,7 @@ class Forecast(ABC):
     of the usual calls, or else of the most. `missing` are addresses that the run could not start without, a
     sentence each.
 
-    Repair questions and reasoning are not counted.
+    Retries, repair questions and reasoning are not counted, so even `calls_most` is no bound.
     """
 
     unit: ClassVar[str]
@@ -243,7 +243,8 @@ class Forecast(ABC):
                 *([f"{why}."] if models else []),
                 *([give] if unpriced else []),
                 *self.missing,
-                f"Nothing was asked. These are estimates; {option('limit', 5)} gives real figures.",
+                "Nothing was asked. These are estimates without retries and repairs; "
+                f"{option('limit', 5)} gives real figures.",
             ]
         )
 

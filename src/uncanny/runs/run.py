@@ -20,7 +20,7 @@ import orjson
 from pydantic import BaseModel
 
 from uncanny.client.calls import CallRecord, dump_calls
-from uncanny.errors import ENDS_RUN, ExtensionError, RunError, StorageError, UsageError, text_of
+from uncanny.errors import ENDS_RUN, BudgetError, ExtensionError, RunError, StorageError, UsageError, text_of
 from uncanny.records.jsonl import open_to_read
 from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
@@ -177,6 +177,7 @@ class Run(Generic[Item, R]):
     begun: bool = False
     worked: bool = False
     engine: Engine | None = None
+    budget: Budget | None = None
     _defects: set[str] = field(default_factory=set)
 
     @property
@@ -195,12 +196,13 @@ class Run(Generic[Item, R]):
         from uncanny.runs.engine import open_engine
 
         task, folder, warnings = self.task, self.task.folder, self.progress.warnings
+        self.budget = self._budget()
         async with contextlib.AsyncExitStack() as stack:
             opening = open_engine(
                 task.models,
                 task.options,
                 answers=(task.options.answers or folder.answers) if task.options.cache else None,
-                budget=self._budget(),
+                budget=self.budget,
                 agents=task.roles,
                 on_call=self._note_call,
                 on_estimate=self.progress.spending.estimate,
@@ -373,6 +375,9 @@ class Run(Generic[Item, R]):
         unwritten: list[Path] = []
         progress, warnings = self.progress, self.progress.warnings
         progress.end()
+        if isinstance(self.ending.error, BudgetError) and self.budget is not None:
+            # What was in flight, or cost less than the call that did not fit, was spent after it was said.
+            self.ending.error = self.budget.error()
         if (
             self.ending.reason == "interrupt"
             and self.ending.raised is None
@@ -444,12 +449,13 @@ class Run(Generic[Item, R]):
     def _budget(self) -> Budget:
         from uncanny.client.budget import Budget, Spend
 
-        options = self.task.options
+        options, spending = self.task.options, self.progress.spending
         return Budget(
             options.max_cost_usd,
             options.max_tokens_total,
-            Spend(*self.progress.spending.booked()),
+            Spend(*spending.booked()),
             usual_calls=self.task.calls_per_input,
+            estimated=Spend(spending.estimated_tokens, spending.estimated_usd),
         )
 
     def _note_call(self, call: CallRecord) -> None:

@@ -1,4 +1,4 @@
-"""The parts of the report that compute: time without pauses, bars, how durations and costs read."""
+"""The parts of the report that compute: time without pauses, and bars."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.eval.annotate.report.calls import index_calls, timeline
 from uncanny.eval.annotate.report.counts import (
-    dollars,
-    duration,
     per_image_histogram,
     severity_histogram,
 )
@@ -73,17 +70,3 @@ def test_every_image_is_in_one_bar(counts: dict[int, int]) -> None:
     assert sum(bar.count for bar in chart.bars) == chart.total == sum(counts.values())
     assert len(chart.bars) <= 16
     assert not chart.bars or chart.bars[-1].label.endswith("+") == (max(counts) > 15)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.4, "0.4 s"), (59.96, "1 min 0 s"), (754.2, "12 min 34 s"), (7260, "2 h 1 min")]
-)
-def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("cost", "words"), [(0.0, "$0.00"), (0.00042, "$0.00042"), (0.12, "$0.120"), (1234.5, "$1,234.50")]
-)
-def test_small_costs_keep_their_digits(cost: float, words: str) -> None:
-    assert dollars(cost) == words

@@ -115,7 +115,7 @@ def size(number: int) -> str:
 def _spent(progress: Progress) -> str:
     if progress.cost_usd is None:
         return NOT_PRICED if progress.calls else "–"
-    return cost(progress.cost_usd) if progress.cost_usd else "$0"
+    return cost(progress.cost_usd)
 
 
 def _to_come(progress: Progress) -> str:
