@@ -246,7 +246,7 @@ def _read_text(path: Path, ours: TextFile) -> str:
             raise UsageError(f"{named} is no ordinary file", remedy="Put the text itself there.")
         if path.stat().st_size > MOST_BYTES:
             raise UsageError(f"{named} has more than {MOST_BYTES:,} bytes", remedy="Give a short text.")
-        text = read_file(path).decode("utf-8-sig")
+        text = read_file(path, anywhere=True).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{named} is not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}",

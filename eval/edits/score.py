@@ -41,6 +41,7 @@ from uncanny.eval.edits.result import (
 )
 from uncanny.eval.metrics import edits as metrics
 from uncanny.eval.metrics.edits import Mask, Pixels
+from uncanny.files import read_file
 from uncanny.images import stored_size
 from uncanny.images.decode import PixelLimit
 from uncanny.parameters import check_callback, check_kind, check_parameters
@@ -384,7 +385,7 @@ class _Kept:
         if path is None:
             return
         if path.is_file():
-            for line in path.read_bytes().splitlines():
+            for line in read_file(path).splitlines():
                 try:
                     content = load_json(line)
                     self._records[content["key"]] = EditMeasure.model_validate(content["record"])

@@ -22,6 +22,7 @@ from uncanny.eval.common.inputs.pair_folders import (
 )
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.eval.common.inputs.table_records import record_tables
+from uncanny.files import read_file
 from uncanny.images import SkippedInputs
 from uncanny.images.columns import plain_cells
 from uncanny.images.row_readers import Cell
@@ -213,7 +214,7 @@ def store_scene_pairs(folder: Path) -> Path:
             for side, file in (("original", pair.original), ("edited", pair.edited)):
                 (folder / side).mkdir(parents=True, exist_ok=True)
                 if not (folder / names[side]).exists():
-                    write_atomically(folder / names[side], [file.read_bytes()])
+                    write_atomically(folder / names[side], [read_file(file)])
             lines.append(dump_json({"id": pair.id, **names, "group": pair.group}) + b"\n")
         if not target.exists():
             write_atomically(target, lines)

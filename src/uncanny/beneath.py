@@ -116,10 +116,36 @@ def open_allowed(path: str | os.PathLike[str], within: Sequence[Path] | None = N
         place = os.path.abspath(path)  # noqa: PTH100  as it is named, links not followed
         for named, real in _CONFINED.items():
             if _is_within(place, named):
-                within = [real] if within is None else _common([real], within)
+                within = [real] if within is None else common_folders([real], within)
     if allowed is None and within is None:
         return open(path, "rb", opener=lambda name, _: os.open(name, _FLAGS))
-    return open_file_beneath(path, _common(allowed, within))
+    return open_file_beneath(path, common_folders(allowed, within))
+
+
+def open_named(path: str | os.PathLike[str]) -> int:
+    """A descriptor to read a file that lies where the setting `input_folders` allows, or is our own copy.
+
+    Raises as `open_beneath`.
+    """
+    from uncanny.settings import settings
+
+    allowed = settings().input_folders
+    return os.open(path, _FLAGS) if allowed is None else open_beneath(path, [*allowed, *_OWN])
+
+
+def open_without_links(path: str | os.PathLike[str]) -> int:
+    """A descriptor to read what lies at an absolute path of which no part is a link. Raises OSError."""
+    name = os.path.abspath(path)  # noqa: PTH100
+    descriptor = KERNEL.open("/", name.lstrip("/") or ".", _FLAGS)
+    return _opened_and_asked(name, [name]) if descriptor is None else descriptor
+
+
+def allow_own(folder: Path) -> None:
+    """Let `open_named` open what this process itself has written to `folder`."""
+    _OWN.append(folder.resolve())
+
+
+_OWN: Final[list[Path]] = []
 
 
 def confine(folder: Path) -> None:
@@ -133,8 +159,8 @@ def confine(folder: Path) -> None:
 _CONFINED: Final[dict[str, Path]] = {}
 
 
-def _common(allowed: Sequence[Path] | None, within: Sequence[Path] | None) -> Sequence[Path]:
-    """What lies in folders of both."""
+def common_folders(allowed: Sequence[Path] | None, within: Sequence[Path] | None) -> Sequence[Path]:
+    """Folders that hold what lies in folders of both, where None is anywhere."""
     if allowed is None or within is None:
         return (allowed if within is None else within) or ()
     pairs = [(one, other) for one in allowed for other in within]

@@ -13,6 +13,7 @@ from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from uncanny.beneath import open_named
 from uncanny.errors import RecordError, UsageError
 
 if TYPE_CHECKING:
@@ -51,10 +52,17 @@ class InputFile(BufferedReader):
         return line
 
 
-def open_file(path: Path) -> InputFile:
-    """Open a file for reading. Raises OSError, UsageError for what is no file, but for a pipe of our own."""
-    # Without waiting for somebody to write to a pipe; of a file it makes no difference.
-    descriptor = os.open(path, os.O_RDONLY | (0 if _is_own(path) else getattr(os, "O_NONBLOCK", 0)))
+def open_file(path: Path, *, anywhere: bool = False) -> InputFile:
+    """Open a file for reading, where the setting `input_folders` allows it.
+
+    `anywhere` is for files that whoever runs uncanny has named, and nobody who may start a job. Raises
+    OSError, UsageError for what is no file, but for a pipe of our own.
+    """
+    if anywhere or _is_own(path):
+        # Without waiting for somebody to write to a pipe; of a file it makes no difference.
+        descriptor = os.open(path, os.O_RDONLY | (0 if _is_own(path) else getattr(os, "O_NONBLOCK", 0)))
+    else:
+        descriptor = open_named(path)
     try:
         status = os.fstat(descriptor)
         check_status(path, status)
@@ -66,9 +74,9 @@ def open_file(path: Path) -> InputFile:
         raise
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path, *, anywhere: bool = False) -> bytes:
     """All of a file. Raises what `open_file` does, and UsageError where it is larger than `MOST_DOCUMENT`."""
-    with open_file(path) as file:
+    with open_file(path, anywhere=anywhere) as file:
         data = file.read(MOST_DOCUMENT + 1)
     if len(data) > MOST_DOCUMENT:
         raise too_large(path)

@@ -34,8 +34,10 @@ class Settings(BaseSettings):
     stay between runs, None for the user's cache folder. `embeddings_gb`: how much of them, in 10⁹ bytes,
     0 for none. `run_name`: what a run is called on its page, None for the name of its folder. `progress`:
     `jsonl` has runs say how far they are as JSON. `folders`: where images and masks may lie, links
-    followed, None for anywhere; a file of records may name any file. `langsmith`: whether LangGraph may send
-    what agents see and say to LangSmith, where its own variables tell it to.
+    followed, None for anywhere; a file of records may name any file. `input_folders`: the same for every
+    file that a command is given, as a service says it of jobs; prices, prompts and configuration aside.
+    `langsmith`: whether LangGraph may send what agents see and say to LangSmith, where its own variables
+    tell it to.
     """
 
     model_config = SettingsConfigDict(env_prefix="UNCANNY_", frozen=True, extra="ignore")
@@ -52,6 +54,7 @@ class Settings(BaseSettings):
     run_name: str | None = None
     langsmith: bool = False
     folders: Annotated[tuple[Path, ...] | None, NoDecode, BeforeValidator(_real_folders)] = None
+    input_folders: Annotated[tuple[Path, ...] | None, NoDecode, BeforeValidator(_real_folders)] = None
 
     @model_validator(mode="before")
     @classmethod

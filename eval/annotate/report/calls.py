@@ -107,7 +107,7 @@ def _read(index: CallIndex, image: str) -> Iterator[dict[str, Any]]:
     entries = index.at.get(image, [])
     if not entries or index.path is None:
         return
-    with index.path.open("rb") as file:
+    with open_file(index.path) as file:
         for number, offset in entries:
             file.seek(offset)
             call = _parsed(file.readline()) or {}

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import orjson
 
+from uncanny.beneath import place_of
 from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.inputs.image_files import read_bytes
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.extras import pyarrow
-from uncanny.files import check_file
+from uncanny.files import open_file
 from uncanny.images.row_files import column_paths
 from uncanny.records.jsonl import load_json
 from uncanny.wording import shown
@@ -264,9 +265,9 @@ def _of_parquet(path: Path, root: Path) -> Columns:
     arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
     try:
         pictures = column_paths(path)
-        check_file(path)
-        names = [name for name in parquet.read_schema(path).names if name not in pictures]
-        table = parquet.read_table(path, columns=names)
+        with open_file(path) as source, parquet.ParquetFile(place_of(source)) as content:
+            names = [name for name in content.schema_arrow.names if name not in pictures]
+            table = content.read(columns=names)
     except (arrow.ArrowException, OSError) as error:
         raise UsageError(f"{path} cannot be read as Parquet: {error}") from error
     values = {name: table.column(name).to_pylist() for name in table.column_names}

@@ -10,9 +10,10 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+from uncanny.beneath import place_of
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
-from uncanny.files import check_file, open_file
+from uncanny.files import open_file
 from uncanny.images.signature import sniff
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
@@ -67,8 +68,8 @@ def rows(file: Path, *, without: Collection[str] = ()) -> Iterator[dict[str, Any
 def _parquet(file: Path) -> Any:
     arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
     try:
-        check_file(file)
-        return parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
+        with open_file(file) as source:
+            return parquet.ParquetFile(place_of(source), buffer_size=_BUFFER, pre_buffer=False)
     except (arrow.ArrowException, OSError) as error:
         raise _unreadable(file, error) from error
 

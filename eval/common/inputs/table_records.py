@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.files import open_file
+from uncanny.files import open_file, read_file
 from uncanny.images.row_files import ROW_SUFFIXES, saved_files
 from uncanny.images.row_readers import RowFile, class_names, opened
 from uncanny.records.annotation_table import is_annotation_table, lines_of
@@ -69,7 +69,7 @@ def _split_files(split: Path) -> list[Path]:
 def _splits(folder: Path) -> list[Path]:
     """The folders of the splits that `datasets` saved into a folder. Raises UsageError."""
     try:
-        names = orjson.loads((folder / _SPLITS).read_bytes())["splits"]
+        names = orjson.loads(read_file(folder / _SPLITS))["splits"]
         return [folder / Path(str(name)).name for name in names]
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UsageError(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from uncanny.beneath import place_of
 from uncanny.errors import UsageError
 from uncanny.eval.common.hub import card_head, hub_schema, picture_type
 from uncanny.eval.common.inputs.table_records import data_set_files
@@ -24,6 +25,7 @@ from uncanny.eval.export.formats.parquet import (
 from uncanny.eval.export.returned import Returned
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.extras import pyarrow
+from uncanny.files import open_file
 
 _BYTES_AT_ONCE: Final = 64 * 2**20
 _ROWS_AT_ONCE: Final = 100
@@ -134,13 +136,21 @@ def read(folder: Path) -> Iterator[Returned]:
             raise UsageError(f"{folder} is not whole: {file} is not there", remedy="Export it again.")
         place = "" if file == folder else f"{file.relative_to(folder).as_posix()}, "
         if file.suffix == ".arrow":
-            with damage_named(file, "Arrow"), pyarrow("pyarrow").memory_map(str(file)) as content:
+            with (
+                open_file(file) as source,
+                damage_named(file, "Arrow"),
+                pyarrow("pyarrow").memory_map(place_of(source)) as content,
+            ):
                 batches = pyarrow("pyarrow.ipc").open_stream(content)
                 checked_columns(batches.schema, file)
                 yield from returned_rows(batches, file, place)
         else:
             parquet = pyarrow("pyarrow.parquet")
-            with damage_named(file, "Parquet"), parquet.ParquetFile(file) as table:
+            with (
+                open_file(file) as source,
+                damage_named(file, "Parquet"),
+                parquet.ParquetFile(place_of(source)) as table,
+            ):
                 columns = checked_columns(table.schema_arrow, file)
                 batches = table.iter_batches(_ROWS_AT_ONCE, columns=columns)
                 yield from returned_rows(batches, file, place)

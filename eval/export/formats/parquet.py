@@ -8,12 +8,13 @@ from math import isnan
 from pathlib import Path
 from typing import Any, Final
 
+from uncanny.beneath import place_of
 from uncanny.errors import UsageError
 from uncanny.eval.export.data import ExportImage, review_fields
 from uncanny.eval.export.returned import QUADRUPLE, Returned, returned_anomaly, whole
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.extras import pyarrow
-from uncanny.files import check_file
+from uncanny.files import open_file
 from uncanny.records.reviews import quadruple_sha256
 from uncanny.wording import shown
 
@@ -123,8 +124,11 @@ class ParquetWriter(FormatWriter):
 def read(file: Path) -> Iterator[Returned]:
     """Findings of such a file, whatever columns were added. Raises UsageError, OSError."""
     parquet = pyarrow("pyarrow.parquet")
-    check_file(file)
-    with damage_named(file, "Parquet"), parquet.ParquetFile(file) as table:
+    with (
+        open_file(file) as source,
+        damage_named(file, "Parquet"),
+        parquet.ParquetFile(place_of(source)) as table,
+    ):
         columns = checked_columns(table.schema_arrow, file)
         yield from returned_rows(table.iter_batches(ROWS_AT_ONCE, columns=columns), file)
 

@@ -169,7 +169,7 @@ def _read(path: Path) -> list[Price]:
     example = '{"model": "openai/gpt-4o", "input": 2.5, "cached_input": 1.25, "output": 10.0}'
     remedy = f"A price file is a JSON list of entries like {example}."
     try:
-        return _PRICES.validate_json(read_file(path))
+        return _PRICES.validate_json(read_file(path, anywhere=True))
     except OSError as error:
         raise UsageError(f"Cannot read the price file {path}: {error.strerror}") from None
     except ValidationError as error:

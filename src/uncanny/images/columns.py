@@ -17,9 +17,10 @@ from typing import Any, Final
 
 import orjson
 
+from uncanny.beneath import place_of
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
-from uncanny.files import check_file, read_file
+from uncanny.files import open_file, read_file
 from uncanny.images.path_names import short_path
 from uncanny.images.row_files import row_of, row_place
 from uncanny.images.row_readers import Cell, opened, plain_cell
@@ -137,9 +138,9 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _rows(file: Path) -> Iterator[dict[str, Any]]:
-    check_file(file)
     try:
-        yield from pyarrow("pyarrow.parquet").read_table(file).to_pylist()
+        with open_file(file) as source, pyarrow("pyarrow.parquet").ParquetFile(place_of(source)) as table:
+            yield from table.read().to_pylist()
     except pyarrow("pyarrow").ArrowException as error:
         raise UsageError(f"{short_path(file)} cannot be read as Parquet: {error}") from error
 

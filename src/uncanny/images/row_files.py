@@ -17,6 +17,7 @@ from typing import NamedTuple
 import orjson
 
 from uncanny.errors import ImageError, UsageError
+from uncanny.files import read_file
 from uncanny.images.path_names import short_path
 from uncanny.images.row_readers import RowFile, Stored, opened
 from uncanny.wording import option
@@ -119,7 +120,7 @@ def saved_files(folder: Path) -> list[Path] | None:
     if not state.is_file():
         return None
     try:
-        content = orjson.loads(state.read_bytes())
+        content = orjson.loads(read_file(state))
         if isinstance(content, dict) and "_data_files" not in content:
             return None
         names = [str(each["filename"]) for each in content["_data_files"]]

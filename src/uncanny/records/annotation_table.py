@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 import orjson
 
+from uncanny.beneath import place_of
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
 from uncanny.files import open_file
@@ -178,7 +179,7 @@ def restore_lines(run: Path) -> Path:
         return lines
     arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
     try:
-        with parquet.ParquetFile(table) as file:
+        with open_file(table) as source, parquet.ParquetFile(place_of(source)) as file:
             if not is_annotation_table(file.schema_arrow):
                 return lines
         try:
@@ -196,7 +197,7 @@ def restore_lines(run: Path) -> Path:
 
 
 def _lines_of_table(table: Path) -> Iterator[bytes]:
-    with pyarrow("pyarrow.parquet").ParquetFile(table) as file:
+    with open_file(table) as source, pyarrow("pyarrow.parquet").ParquetFile(place_of(source)) as file:
         rows = (row for batch in file.iter_batches(_ROWS_AT_ONCE) for row in batch.to_pylist())
         yield from lines_of(rows, table)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
 
+from uncanny.beneath import allow_own
 from uncanny.errors import UsageError
 
 _COPIES: dict[tuple[Path, tuple[int, int, int]], Path] = {}
@@ -45,5 +46,6 @@ def line_copy(table: Path, write: Callable[[BinaryIO], object]) -> Path:
 @cache
 def _folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="uncanny-"))
+    allow_own(folder)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

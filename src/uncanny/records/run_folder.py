@@ -258,7 +258,7 @@ def copy_into(folder: Path, files: Iterable[Path]) -> Path:
         for file in files:
             target = folder / file.name
             if not target.exists():
-                write_atomically(target, [file.read_bytes()])
+                write_atomically(target, [read_file(file)])
     except OSError as error:
         raise UsageError(
             f"{folder} cannot be written: {error.strerror or error}",

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel
 
 from uncanny.errors import RecordError, RunLockedError, StorageError, UsageError
+from uncanny.files import open_file
 from uncanny.records.jsonl import (
     append_whole,
     check_plain,
@@ -113,7 +114,7 @@ class SharedLog(Generic[T]):
 
     def lines_at(self, places: Iterable[tuple[int, int]]) -> list[T]:
         """The lines between these bytes, which `lines_from` gave. Raises RecordError, OSError."""
-        with self.path.open("rb") as file:
+        with open_file(self.path) as file:
             return [
                 parse_line(os.pread(file.fileno(), end - start, start), self._model, self.path, 1)
                 for start, end in places
@@ -205,7 +206,7 @@ def whole_lines(path: Path, model: type[T], start: int = 0) -> Iterator[tuple[in
 
 def _lines_before(path: Path, end: int) -> int:
     count = 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while end > 0 and (block := file.read(min(end, _TAIL))):
             count += block.count(b"\n")
             end -= len(block)

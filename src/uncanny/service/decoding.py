@@ -23,7 +23,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Literal, NamedTuple
 
+from uncanny.beneath import common_folders
 from uncanny.errors import ImageError
+from uncanny.settings import settings
 
 PROCESSES: Final = 2
 SECONDS: Final = 10.0
@@ -33,7 +35,6 @@ _GRACE_S: Final = 5.0
 # By the signals that the child has set itself.
 _OUT_OF_TIME: Final = (-signal.SIGPROF, -signal.SIGALRM)
 _KEPT_VARIABLES: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
-_SETTINGS: Final = "UNCANNY_FOLDERS"
 
 Make = Literal["thumbnail", "preview", "copy", "size"]
 
@@ -141,7 +142,7 @@ class _Child:
 
     def __init__(self) -> None:
         """Raises OSError where no process can be started."""
-        environment = {name: os.environ[name] for name in (*_KEPT_VARIABLES, _SETTINGS) if name in os.environ}
+        environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "uncanny.service.decoding_child"],
             stdin=subprocess.PIPE,
@@ -223,5 +224,8 @@ def measure(path: Path, within: Sequence[Path] | None = None) -> Measured:
 
 
 def names_of(folders: Sequence[Path] | None) -> tuple[str, ...] | None:
-    """Folders as `Asked.within` has them."""
-    return None if folders is None else tuple(map(os.fspath, folders))
+    """Folders as `Asked.within` has them; where the setting `folders` names some, only what lies in both."""
+    allowed = settings().folders
+    if folders is None and allowed is None:
+        return None
+    return tuple(map(os.fspath, common_folders(allowed, folders)))

@@ -139,7 +139,8 @@ class Service:
 
     def child_settings(self) -> dict[str, str]:
         """What the processes of jobs find in their environment besides this one's."""
-        return {"UNCANNY_FOLDERS": os.pathsep.join(map(str, self.folders))}
+        folders = os.pathsep.join(map(str, self.folders))
+        return {"UNCANNY_FOLDERS": folders, "UNCANNY_INPUT_FOLDERS": folders}
 
     def job_folder(self, job_id: str) -> Path:
         """Where a job's files lie: `run`, `out`, `result.json`, `stderr.log`. Raises NotFoundError."""

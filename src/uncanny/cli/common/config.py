@@ -149,7 +149,7 @@ def _words(ctx: click.Context) -> tuple[str, ...]:
 
 def _read(path: Path) -> ConfigFile:
     try:
-        with open_file(path) as file:
+        with open_file(path, anywhere=True) as file:
             content = file.read(_MOST_BYTES + 1)  # of a device all would be the memory
     except OSError as error:
         raise UsageError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from io import BufferedReader
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Final, Literal
 
 import orjson
@@ -10,7 +12,9 @@ from fastapi import APIRouter, Query
 from fastapi import Path as PathPart
 from fastapi.responses import FileResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import Receive, Scope, Send
 
+from uncanny.beneath import place_of
 from uncanny.errors import NotFoundError
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError, answers
@@ -24,7 +28,6 @@ from uncanny.service.jobs.folder import (
     list_files,
     open_within,
     paths_within,
-    resolve_within,
 )
 from uncanny.service.jobs.kinds import records_file
 from uncanny.service.jobs.records import Place, Tail
@@ -202,8 +205,7 @@ def add_result_routes(api: APIRouter) -> None:
     ) -> Response:
         """The file, or the range of it that `Range` asks for. Browsers save it and never show it."""
         service.jobs.get(job_id)
-        real = resolve_within(service.job_folder(job_id), path)
-        return FileResponse(real, media_type=_SAVED, filename=real.name, headers=_INERT)
+        return _OpenFileResponse(open_within(service.job_folder(job_id), path), PurePosixPath(path).name)
 
     @api.get(
         "/jobs/{job_id}/log",
@@ -227,6 +229,19 @@ def add_result_routes(api: APIRouter) -> None:
         service.jobs.get(job_id)
         text, _ = end_of_log(service.job_folder(job_id), tail)
         return Response(text, media_type="text/plain; charset=utf-8")
+
+
+class _OpenFileResponse(FileResponse):
+    """A file that is open already: its name may stand for another one by the time it is sent."""
+
+    def __init__(self, file: BufferedReader, name: str) -> None:
+        self._file = file
+        status = os.fstat(file.fileno())
+        super().__init__(place_of(file), media_type=_SAVED, filename=name, headers=_INERT, stat_result=status)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._file:
+            await super().__call__(scope, receive, send)
 
 
 def record_page(path: Path | None, after: str | None, limit: int) -> Response:

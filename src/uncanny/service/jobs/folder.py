@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -14,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from uncanny.beneath import open_file_beneath, open_without_links
 from uncanny.errors import NotFoundError
-from uncanny.service.folders import real_below
 
 # The run, where the command has one, and what it writes besides; what it prints, and what it says.
 RUN: Final = "run"
@@ -25,6 +26,8 @@ ANSWERS: Final = "answers"
 RESULT: Final = "result.json"
 LOG: Final = "stderr.log"
 MOST_FILES: Final = 20_000
+# Of open files: then it is there, and cannot be opened now.
+_TOO_MANY: Final = (errno.EMFILE, errno.ENFILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +98,20 @@ def list_files(
 
 def open_within(folder: Path, path: str) -> BufferedReader:
     """A regular file below `folder`. Raises NotFoundError for everything else, as links that lead out."""
-    return open(resolve_within(folder, path), "rb", opener=open_no_link)
-
-
-def resolve_within(folder: Path, path: str) -> Path:
-    """Where a regular file below `folder` really lies. Raises NotFoundError."""
     missing = NotFoundError("The job has no such file", remedy="Ask for the list of its files.")
     parts = path.split("/")
     if "\0" in path or "\\" in path or any(part in ("", ".", "..") or part.startswith(".") for part in parts):
         raise missing
-    real = real_below(folder.joinpath(*parts), [folder.resolve()])
     try:
-        if real is None or not stat.S_ISREG(real.stat().st_mode):
-            raise missing
-    except OSError:
+        file = open_file_beneath(folder.joinpath(*parts), [folder.resolve()])
+    except OSError as error:
+        if error.errno in _TOO_MANY:
+            raise
         raise missing from None
-    return real
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise missing
+    return file
 
 
 def end_of_log(folder: Path, most: int) -> tuple[str, bool]:
@@ -127,9 +128,9 @@ def end_of_log(folder: Path, most: int) -> tuple[str, bool]:
         return "", False
 
 
-def open_no_link(name: str, flags: int) -> int:
-    """An opener that follows no link, and waits for nobody at the other end of a pipe."""
-    return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+def open_no_link(name: str, _: int) -> int:
+    """An opener to read that follows no link, also of a folder, and waits for nobody at the end of a pipe."""
+    return open_without_links(name)
 
 
 def _is_text(path: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Final
 
 from uncanny.errors import RecordError, ReviewConflictError, UsageError
 from uncanny.eval.common.runs import ReadRun, open_run
+from uncanny.files import open_file
 from uncanny.records.jsonl import parse_line
 from uncanny.records.reviews import (
     Decision,
@@ -374,7 +375,7 @@ class ReviewRun:
         return self._latest[1], self._latest[2]
 
     def _read_image(self, image: ImageRecord) -> tuple[ReviewedImage, list[Review]]:
-        with self._read.file.open("rb") as file:
+        with open_file(self._read.file) as file:
             line = os.pread(file.fileno(), image.length, image.offset)
         record = parse_line(line, Annotation, self._read.file, 1)
         if record.image != image.name:

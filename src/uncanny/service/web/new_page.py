@@ -6,6 +6,7 @@ the same command with `--dry-run`, which asks no model.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -166,6 +167,12 @@ def _checked(
         return filled.params, wrong
 
 
+def _with(folder: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a job that works in `folder`, and may read what it finds there."""
+    name = "UNCANNY_INPUT_FOLDERS"
+    return {**settings, name: os.pathsep.join([settings[name], folder])}
+
+
 def _dry_run(kind: Kind, command: Sequence[str], settings: Mapping[str, str]) -> str:
     """What the command says when it is to ask nothing. Raises ApiError."""
     words = [each for each in command if each != "--json"]
@@ -180,7 +187,7 @@ def _dry_run(kind: Kind, command: Sequence[str], settings: Mapping[str, str]) ->
                 stderr=subprocess.STDOUT,
                 timeout=_FORECAST_S,
                 check=False,
-                env={**child_environment(), **settings, "NO_COLOR": "1", "COLUMNS": "72"},
+                env={**child_environment(), **_with(folder, settings), "NO_COLOR": "1", "COLUMNS": "72"},
             )
         except subprocess.TimeoutExpired:
             raise ApiError(

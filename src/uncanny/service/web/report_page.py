@@ -29,6 +29,7 @@ from uncanny.eval.common.page_data import page_json
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
+from uncanny.service.jobs.folder import open_no_link
 from uncanny.service.pictures import Picture
 from uncanny.service.safety import HEADERS
 from uncanny.service.service import Service
@@ -147,7 +148,7 @@ def _own_policy(request: Request) -> dict[str, str]:
 
 def _with_own_pictures(page: Path) -> bytes:
     """The document with links to pictures led to this address, where they are served one by one."""
-    content = page.read_bytes()
+    content = _content(page)
     known = {link: number for number, link in enumerate(_links(page, page.stat().st_mtime_ns))}
     found = _VIEWS.search(content)
     if found is None or not known:
@@ -159,10 +160,15 @@ def _with_own_pictures(page: Path) -> bytes:
     return content[: found.start(2)] + page_json(views).encode() + content[found.end(2) :]
 
 
+def _content(page: Path) -> bytes:
+    with open(page, "rb", opener=open_no_link) as file:
+        return file.read(_MOST_PAGE_BYTES)
+
+
 @lru_cache(maxsize=64)
 def _links(page: Path, _changed: int) -> tuple[str, ...]:
     """The pictures that the page opens from their files, by their paths from the page."""
-    found = _VIEWS.search(page.read_bytes())
+    found = _VIEWS.search(_content(page))
     if found is None:
         return ()
     links = (layer.get("src") for layer in _layers(orjson.loads(found[2])))
