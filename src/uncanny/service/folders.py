@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -97,3 +98,24 @@ def _checked(roots: Sequence[Path], path: str) -> Path:
     if real is None or not real.is_dir():
         raise NotFoundError("There is no such folder here", remedy="Choose one from the list.")
     return real
+
+
+def without_paths(text: str, named: Mapping[Path, str]) -> str:
+    """Words for people who are not to know where things lie on this machine.
+
+    A path below one of the `named` folders becomes the folder's name and what follows it, any other absolute
+    path its last part. Addresses on the network stay.
+    """
+
+    def shorter(found: re.Match[str]) -> str:
+        path = found[0]
+        for folder, name in sorted(named.items(), key=lambda each: -len(str(each[0]))):
+            if path == str(folder) or path.startswith(f"{folder}/"):
+                return (name + path.removeprefix(str(folder))).lstrip("/") or "."
+        return path.rstrip("/").rpartition("/")[2] or path
+
+    return _ABSOLUTE.sub(shorter, text)
+
+
+# Not within a word or an address: `and/or`, `https://…`, `run/annotations.jsonl`.
+_ABSOLUTE: Final = re.compile(r"(?<![\w.:/~*-])/(?:[\w.@%+,=~:#-]+/)+[\w.@%+,=~#-]*[\w@%+=~#-]")

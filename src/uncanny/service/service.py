@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from uncanny.demo.scenes import DATA as SCENES
 from uncanny.errors import NotFoundError, UsageError
+from uncanny.service.folders import without_paths
 from uncanny.service.jobs.folder import RUN
 from uncanny.service.jobs.kinds import check_params
 from uncanny.service.store.audit import AuditLog
@@ -141,6 +142,11 @@ class Service:
         """What the processes of jobs find in their environment besides this one's."""
         folders = os.pathsep.join(map(str, self.folders))
         return {"UNCANNY_FOLDERS": folders, "UNCANNY_INPUT_FOLDERS": folders}
+
+    def without_paths(self, text: str, job_id: str) -> str:
+        """What a job says, for its readers: paths from its folder, the data folder or a root's name on."""
+        named = {root: root.name for root in self.roots} | {self.data: ""}
+        return without_paths(text, named | {self.data / "jobs" / job_id: ""})
 
     def job_folder(self, job_id: str) -> Path:
         """Where a job's files lie: `run`, `out`, `result.json`, `stderr.log`. Raises NotFoundError."""

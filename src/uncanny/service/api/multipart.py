@@ -5,6 +5,7 @@ The framework's form parser first keeps all files of a request, of whatever size
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,9 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from uncanny.service.api.errors import ApiError
 
+# It writes what a client has sent to the log, which is the operator's.
+logging.getLogger("python_multipart").addHandler(logging.NullHandler())
+logging.getLogger("python_multipart").propagate = False
 _UNREADABLE: Final = "The body is not readable as multipart/form-data."
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -49,16 +49,18 @@ class ChildRun:
         settings: Mapping[str, str],
         *,
         result: str | None = RESULT,
+        shown: Callable[[str], str] = str,
     ) -> None:
         """Start `uncanny ARGUMENTS…` in `folder`, with `settings` in its environment. Raises OSError.
 
-        `result` None: what it prints goes nowhere.
+        `result` None: what it prints goes nowhere. `shown` makes of its words on standard error what people
+        may read.
         """
         self.progress: Progress | None = None
         # Grows with everything that is finished for good.
         self.mark = 0
         self.ended = threading.Event()
-        self._folder = folder
+        self._folder, self._shown = folder, shown
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self._result = Path(os.devnull) if result is None else folder / f".{result}.part"
         with self._result.open("wb") as output:
@@ -122,6 +124,7 @@ class ChildRun:
                 while line := without_keys(self.process.stderr.readline(_MOST_LINE)):
                     if line.startswith(_PROGRESS) and self._take_progress(line):
                         continue
+                    line = os.fsencode(self._shown(os.fsdecode(line)))
                     self._last.append(line.decode(errors="replace").rstrip())
                     if log.tell() < _MOST_LOG:
                         log.write(line)

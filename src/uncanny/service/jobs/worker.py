@@ -130,7 +130,7 @@ class _Attempt:
             if _is_locked(self._folder / "run" / LOCK):
                 self._requeue(self._pace.again_s)
                 return
-            self._child = ChildRun(arguments, self._folder, self._settings())
+            self._child = ChildRun(arguments, self._folder, self._settings(), shown=self._shown)
             self._attend(self._child)
             code = self._child.wait()
             if code in (_FINISHED, _FAILURES, _BUDGET):
@@ -146,13 +146,16 @@ class _Attempt:
                 self._child.kill()
                 self._child.wait()
 
+    def _shown(self, words: str) -> str:
+        return self._service.without_paths(words, self._job.id)
+
     def _settings(self) -> dict[str, str]:
         return self._service.child_settings() | {"UNCANNY_RUN_NAME": title_of(self._job)}
 
     def _follow(self, command: Sequence[str]) -> None:
         """Have the page made; a job stays what it is where there is none."""
         if command and self._lease == "held" and not self._stopping.is_set():
-            child = ChildRun(command, self._folder, self._settings(), result=None)
+            child = ChildRun(command, self._folder, self._settings(), result=None, shown=self._shown)
             self._attend(child)
             child.wait()
 
@@ -210,6 +213,7 @@ class _Attempt:
 
     def _end(self, state: Ended, code: int | None, error: str | None = None) -> None:
         progress = None if self._child is None else self._child.progress
+        error = None if error is None else self._shown(error)
         self._write(lambda: self._jobs.end(self._job, state, exit_code=code, error=error, progress=progress))
 
     def _requeue(self, delay_s: float = 0.0, *, died: str | None = None) -> None:

@@ -7,6 +7,7 @@ transactions begin as such, so none fails half way because another one came in b
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -93,6 +94,7 @@ class Database:
         except OSError as error:
             raise UsageError(f"{data} cannot be used: {error.strerror or error}") from error
         try:
+            _make_private(data / FILE)
             return cls._opened(URL.create("sqlite", database=str(data / FILE)), lock)
         except BaseException:
             lock.release()
@@ -186,6 +188,23 @@ class Database:
     def _dispose(self) -> None:
         self.reading.dispose()
         self.writing.dispose()
+
+
+def _make_private(file: Path) -> None:
+    """Let nobody else read the database: SQLite gives the files beside it the rights of its own.
+
+    Raises UsageError where it belongs to somebody else.
+    """
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        for each in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
+            with contextlib.suppress(FileNotFoundError):
+                each.chmod(0o600)
+    except OSError as error:
+        raise UsageError(
+            f"{file} cannot be used: {error.strerror or error}",
+            remedy="It has to be a file of whoever runs the service.",
+        ) from error
 
 
 def _checked(address: str) -> URL:
