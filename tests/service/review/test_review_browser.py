@@ -6,10 +6,9 @@ waited for are selectors.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import orjson
 import pytest
@@ -18,60 +17,12 @@ from playwright.sync_api import Browser, ViewportSize
 import uncanny
 from tests.eval.common.page_in_browser import needs_browser
 from tests.service.made_review import anomaly, log_of, make_run, served
-from tests.service.visitor import HOSTILE, PHONE, WIDE, Visitor
+from tests.service.review.reviewer import Reviewer
+from tests.service.visitor import HOSTILE, PHONE, WIDE
 from uncanny.records.reviews import ReviewLog, new_review, review_image
 from uncanny.schema import Annotation
 
 pytestmark = needs_browser
-
-
-class Reviewer(Visitor):
-    """Somebody who judges findings."""
-
-    def __init__(self, browser: Browser, address: str, name: str | None = None, **context: Any) -> None:
-        super().__init__(browser, **context)
-        self.visit(address, name)
-        self.page.wait_for_selector("body[data-shown]")
-
-    @property
-    def finding(self) -> str:
-        return self.page.locator("#panel").get_attribute("data-finding") or ""
-
-    @property
-    def heading(self) -> str:
-        return self.page.locator("#name").inner_text()
-
-    def press(self, key: str) -> None:
-        """A key that leads to another finding, and its picture."""
-        before = self.finding
-        self.page.keyboard.press(key)
-        self.page.wait_for_selector(f'#panel:not([data-finding="{before}"])')
-        if self.finding:
-            self.page.wait_for_selector(f'body[data-shown="{self.finding}"]:not(.busy)')
-        else:
-            self.page.wait_for_selector("body:not(.busy)")
-
-    def stays(self, key: str, notice: str) -> None:
-        """A key that is answered about the same finding."""
-        self.page.keyboard.press(key)
-        self.page.wait_for_selector(f"body:not(.busy) #panel .notice:has-text('{notice}')")
-
-    def draw(self, x0: float, y0: float, x1: float, y1: float) -> None:
-        super().draw(x0, y0, x1, y1)
-        # Another box may be in hand already: the new one is where it was drawn.
-        frame = self.page.locator("#frame").bounding_box()
-        assert frame is not None
-        middle = (
-            frame["x"] + (x0 + x1) / 2 * frame["width"],
-            frame["y"] + (y0 + y1) / 2 * frame["height"],
-        )
-        while not any(math.dist(middle, each) < 5 for each in self.boxes_in_hand()):
-            self.page.wait_for_timeout(20)
-
-    def boxes_in_hand(self) -> list[tuple[float, float]]:
-        """The middles of the boxes that can be moved."""
-        places = [each.bounding_box() for each in self.page.locator(".a9s-shape-handle").all()]
-        return [(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2) for at in places if at is not None]
 
 
 def votes(run: Path) -> dict[tuple[str, int], Mapping[str, str]]:
