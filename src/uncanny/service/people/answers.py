@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import Final, get_args
 
@@ -102,6 +103,9 @@ class PeopleAnswers:
         # By person the place in their order before which nothing is taken back any more.
         self._left: dict[str, int] = {}
         self._files: dict[tuple[str, bool], RecordedFile | str] = {}
+        # Pictures with boxes that are only looked at; those of answers are kept in the run folder.
+        self._shown = TemporaryDirectory(prefix="uncanny-people-")
+        self._drawn = Path(self._shown.name)
         # Failures that the file has already.
         self._failures: set[tuple[str, str, Question, str | None]] = set()
         self._state: tuple[int, int, int] | None = None
@@ -111,7 +115,7 @@ class PeopleAnswers:
     def current(self, person: str) -> QuestionView | None:
         """The question that this person has to answer now; None where all are answered.
 
-        One whose picture cannot be read is passed over, and recorded as a failed call of a model is.
+        One whose picture cannot be read is passed over; `answer` records it. This writes nothing.
         """
         with self._lock:
             self._catch_up()
@@ -136,7 +140,10 @@ class PeopleAnswers:
             return sum((item.id, question) in answers for item, question in self._asked), len(self._asked)
 
     def answer(self, person: str, key: str, question: str, choice: str, seconds: float | None) -> None:
-        """Keep an answer. Raises ReviewConflictError where this is not the question that is asked now."""
+        """Keep an answer, and record the questions around it that were passed over, as failed calls are.
+
+        Raises ReviewConflictError where this is not the question that is asked now.
+        """
         with self._lock, self._log.locked():
             self._catch_up()
             at = self._at(person)
@@ -151,8 +158,11 @@ class PeopleAnswers:
             if choice not in _choices(asked):
                 raise UsageError(f"{asked.upper()} cannot be answered with that")
             raw = f'{{"answer": "{choice}"}}' if item.answer_form == "json" else choice
-            self._append(person, item, asked, raw=raw, seconds=seconds)
+            if asked == "q3" and item.overlay is None:
+                self._draw(item, self.folder / OVERLAYS)
+            self._append(person, asked, self._line(person, item, asked, raw=raw, seconds=seconds))
             self._left[person] = self._number(person, item)
+            self._record_failures(person)
 
     def undo(self, person: str) -> None:
         """Take the last answer back. Raises ReviewConflictError where its item has been left."""
@@ -249,9 +259,18 @@ class PeopleAnswers:
             file = self._file(item, boxed=question == "q3")
             if not isinstance(file, str):
                 return place
-            self._append(person, item, question, error=file)
-            answers = self._answers[person]
+            answers = self._answers.setdefault(person, {})
+            answers[item.id, question] = self._line(person, item, question, error=file)
         return None
+
+    def _record_failures(self, person: str) -> None:
+        """Write what this person was not shown, up to the question that is asked now, unless it is there."""
+        self._at(person)
+        for (_, question), each in self._answers[person].items():
+            failure = (each.model, each.id, question, each.error)
+            if each.outcome == "error" and failure not in self._failures:
+                self._failures.add(failure)
+                self._append(person, question, each)
 
     def _view(self, person: str, at: int) -> QuestionView:
         item, question = self._order(person)[at]
@@ -286,25 +305,30 @@ class PeopleAnswers:
             return f"image: {faults[0].message}"
         try:
             if boxed and item.overlay is None:
-                return draw_overlay(item, self.items, self.folder / OVERLAYS)[1]
+                return self._draw(item, self._drawn)[1]
             path = self.items.overlay_path(item) if boxed else None
             path = path or self.items.image_path(item)
             file = read_stamped(path, PixelPolicy().max_file_bytes)
         except (ImageError, UsageError) as error:
             return f"image: {error}"
+        return RecordedFile(path, sha256(file.data).hexdigest(), file.stamp)
+
+    def _draw(self, item: Item, folder: Path) -> tuple[Path, RecordedFile]:
+        """The item's picture for Q3, in `folder`. Raises ImageError, StorageError."""
+        try:
+            return draw_overlay(item, self.items, folder)
         except OSError as error:
             raise StorageError(
                 f"{error.filename or self.folder} cannot be written: {error.strerror or error}",
                 remedy="Free some disk space.",
             ) from error
-        return RecordedFile(path, sha256(file.data).hexdigest(), file.stamp)
 
     def _place(self, item: Item, file: RecordedFile, *, boxed: bool) -> Path:
         if boxed and item.overlay is None:
-            return draw_overlay(item, self.items, self.folder / OVERLAYS)[0]
+            return self._draw(item, self._drawn)[0]
         return file.path
 
-    def _append(
+    def _line(
         self,
         person: str,
         item: Item,
@@ -313,10 +337,10 @@ class PeopleAnswers:
         raw: str | None = None,
         error: str | None = None,
         seconds: float | None = None,
-    ) -> None:
+    ) -> Answer:
         file = None if error else self._file(item, boxed=question == "q3")
         read = file if isinstance(file, RecordedFile) else None
-        answer = Answer.model_validate(
+        return Answer.model_validate(
             {
                 "id": item.id,
                 "question": question,
@@ -333,13 +357,13 @@ class PeopleAnswers:
                 "at": datetime.now(UTC).isoformat(timespec="seconds"),
             }
         )
-        failure = (answer.model, answer.id, question, error)
+
+    def _append(self, person: str, question: Question, answer: Answer) -> None:
         with self._log.locked():
-            if failure not in self._failures:
-                self._log.append([answer])
-            if error is not None:
-                self._failures.add(failure)
-            self._answers.setdefault(person, {})[item.id, question] = answer
+            self._log.append([answer])
+            self._answers.setdefault(answer.model.removeprefix(RATER), {})[answer.id, answer.question] = (
+                answer
+            )
             self._state = file_state(self._log.path)
 
 

@@ -107,7 +107,10 @@ class PeopleJudging:
             self._catch_up()
 
     def current(self, person: str) -> TrialView | None:
-        """The image to be judged now; None where all are. One that cannot be read is recorded and passed."""
+        """The image to be judged now; None where all are.
+
+        One that cannot be read is passed over; `judge` records it. This writes nothing.
+        """
         with self._lock:
             self._catch_up()
             trial = self._trial(person)
@@ -129,8 +132,11 @@ class PeopleJudging:
     def judge(
         self, person: str, key: str, judged: Verdict, boxes: Sequence[Box], seconds: float | None
     ) -> None:
-        """Keep a judgement. Raises ReviewConflictError where this is not the image that is shown now,
-        UsageError for boxes that are none of it."""
+        """Keep a judgement, and record the images around it that were passed over.
+
+        Raises ReviewConflictError where this is not the image that is shown now, UsageError for boxes that
+        reach beyond it.
+        """
         with self._lock, self._log.locked():
             self._catch_up()
             trial = self._trial(person)
@@ -145,8 +151,9 @@ class PeopleJudging:
             for x0, y0, x1, y1 in boxes:
                 if not (0 <= x0 < x1 <= file.width and 0 <= y0 < y1 <= file.height):
                     raise UsageError("A box reaches beyond the picture", remedy="Draw it anew.")
-            self._append(person, trial, file, judged, boxes, seconds)
+            self._append(self._line(person, trial, file, judged, boxes, seconds))
             self._left[person] = self._order(person).index(trial)
+            self._record_failures(person)
 
     def undo(self, person: str) -> None:
         """Take the last judgement back. Raises ReviewConflictError where there is none, or it was done."""
@@ -230,9 +237,18 @@ class PeopleJudging:
             file = self._file(trial)
             if isinstance(file, Measured):
                 return trial
-            self._append(person, trial, None, None, (), None, error=file)
-            judged = self._judged[person]
+            judged = self._judged.setdefault(person, {})
+            judged[trial.key] = self._line(person, trial, None, None, (), None, error=file)
         return None
+
+    def _record_failures(self, person: str) -> None:
+        """Write what this person was not shown, up to the image that is shown now, unless it is there."""
+        self._trial(person)
+        for each in self._judged[person].values():
+            failure = (each.person, each.id, each.error)
+            if each.judged is None and failure not in self._failures:
+                self._failures.add(failure)
+                self._append(each)
 
     def _file(self, trial: Trial) -> Measured | str:
         if trial.key not in self._files:
@@ -242,7 +258,7 @@ class PeopleJudging:
                 self._files[trial.key] = str(error)
         return self._files[trial.key]
 
-    def _append(
+    def _line(
         self,
         person: str,
         trial: Trial,
@@ -252,8 +268,8 @@ class PeopleJudging:
         seconds: float | None,
         *,
         error: str | None = None,
-    ) -> None:
-        judgement = Judgement(
+    ) -> Judgement:
+        return Judgement(
             id=trial.id,
             shown=trial.shown,
             image=trial.name,
@@ -267,13 +283,11 @@ class PeopleJudging:
             error=error,
             at=_now(),
         )
-        failure = (person, trial.id, error)
+
+    def _append(self, judgement: Judgement) -> None:
         with self._log.locked():
-            if error is None or failure not in self._failures:
-                self._log.append([judgement])
-            if error is not None:
-                self._failures.add(failure)
-            self._judged.setdefault(person, {})[trial.key] = judgement
+            self._log.append([judgement])
+            self._judged.setdefault(judgement.person, {})[self._key(judgement)] = judgement
             self._state = [file_state(log.path) for log in (self._log, self._profiles)]
 
 
