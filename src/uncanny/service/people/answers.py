@@ -361,9 +361,7 @@ class PeopleAnswers:
     def _append(self, person: str, question: Question, answer: Answer) -> None:
         with self._log.locked():
             self._log.append([answer])
-            self._answers.setdefault(answer.model.removeprefix(RATER), {})[answer.id, answer.question] = (
-                answer
-            )
+            self._answers.setdefault(person, {})[answer.id, question] = answer
             self._state = file_state(self._log.path)
 
 
