@@ -5,66 +5,45 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from importlib import import_module
 
-from benchmarks import (
-    artifacts,
-    audit,
-    big_pages,
-    compare,
-    coverage,
-    edits,
-    embedded,
-    exports,
-    large_images,
-    mcq_run,
-    mcq_scoring,
-    memory,
-    orchestration,
-    overhead,
-    review,
-    schedules,
-    semantic,
-    service_api,
-    service_jobs,
-    startup,
-    stress,
-    table_rows,
-    vllm_cpu,
+# Each is a module of this package, imported when it runs: what one needs installed the others do without.
+ALL = (
+    "startup",
+    "orchestration",
+    "overhead",
+    "schedules",
+    "memory",
+    "large_images",
+    "mcq_scoring",
+    "mcq_run",
+    "audit",
+    "semantic",
+    "compare",
+    "coverage",
+    "review",
+    "service_api",
+    "service_jobs",
+    "embedded",
+    "big_pages",
+    "exports",
+    "edits",
+    "artifacts",
+    "stress",
+    "table_rows",
 )
-
-ALL = {
-    "startup": startup,
-    "orchestration": orchestration,
-    "overhead": overhead,
-    "schedules": schedules,
-    "memory": memory,
-    "large_images": large_images,
-    "mcq_scoring": mcq_scoring,
-    "mcq_run": mcq_run,
-    "audit": audit,
-    "semantic": semantic,
-    "compare": compare,
-    "coverage": coverage,
-    "review": review,
-    "service_api": service_api,
-    "service_jobs": service_jobs,
-    "embedded": embedded,
-    "big_pages": big_pages,
-    "exports": exports,
-    "edits": edits,
-    "artifacts": artifacts,
-    "stress": stress,
-    "table_rows": table_rows,
-}
 # Need something that has to be installed first, so they run by name only.
-MORE = {"vllm": vllm_cpu}
+MORE = ("vllm_cpu",)
 
 
 def main() -> None:
-    names = sys.argv[1:] or list(ALL)
+    names = sys.argv[1:] or ALL
+    unknown = [name for name in names if name not in (*ALL, *MORE)]
+    if unknown:
+        sys.exit(f"There is no benchmark {unknown[0]!r}. Choose among {', '.join((*ALL, *MORE))}.")
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
     for name in names:
-        benchmark = (ALL | MORE)[name]
+        benchmark = import_module(f"benchmarks.{name}")
         print(f"{name}: {(benchmark.__doc__ or '').splitlines()[0]}")
         benchmark.main()
 

@@ -13,13 +13,15 @@ import pytest
 
 import uncanny
 from tests.doors import PROTOCOLS
+from tests.runs.e2e import uncanny_here
 from uncanny.demo.scenes import scenes
-from uncanny.errors import UncannyError
+from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.annotate.run import AnnotateOptions
 from uncanny.runs.config import AskOptions
 
 IMAGE = next(scene.image_path for scene in scenes() if scene.anomalies)
-WRONG: tuple[object, ...] = (object(), -1, [3], {"a": 3}, b"bytes", lambda: None)
+NAN, INF = float("nan"), float("inf")
+WRONG: tuple[object, ...] = (object(), -1, [3], {"a": 3}, b"bytes", lambda: None, NAN, INF)
 BOXES: dict[Any, Any] = {"A": (0, 0, 5, 5), "B": (5, 5, 9, 9)}
 MASK = np.eye(10)
 Arguments = Callable[[Path], dict[str, Any]]
@@ -120,6 +122,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     judgement = '{"id": "1", "shown": "edited", "image": "b.png", "person": "ann", "judged": "edited"}'
     (folder / "judgements.jsonl").write_text(judgement)
     return folder
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (NAN, "`timeout_s` must be a number, not nan"),
+        (np.float32("nan"), "`timeout_s` must be a number, not"),
+        (INF, "`timeout_s` must be at most 1,000,000,000,000,000, not inf"),
+        (10**400, "`timeout_s` must be at most 1,000,000,000,000,000, not 1000"),
+        (-INF, "`timeout_s` must be at least -1,000,000,000,000,000, not -inf"),
+    ],
+)
+def test_what_is_no_number_or_none_that_counts_is_named(value: float, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        uncanny.annotate_image(IMAGE, model="noop", timeout_s=value)
+    assert str(caught.value).startswith(words)
+
+
+@pytest.mark.parametrize("value", ["nan", "-nan", "inf", "1e999"])
+def test_the_command_line_takes_no_such_number(value: str) -> None:
+    done = uncanny_here("annotate", IMAGE, "-m", "noop", "-o", "run", "--temperature", value)
+    assert done.code == 2
+    words = "is not a number" if "nan" in value else "is not from 0 to"
+    assert f"--temperature {value} {words}" in done.told
 
 
 def test_all_functions_are_here() -> None:

@@ -22,7 +22,7 @@ from uncanny import __version__
 from uncanny.eval.common.estimates import NO_INTERVAL
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, View
 from uncanny.eval.common.tables import TableResult
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import write_named
 
 _SHARED = "uncanny.eval.common"
 
@@ -93,7 +93,7 @@ def write_rendered(
     """
     when = stamp((made or datetime.now(UTC)).isoformat())
     page = environment.get_template(template).render(made=when, **content)
-    write_atomically(path, [page.encode("utf-8", "replace")])
+    write_named(path, [page.encode("utf-8", "replace")])
     return path
 
 

@@ -15,7 +15,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.edits.data import EditFiles
 from uncanny.extras import pyarrow
 from uncanny.images import display_path
-from uncanny.records.jsonl import dump_json, write_atomically
+from uncanny.records.jsonl import dump_json, write_named
 
 # The contract's columns, in order.
 FIGURES: Final = (
@@ -66,17 +66,17 @@ def check_suffix(path: Path) -> None:
 def write_rows(records: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write records as the suffix says. Raises UsageError without pyarrow, OSError."""
     if path.suffix.lower() == ".jsonl":
-        write_atomically(path, (dump_json(record) + b"\n" for record in records))
+        write_named(path, (dump_json(record) + b"\n" for record in records))
         return
     columns = list(dict.fromkeys(key for record in records for key in record))
     if path.suffix.lower() == ".csv":
-        write_atomically(path, _csv_lines(records, columns))
+        write_named(path, _csv_lines(records, columns))
         return
     arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
     table = arrow.table({column: _arrow_column(arrow, column, records) for column in columns})
     buffer = io.BytesIO()
     parquet.write_table(table, buffer)
-    write_atomically(path, [buffer.getvalue()])
+    write_named(path, [buffer.getvalue()])
 
 
 def _arrow_column(arrow: Any, column: str, records: Sequence[Mapping[str, Any]]) -> Any:

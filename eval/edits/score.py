@@ -45,7 +45,7 @@ from uncanny.files import read_file
 from uncanny.images import stored_size
 from uncanny.images.decode import PixelLimit
 from uncanny.parameters import check_callback, check_kind, check_parameters
-from uncanny.records.jsonl import append_whole, dump_json, load_json, open_to_append
+from uncanny.records.jsonl import append_whole, dump_json, load_json, make_folder_of, open_to_append
 from uncanny.wording import option, shown
 
 OnEdit = Callable[[EditMeasure], None]
@@ -391,6 +391,7 @@ class _Kept:
                     self._records[content["key"]] = EditMeasure.model_validate(content["record"])
                 except (ValueError, KeyError, TypeError):
                     continue
+        make_folder_of(path)
         self._file = open_to_append(path)
         if path.stat().st_size:
             append_whole(self._file, b"\n")

@@ -27,7 +27,7 @@ from uncanny.eval.export.formats.cvat import in_xml
 from uncanny.eval.export.returned import TEXTS, Returned
 from uncanny.eval.export.writer import COPY_NAME
 from uncanny.parameters import check_needed, check_parameters
-from uncanny.records.jsonl import LinesByImage, parse_line, write_atomically
+from uncanny.records.jsonl import LinesByImage, parse_line, write_named
 from uncanny.records.reviews import (
     DECISIONS,
     Decision,
@@ -211,8 +211,7 @@ def import_annotations(
         )
     if not records:
         raise UsageError("There is no image in what is to be imported", remedy="Export it again.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(target, (record.model_dump_json().encode() + b"\n" for record in records))
+    write_named(target, (record.model_dump_json().encode() + b"\n" for record in records))
     return ImportResult(target, counts["anomalies"] + counts["rejected"], dict(counts))
 
 

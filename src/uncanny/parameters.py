@@ -15,7 +15,7 @@ from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import ParamSpec, TypeVar, cast
+from typing import NoReturn, ParamSpec, TypeVar, cast
 
 from uncanny.errors import UsageError, writable
 from uncanny.wording import option, shown
@@ -205,8 +205,8 @@ def check_parameters(**values: object) -> None:
         wrong_type = not isinstance(value, kind.types) or (isinstance(value, bool) and bool not in kind.types)
         if wrong_type or (kind.least is not None and cast(int, value) < kind.least):
             raise UsageError(f"{option(name)} must be {kind.words}, not {shown(value)}")
-        if isinstance(value, int | float) and not -MOST <= value <= MOST:
-            raise UsageError(f"{option(name)} is far beyond what it counts", remedy="Give a smaller number.")
+        if isinstance(value, Real) and not -MOST <= cast(float, value) <= MOST:
+            _refuse_number(name, cast(float, value), kind)
         if isinstance(value, str | PathLike):
             _check_text(name, str(value))
         if name in ("out", "path") and value == "":
@@ -219,6 +219,17 @@ def check_parameters(**values: object) -> None:
             raise UsageError(
                 f"{option(name)}: {value} is no folder", remedy="Name the folder that image paths start from."
             )
+
+
+def _refuse_number(name: str, value: float, kind: Kind) -> NoReturn:
+    """Raises UsageError for NaN, and for a number that is too large or too small for any parameter."""
+    if value != value:  # NaN
+        wanted = kind.words
+    elif value > MOST:
+        wanted = f"at most {MOST:,}"
+    else:
+        wanted = f"at least {-MOST:,}"
+    raise UsageError(f"{option(name)} must be {wanted}, not {shown(value)}")
 
 
 def _check_text(name: str, text: str) -> None:

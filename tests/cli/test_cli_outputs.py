@@ -211,6 +211,50 @@ def test_a_folder_of_others_is_no_run_folder(tmp_path: Path) -> None:
     one_line(uncanny_here(*command), "run.json is no manifest of a run")
 
 
+def outputs(bundled_run: BundledRuns, out: Path) -> Iterator[tuple[object, ...]]:
+    """Every option that names a file to be written, in a folder that is not there yet."""
+    a, m, r = (bundled_run(kind).path for kind in ("annotate", "mcq", "realism"))
+    fast = (*FAST, "--report", out / "page.html", "--json", out / "scores.json", "--csv", out / "scores.csv")
+    tables = ("--markdown", out / "tables.md", "--latex", out / "tables.tex")
+    yield "mcq", "score", "scenes", m, *fast, *tables
+    yield "mcq", "plan", "--json", out / "plan.json", "--csv", out / "plan.csv"
+    yield "mcq", "build", a, "-o", out / "drafts.jsonl"
+    yield "mcq", "export", m / "items" / "items.jsonl", "-o", out / "items.csv"
+    yield "mcq", "export", m / "items" / "items.jsonl", "-o", out / "items.parquet"
+    yield "realism", "score", r, *fast
+    yield "audit", f"a={a}", f"b={a}", *fast, *tables
+    yield "compare", f"a={a}", f"b={a}", *fast, *tables
+    rows = ("--per-image", out / "images.jsonl")
+    yield "semantic", a, "--truth", "scenes", "--similarity", "chrf", *fast, *rows
+    yield "report", a, "--report", out / "page.html"
+    for suffix in ("jsonl", "csv", "parquet"):
+        yield "edits", "measure", "scenes", "--no-report", "-o", out / f"edits.{suffix}"
+    yield "export", a, "--all", "--to", "csv", "-o", out / "findings.csv"
+    yield "init", "annotate", "-o", out / "options.toml"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(15))
+def test_folders_of_named_files_are_made(number: int, bundled_run: BundledRuns, tmp_path: Path) -> None:
+    out = tmp_path / "not" / "there yet"
+    commands = list(outputs(bundled_run, out))
+    assert len(commands) == 15
+    done = uncanny_here(*commands[number])
+    assert done.code == 0, done
+    named = [each for each in commands[number] if isinstance(each, Path) and each.parent == out]
+    assert named
+    assert all(file.stat().st_size for file in named)
+
+
+def test_a_folder_is_made_for_a_small_file_and_for_a_page(bundled_run: BundledRuns, tmp_path: Path) -> None:
+    plan, page_file = tmp_path / "a" / "b" / "plan.json", tmp_path / "c" / "d" / "page.html"
+    assert uncanny_here("mcq", "plan", "--json", plan).code == 0
+    assert plan.is_file()
+    run = uncanny.AnnotateRun(bundled_run("annotate").path)
+    assert run.report(page_file) == page_file
+    assert page_file.is_file()
+
+
 @pytest.mark.parametrize("option", ["--json", "--report"])
 def test_places_that_cannot_be_written(option: str, runs: Path, tmp_path: Path) -> None:
     command = ("mcq", "score", "scenes", runs / "m", *FAST, option)
@@ -219,8 +263,9 @@ def test_places_that_cannot_be_written(option: str, runs: Path, tmp_path: Path) 
     one_line(uncanny_here(*command, "/dev/null", "--force"), "/dev/null is no ordinary file")
     one_line(uncanny_here(*command, tmp_path / "pipe"), "is a named pipe, not a file")
     one_line(uncanny_here(*command, tmp_path), "is a folder")
-    one_line(uncanny_here(*command, tmp_path / "no" / "such.json"), "a folder that exists")
-    one_line(uncanny_here(*command, runs / "m/answers.jsonl" / "x.json"), "a folder that exists")
+    answers = runs / "m/answers.jsonl"
+    one_line(uncanny_here(*command, answers / "x.json"), f"{answers} is not a folder")
+    one_line(uncanny_here(*command, answers / "deep" / "x.json"), f"{answers} is not a folder")
     if option == "--report":
         one_line(uncanny_here(*command, "-"), "- cannot be written")
         both = ("--json", tmp_path / "x", "--report", tmp_path / "." / "x")
@@ -267,8 +312,8 @@ def test_scores_that_a_full_disk_refuses_leave_the_earlier_ones(tmp_path: Path) 
     )
     words = " ".join(done.stderr.split())
     assert (done.returncode, "Traceback" in words) == (1, False)
-    assert words.startswith("Error: No usable temporary directory found in ")
-    assert words.endswith(" Free some disk space, or name a folder with TMPDIR.")
+    assert words.startswith(f"Error: {file}: File too large")
+    assert "Free some disk space" in words
     assert sorted(path.name for path in tmp_path.glob("*scores*")) == ["scores.json"]
 
 

@@ -29,7 +29,6 @@ def generator_pages(
         own = _own_page(score) if pictures == "link" else None
         if own is None and missing and score.source is not None:
             own = page.parent / FOLDER / f"{number:02}-{_UNSAFE.sub('-', name)[:60]}.html"
-            own.parent.mkdir(parents=True, exist_ok=True)
             write_report(score.source, out=own, pictures=pictures)
         if own is not None:
             addresses[name] = relative_link(page, own, suffixes=(".html",)) or ""

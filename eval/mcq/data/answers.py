@@ -16,7 +16,7 @@ from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AnswerForm, Item, Que
 from uncanny.eval.mcq.score.parser import read_choice
 from uncanny.files import open_file
 from uncanny.parameters import check_needed, check_records
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import write_named
 from uncanny.records.run_folder import RunFolder
 from uncanny.wording import shown
 
@@ -171,7 +171,7 @@ def write_predictions(
             f"predictions of {len(models)} models: {', '.join(sorted(models))}",
             remedy="Write a file for each; its lines do not say whose they are.",
         )
-    write_atomically(Path(path), (_dump(row_id, row) for row_id, row in rows.items()))
+    write_named(Path(path), (_dump(row_id, row) for row_id, row in rows.items()))
 
 
 def _dump(row_id: str, row: dict[str, str | None]) -> bytes:

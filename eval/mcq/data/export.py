@@ -32,7 +32,7 @@ from uncanny.images.file_bytes import read_image_file
 from uncanny.parameters import check_needed, check_parameters
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import make_folder_of, write_atomically, write_named
 from uncanny.wording import option, shown
 
 ExportForm = Literal["hf", "parquet", "csv"]
@@ -262,6 +262,7 @@ def _kind(values: list[Any]) -> Any:
 def _write_parquet(rows: Iterator[_Row], path: Path, schema: Any) -> None:
     temporary = path.with_name(f".{path.name}.tmp")
     try:
+        make_folder_of(path)
         with pyarrow("pyarrow.parquet").ParquetWriter(temporary, schema, write_page_index=True) as writer:
             for batch, _ in _batches(rows):
                 writer.write_table(pyarrow("pyarrow").Table.from_pylist(batch, schema=schema))
@@ -293,7 +294,7 @@ def _batches(rows: Iterator[_Row]) -> Iterator[tuple[list[dict[str, Any]], int]]
 def _write_csv(rows: Iterator[_Row], path: Path) -> None:
     folder = ImageFolder(path.parent / f"{path.stem}_images")
     try:
-        write_atomically(path, _csv_lines(rows, folder))
+        write_named(path, _csv_lines(rows, folder))
     except BaseException as error:
         folder.take_back()
         if isinstance(error, OSError):

@@ -18,7 +18,7 @@ from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.eval.mcq.data.flat_tables import flat_items, is_flat_table
 from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.parameters import check_parameters, check_records
-from uncanny.records.jsonl import dump_json, write_atomically
+from uncanny.records.jsonl import dump_json, write_atomically, write_named
 from uncanny.records.run_folder import RunFolder, check_no_links, check_within
 from uncanny.records.run_manifest import RunManifest
 from uncanny.wording import either, option
@@ -182,8 +182,7 @@ def broken_pairs(file: Path, lines: Set[int | None]) -> set[str]:
 
 def write_items(items: Iterable[Item], target: Path) -> None:
     """Write an item file in one step."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(target, item_lines(items))
+    write_named(target, item_lines(items))
 
 
 def item_lines(items: Iterable[Item]) -> Iterator[bytes]:

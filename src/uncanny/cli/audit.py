@@ -214,7 +214,7 @@ def command(
         annotating.check(sources, second, scoring, earlier)
         raise click.exceptions.Exit(forecast_images(images, annotating))
     inputs = [source.path for source in (*sources, *second, *earlier) if source.path is not None]
-    outputs = files.outputs(("generators", "order"), COLUMNS, makes_folder=out is not None)
+    outputs = files.outputs(("generators", "order"), COLUMNS)
     check_outputs(outputs, inputs, force=force)
     code = 0
     if images:

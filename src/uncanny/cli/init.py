@@ -105,9 +105,9 @@ def command(words: tuple[str, ...], source: Path | None, out: Path, force: bool)
     if out == STANDARD_OUTPUT:
         say(text.removesuffix("\n"))
         return
-    from uncanny.records.jsonl import write_atomically
+    from uncanny.records.jsonl import write_named
 
-    write_atomically(out, [text.encode()])
+    write_named(out, [text.encode()])
     say(harmless(str(out)))
 
 
@@ -382,17 +382,16 @@ def _texts_beside(manifest: RunManifest, out: Path, run: RunValues, *, force: bo
         )
         return None
     folder = out.with_name(f"{out.stem}-texts")
-    from uncanny.records.jsonl import write_atomically
+    from uncanny.records.jsonl import write_named
 
     files = {folder / f"{name}.md": text for name, text in texts.texts().items()}
     check_outputs(
-        [Output(file, "text of this run", _says(text), makes_folder=True) for file, text in files.items()],
+        [Output(file, "text of this run", _says(text)) for file, text in files.items()],
         (),
         force=force,
     )
-    folder.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
-        write_atomically(file, [f"{text}\n".encode()])
+        write_named(file, [f"{text}\n".encode()])
     return folder
 
 

@@ -351,7 +351,7 @@ def overlay_command(items: str, out: Path, root: Path | None, force: bool) -> No
     def ours(file: Path) -> bool:
         return drawn_before(file, item_set)
 
-    target = Output(out / ITEMS_FILE, "set drawn from these items", ours, makes_folder=True)
+    target = Output(out / ITEMS_FILE, "set drawn from these items", ours)
     check_outputs([target], [item_set.file], force=force)
     say(harmless(str(overlay(item_set, out).file)))
 
@@ -451,7 +451,7 @@ def build_command(run: Path, out: Path, seed: int, force: bool) -> None:
     from uncanny.records.annotation_table import restore_lines
 
     # Whether these are the same drafts is for `build` to find out.
-    place = Output(out, "file of just these drafts", lambda _: True, makes_folder=True)
+    place = Output(out, "file of just these drafts", lambda _: True)
     check_outputs([place], [run], force=force)
     drafts = build(run, out, seed=seed, force=force)
     records = restore_lines(run).read_bytes().splitlines()

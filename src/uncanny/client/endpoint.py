@@ -325,7 +325,7 @@ class Breaker:
             ) from error
         raise ModelDownError(
             f"{self._model} rejected each of the first {self._rejections} requests: {error.message}",
-            remedy="Check the parameters and whether the model takes images.",
+            remedy=error.remedy or "Check the parameters and whether the model takes images.",
         ) from error
 
     def _give_up_unreached(self, error: TransientError) -> NoReturn:

@@ -218,3 +218,17 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_named(path: Path, chunks: Iterable[bytes]) -> None:
+    """Replace a file that a user named, in one step; the folders it goes to are made.
+
+    Raises OSError that names what could not be written.
+    """
+    make_folder_of(path)
+    write_atomically(path, chunks)
+
+
+def make_folder_of(path: Path) -> None:
+    """Make the folders that a file which a user named goes to. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)

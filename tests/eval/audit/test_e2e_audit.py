@@ -69,7 +69,7 @@ def demo_scores(tmp_path_factory: pytest.TempPathFactory) -> Any:
 )
 def test_scenes_over_a_server_are_those_of_the_demo(tmp_path: Path, provider: str, demo_scores: Any) -> None:
     with serving() as server:
-        options = (*server.asked(provider), "-o", tmp_path / "a", "--repeats", 1)
+        options = (*server.asked(provider, "demo"), "-o", tmp_path / "a", "--repeats", 1)
         hosted = uncanny_here("audit", *SCENES, *options, *FAST).json()
     for name, score in demo_scores["generators"].items():
         for key in ("images", "mai", "af", "cap", "u_mean", "ci", "severities", "names"):

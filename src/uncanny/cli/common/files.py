@@ -73,25 +73,21 @@ def at_rest(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A file to be written. `what` it is for people; `ours` tells from a file whether it is an earlier one.
-
-    `makes_folder` says that the command makes the folder it goes to.
-    """
+    """A file to be written: `what` it is for people, and how `ours` tells it from other files."""
 
     path: Path
     what: str
     ours: Callable[[Path], bool]
-    makes_folder: bool = False
 
 
-def page(path: Path, *, makes_folder: bool = False) -> Output:
+def page(path: Path) -> Output:
     """An HTML page: those of this program name it as their generator."""
 
     def ours(file: Path) -> bool:
         with file.open("rb") as content:
             return b'<meta name="generator" content="uncanny' in content.read(_HEAD_BYTES)
 
-    return Output(path, "page of uncanny", ours, makes_folder)
+    return Output(path, "page of uncanny", ours)
 
 
 def scores_json(path: Path, keys: Iterable[str]) -> Output:
@@ -213,9 +209,7 @@ class ScoreFiles:
         """Whether one of the files is standard output."""
         return STANDARD_OUTPUT in (self.json, self.csv, *self.tables.values())
 
-    def outputs(
-        self, keys: Iterable[str], columns: Sequence[str] = (), *, makes_folder: bool = False
-    ) -> list[Output]:
+    def outputs(self, keys: Iterable[str], columns: Sequence[str] = ()) -> list[Output]:
         """To be checked: an earlier JSON has all `keys`, an earlier CSV has these `columns`."""
         outputs: list[Output] = []
         if self.json is not None and self.json != STANDARD_OUTPUT:
@@ -224,7 +218,7 @@ class ScoreFiles:
             outputs.append(table_csv(self.csv, columns))
         outputs += [tables_text(file, form) for form, file in self.tables.items() if file != STANDARD_OUTPUT]
         if self.page is not None:
-            outputs.append(page(self.page, makes_folder=makes_folder))
+            outputs.append(page(self.page))
         return outputs
 
     def write(
@@ -238,22 +232,22 @@ class ScoreFiles:
     ) -> None:
         """Write and print what is wanted of scores; `after` is what the terminal gets below the tables."""
         from uncanny.eval.common.tables import tables_text as text
-        from uncanny.records.jsonl import dump_json, write_atomically
+        from uncanny.records.jsonl import dump_json, write_named
 
         if self.json == STANDARD_OUTPUT:
             say_json(to_json())
         elif self.json is not None:
-            write_atomically(self.json, [dump_json(to_json(), indent=True)])
+            write_named(self.json, [dump_json(to_json(), indent=True)])
         if self.csv == STANDARD_OUTPUT:
             say(to_csv().removesuffix("\n"))
         elif self.csv is not None:
-            write_atomically(self.csv, [to_csv().encode()])
+            write_named(self.csv, [to_csv().encode()])
         for form, file in self.tables.items():
             written = _written(tables(), form)
             if file == STANDARD_OUTPUT:
                 say(written.removesuffix("\n"))
             else:
-                write_atomically(file, [_BEGINS[form].encode(), written.encode()])
+                write_named(file, [_BEGINS[form].encode(), written.encode()])
         if self.printed:
             say(text(tables(), width()) + after)
         if self.page is not None and report is not None:
@@ -288,7 +282,7 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: b
             raise UsageError("- cannot be written here: it is no file", remedy="Name a file.")
         if any(_same(path, other.path) for other in wanted[:number]):
             raise UsageError(f"{path} is named for two outputs", remedy="Name a file for each.")
-        _check_place(path, makes_folder=output.makes_folder)
+        _check_place(path)
         if not path.exists():
             continue
         if any(_same(path, file) for file in read) or (_is_read_in(path, folders) and not _is_ours(output)):
@@ -347,18 +341,18 @@ def _is_ours(output: Output) -> bool:
         return False
 
 
-def _check_place(path: Path, *, makes_folder: bool) -> None:
+def _check_place(path: Path) -> None:
+    """Folders that are missing are made when the file is written."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder", remedy="Name a file.")
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
         raise UsageError(f"{path} is no ordinary file", remedy="Name another one.")
     parent = path.parent
-    while makes_folder and not parent.exists() and parent != parent.parent:
+    while not parent.exists() and parent != parent.parent:
         parent = parent.parent
     if not parent.is_dir():
         raise UsageError(
-            f"{path} cannot be written: there is no folder {parent}",
-            remedy="Name a file in a folder that exists.",
+            f"{path} cannot be written: {parent} is not a folder", remedy="Name a file in another folder."
         )
     if not _may_write_to(parent):
         raise UsageError(

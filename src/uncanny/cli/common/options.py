@@ -46,9 +46,11 @@ class Real(click.ParamType[float]):
         try:
             number = float(value)
         except ValueError:
-            raise _wrong(param, value, "is no number") from None
+            number = math.nan
+        if math.isnan(number):
+            raise _wrong(param, value, "is not a number")
         low = number > self.least if self.above else number >= self.least
-        if not (low and number <= self.most) or math.isnan(number):
+        if not (low and number <= self.most):
             start = f"above {self.least:g} and at most" if self.above else f"from {self.least:g} to"
             raise _wrong(param, value, f"is not {start} {self.most:,.0f}")
         return number

@@ -61,7 +61,7 @@ class Results:
             outputs.append(rows_jsonl(per_image, ("predictions", "n_pred", "n_true")))
         place = self._page_place()
         if place is not None:
-            outputs.append(page(place, makes_folder=True))
+            outputs.append(page(place))
         check_outputs(outputs, (), force=bool(self._values.get("force")))
         measured: Path | None = self._values.get("out") if "out" in self._command.outputs else None
         if measured is not None and measured.suffix != ".jsonl":
@@ -131,7 +131,7 @@ class Results:
 
     def _write_files(self, job: ClientJob, result: Any) -> list[str]:
 
-        from uncanny.records.jsonl import dump_json, write_atomically
+        from uncanny.records.jsonl import dump_json, write_named
 
         written: list[str] = []
         file = self._values.get("json_file")
@@ -139,7 +139,7 @@ class Results:
             if str(file) == "-":
                 say_json(result)
             else:
-                write_atomically(file, [dump_json(result, indent=True)])
+                write_named(file, [dump_json(result, indent=True)])
                 written.append(f"JSON     {file}")
         for option, source in self._command.outputs.items():
             target: Path | None = self._values.get(option)
