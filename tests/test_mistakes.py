@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import PIL.Image
 import pytest
 
@@ -18,6 +19,7 @@ from uncanny.demo.scenes import scenes
 from uncanny.errors import ImageError, StoppedError, TransientError, UsageError
 from uncanny.models.registry import Access, open_model, parse_model
 
+TABLE = pd.DataFrame({"n": [1], "file_name": ["a.png"]})
 IMAGE = next(iter(scenes())).image_path
 
 
@@ -217,6 +219,18 @@ def test_a_run_of_another_kind_is_no_run_without_records(tmp_path: Path) -> None
             lambda u: u.annotate(IMAGE, "demo", "run"),
             r"annotate\(\): too many .* Write annotate\(images, model=…",
         ),
+        (lambda u: u.annotate(TABLE, model="demo", out="run"), r"not a DataFrame. Give frame\['file_name'\]"),
+        (lambda u: u.detect(TABLE, model="demo", out="run"), "paths of files and folders, not a DataFrame"),
+        (
+            lambda u: u.annotate_forecast(TABLE[["n"]], model="demo"),
+            r"Give its column of paths, as frame\['path",
+        ),
+        (lambda u: u.artifacts.run(TABLE, model="demo", out="run"), "not a DataFrame"),
+        (lambda u: u.edits.compress(TABLE, "copies"), r"folders or files, not a DataFrame. Give frame"),
+        (lambda u: u.mcq.run(TABLE, model="demo", out="run"), "Items are .* not a DataFrame. Save it"),
+        (lambda u: u.realism.run(TABLE, model="demo", out="run"), "not a DataFrame"),
+        (lambda u: u.annotate_image(TABLE, model="demo"), "not a DataFrame|DataFrame"),
+        (lambda u: u.audit({"a": TABLE}), "DataFrame"),
         (lambda u: u.annotate(IMAGE, mdoel="demo", out="run"), "no option `mdoel`. Did you mean `model`?"),
         (lambda u: u.annotate(IMAGE, model="demo", otu="run"), "no option `otu`. Did you mean `out`?"),
         (lambda u: u.annotate(IMAGE, model="demo", out="run", rot="."), "`rot`. Did you mean `root`?"),

@@ -38,7 +38,7 @@ from uncanny.images.columns import ImageColumns
 from uncanny.parameters import called_right, check_parameters
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
-from uncanny.records.run_folder import RunFolder, copy_into
+from uncanny.records.run_folder import RunFolder, check_apart, copy_into
 from uncanny.runs.config import ModelOptions, RunOptions, check_options, read_limits, read_models
 from uncanny.runs.image_options import read_policy
 from uncanny.runs.progress import what_is_left
@@ -239,7 +239,10 @@ def read_annotating(
             "them",
             remedy=f"Say where the annotations go with {option('out', 'runs/NAME')}.",
         )
-    config = annotate_config(options, RunFolder(Path(out) / source.name))
+    folder = RunFolder(Path(out) / source.name)
+    if source.path is not None and not folder.manifest.is_file():
+        check_apart(Path(out), (), [source.path])
+    config = annotate_config(options, folder)
     return Annotating(
         Path(out),
         read_models(model, options),

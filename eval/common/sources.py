@@ -22,6 +22,7 @@ from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.eval.common.runs import ReadRun, image_of, last_lines, open_run
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
+from uncanny.parameters import refuse_table
 from uncanny.records.annotation_table import LINES, TABLE
 from uncanny.schema import Annotation
 from uncanny.wording import option
@@ -71,6 +72,7 @@ def read_sources(sources: Mapping[str, AnnotationSource]) -> tuple[Source, ...]:
 
 def _source(name: str, source: AnnotationSource) -> Source:
     if not isinstance(source, str | PathLike):
+        refuse_table(source, f"{name}: annotations are a run, a file or `Annotation` records", paths=False)
         annotations = tuple(source) if isinstance(source, Iterable) else (source,)
         for annotation in annotations:
             if not isinstance(annotation, Annotation):

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.groups import Groups
-from uncanny.eval.common.runs import ReadRun, open_annotations
+from uncanny.eval.common.runs import ReadRun, open_annotations, stream_annotations
 from uncanny.eval.common.tables import MISSING, Table, TableResult
 from uncanny.eval.export.data import ExportImage, LeftOut, Selection, export_images, read_sources
 from uncanny.eval.export.formats import FORMATS, FormatName
@@ -30,7 +30,7 @@ from uncanny.models.tokens import text_tokens
 from uncanny.parameters import check_needed, check_parameters
 from uncanny.records.jsonl import LinesByImage, dump_json, write_atomically
 from uncanny.records.reviews import ReviewLog
-from uncanny.records.run_folder import unfinished
+from uncanny.records.run_folder import check_apart, unfinished
 from uncanny.wording import counted, option, shown
 
 MANIFEST: Final = "export.json"
@@ -219,6 +219,8 @@ def export(
             remedy=f"Review it with `uncanny review`, or give {option('all', True)} for what models said.",
         )
     places = _places(names, Path(out), read, force=force)
+    if places.manifest is not None and not places.manifest.is_file():
+        check_apart(places.folder, (read.picture(each.image) for each in stream_annotations(read.file)))
     sources = read_sources(source if source is None else str(source))
     with _work_folder(places.folder, Path(out)) as work:
         job = ExportJob(

@@ -32,7 +32,7 @@ from uncanny.images import RecordedFile, prepare
 from uncanny.models.base import Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
-from uncanny.records.run_folder import check_no_links
+from uncanny.records.run_folder import check_apart, check_no_links
 from uncanny.records.run_manifest import THE_USERS, RunSettings
 from uncanny.runs.config import (
     SamplingConfig,
@@ -182,6 +182,7 @@ class McqTask(Task[PendingItem, Answer]):
 
     def load_pending(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
         check_no_links(self.folder.path / OVERLAYS)
+        check_apart(self.folder.path, map(self.items.image_path, self.items))
         self._progress = progress
         items = self.items[: self.options.limit]
         every = {

@@ -32,7 +32,7 @@ from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.jsonl import dump_json
 from uncanny.records.record_file import RecordFile
-from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_folder import RunFolder, check_apart
 from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, SamplingConfig, check_options
 from uncanny.runs.image_task import other_models, sent_image
@@ -281,6 +281,7 @@ class RealismTask(Task[PairFiles, Verdict]):
     def load_pending(self, records: RecordFile[Verdict], progress: Progress) -> Sequence[PairFiles]:
         if self.pairs.skipped is not None:
             note_skipped(progress, self.pairs.skipped)
+        check_apart(self.folder.path, (file for pair in self.pairs for file in (pair.original, pair.edited)))
         pairs = {pair.id: pair for pair in self.pairs.pairs[: self.options.limit]}
         held = None if self.pairs.source == "program" else {pair.id for pair in self.pairs}
         return self.standing(pairs, records, progress, stands=self._stands, files=_files, held=held)

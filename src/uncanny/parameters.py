@@ -34,6 +34,21 @@ class Kind:
     least: int | None = None
 
 
+# What columns of paths are called.
+_PATH_COLUMNS = frozenset(
+    (
+        "path",
+        "paths",
+        "image",
+        "images",
+        "image_path",
+        "img_path",
+        "file",
+        "file_name",
+        "filename",
+        "filepath",
+    )
+)
 # No parameter counts further; numbers beyond it fit into no file.
 MOST = 10**15
 _PATH = Kind((str, PathLike), "a path")
@@ -293,12 +308,30 @@ def check_kind(name: str, value: object, kind: type) -> None:
         raise UsageError(f"{option(name)} must be {kind.__name__}, not {shown(value)}")
 
 
+def refuse_table(values: object, what: str, *, paths: bool = True) -> None:
+    """Raises UsageError for a table of pandas, Polars, Arrow or `datasets`, whose items are names of columns.
+
+    `what` says what is wanted in words; `paths` could be in one of the columns.
+    """
+    names = getattr(values, "column_names", None)
+    names = getattr(values, "columns", None) if names is None else names
+    if not isinstance(names, Iterable) or isinstance(names, str):
+        return
+    remedy = "Save it as a file, or give the records."
+    if paths:
+        column = next((str(name) for name in names if str(name).casefold() in _PATH_COLUMNS), None)
+        remedy = "Give its column of paths, as frame['path']" if column is None else f"Give frame[{column!r}]"
+        remedy += "; save a table that holds the pictures as a Parquet file and give that."
+    raise UsageError(f"{what}, not a {type(values).__name__}", remedy=remedy)
+
+
 def check_records(values: Iterable[T], kinds: type | tuple[type, ...], *, what: str) -> tuple[T, ...]:
     """`values` as they are, all of `kinds`; `what` says it in words, as "Items are a file or `Item`s".
 
     Raises UsageError with these words and the first that is none, or `values` where they are no sequence.
     """
     if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping):
+        refuse_table(values, what, paths=isinstance(kinds, tuple) and PathLike in kinds)
         records = tuple(values)
         wrong = [record for record in records if not isinstance(record, kinds)]
         if not wrong:

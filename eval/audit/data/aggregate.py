@@ -78,7 +78,7 @@ class Aggregate:
     image by image: the place of its name in `name_keys`.
     `without_objects` of the images name neither an object nor an anomaly. `row_keys` has a digest an image of
     what it shares with those of other generators, `places` where its record is: its line, or its number from
-    0 of records in memory.
+    0 of records in memory. `pictures` has a number an image whose content is known, the same for equal ones.
     """
 
     locate: Callable[[str], Path]
@@ -92,6 +92,7 @@ class Aggregate:
     prompt_keys: list[str] = field(default_factory=list)
     row_keys: array[int] = field(default_factory=lambda: array("q"))
     places: array[int] = field(default_factory=lambda: array("q"))
+    pictures: array[int] = field(default_factory=lambda: array("q"))
     severities: list[int] = field(default_factory=lambda: [0] * SEVERITIES)
     origin: Origin = field(default_factory=Origin)
     without_objects: int = 0
@@ -116,6 +117,8 @@ class Aggregate:
             self.prompt_keys.append(self.prompt_of(record))
         self.row_keys.append(_digest(self.row_key(record)))
         self.places.append(place)
+        if record.sha256:
+            self.pictures.append(_digest(record.sha256))
         self.origin.add(record)
         if record.anomalies:
             self._add_anomalies(record, 100 * len(record.anomalies) - severity_sum)

@@ -41,10 +41,12 @@ from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.audit import RANKED, AuditMetrics, audit_metrics
 from uncanny.eval.metrics.intervals import LEVEL, RESAMPLES
 from uncanny.eval.metrics.significance import rank_agreement
-from uncanny.wording import option
+from uncanny.wording import counted, option
 
 PAPER = "the AnomReason paper, table 3: 246 prompts a generator"
 ASSESSORS = ("AnomReasonor", "AnomAgent")
+# So many pairs of generators with the same images are named.
+MOST_SAME = 5
 
 
 def score_audit(
@@ -170,7 +172,10 @@ def _leaderboard(
         )
         for generator in generators
     }
-    notices = [notice for generator in generators for notice in generator.notices]
+    same = [*_same_images(aggregates)]
+    more = len(same) - MOST_SAME
+    notices = [*same[:MOST_SAME], *([f"{counted(more, 'more pair')} share images."] if more > 0 else [])]
+    notices += [notice for generator in generators for notice in generator.notices]
     notices += [f"Before: {notice}" for generator in before for notice in generator.notices]
     notices += [
         *unchecked({generator.name: generator.provenance for generator in generators}),
@@ -184,6 +189,26 @@ def _leaderboard(
         _difference(pair, each, p) for pair, each, p in zip(pairs, compared, adjusted, strict=True)
     )
     return Leaderboard(scores, tuple(order), differences, mixed, tuple(notices), faults)
+
+
+def _same_images(aggregates: Mapping[str, Aggregate]) -> Iterator[str]:
+    """What to know where generators have images of the same content."""
+    pictures = {name: np.unique(np.asarray(each.pictures)) for name, each in aggregates.items()}
+    every, times = np.unique(np.concatenate([*pictures.values(), np.empty(0, np.int64)]), return_counts=True)
+    repeated = every[times > 1]
+    sharing = [name for name, each in pictures.items() if np.isin(each, repeated).any()]
+    for first, second in combinations(sharing, 2):
+        shared = len(np.intersect1d(pictures[first], pictures[second], assume_unique=True))
+        if shared and shared == len(pictures[first]) == len(pictures[second]):
+            yield (
+                f"{first} and {second} are the same {counted(shared, 'image')}: they differ in how they were "
+                "annotated, not in what generated them. Compare two runs of one set with `uncanny compare`."
+            )
+        elif shared:
+            yield (
+                f"{first} and {second} have {counted(shared, 'image')} in common, which tell how they were "
+                "annotated apart, not what generated them."
+            )
 
 
 def _rank(metrics: AuditMetrics) -> tuple[bool, float]:

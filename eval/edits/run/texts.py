@@ -28,7 +28,7 @@ from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.jsonl import dump_json
 from uncanny.records.record_file import RecordFile
-from uncanny.records.run_folder import RunFolder, copy_into
+from uncanny.records.run_folder import RunFolder, check_apart, copy_into
 from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import AskOptions, SamplingConfig, check_options, read_limits, read_models
 from uncanny.runs.inputs import Names
@@ -240,6 +240,7 @@ class TextTask(Task[I, W]):
         # The limit is one on pictures: all that is asked about one belongs together.
         first = {image.id for image in self.texts.images[: self.options.limit]}
         every = {item.key: item for item in self.asked()}
+        check_apart(self.folder.path, (file for item in every.values() if (file := self.file(item))))
         items = {key: item for key, item in every.items() if item.image.id in first}
         held = None if self.texts.source == "program" else every
         return self.standing(items, records, progress, stands=self._stands, files=self._files, held=held)

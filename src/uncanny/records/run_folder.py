@@ -71,6 +71,7 @@ class RunFolder:
         the folders that were made for it.
         """
         made = [each for each in (self.path, *self.path.parents) if not each.exists()]
+        before = self._names()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.check_links(writes=True)
@@ -90,7 +91,7 @@ class RunFolder:
         try:
             yield
         finally:
-            self._leave_nothing(made)
+            self._leave_nothing(made, before)
             self._let_go()
 
     def check_links(self, *, writes: bool = False) -> None:
@@ -194,10 +195,18 @@ class RunFolder:
         self._real = self.path.resolve()
         _HELD_HERE.add(self._real)
 
-    def _leave_nothing(self, made: Sequence[Path]) -> None:
-        """Remove the file of the lock, still held, where it is all there is, and folders `made` for it."""
+    def _names(self) -> set[str]:
+        try:
+            return set(os.listdir(self.path))  # noqa: PTH208
+        except OSError:
+            return set()
+
+    def _leave_nothing(self, made: Sequence[Path], before: set[str]) -> None:
+        """Remove the file of the lock, still held, where it is all that was written, and folders `made` for
+        it; `before` is what was there. A run that was begun keeps it."""
         with suppress(OSError):
-            if not self.lost() and list(self.path.iterdir()) == [self.path / LOCK]:
+            begun = LOCK in before and before != {LOCK}
+            if not self.lost() and not begun and self._names() == before | {LOCK}:
                 (self.path / LOCK).unlink()
                 for folder in made:
                     folder.rmdir()
@@ -228,6 +237,24 @@ def _locked_folder(path: Path) -> int:
     except OSError:
         pass  # file systems of a network have no locks of folders; the lock's file is there
     return descriptor
+
+
+def check_apart(out: Path, pictures: Iterable[Path], folders: Iterable[Path] = ()) -> None:
+    """Refuse to write results among the pictures they are about: `out` is a folder of some of them.
+
+    `folders` are those that the pictures were found in. A run that is in `out` already goes on there. Raises
+    UsageError.
+    """
+    if not out.is_dir() or (out / "run.json").is_file():
+        return
+    there = {str(folder) for folder in folders} | {os.path.dirname(picture) or "." for picture in pictures}  # noqa: PTH120
+    for folder in there:
+        with suppress(OSError):
+            if os.path.samefile(folder, out):  # noqa: PTH121
+                raise UsageError(
+                    f"{out} is a folder of the images, and results would be written among them",
+                    remedy=f"Name a folder of their own with {option('out', str(out / 'uncanny'))}.",
+                )
 
 
 def check_no_links(folder: Path, *, writes: bool = False) -> None:

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from uncanny.errors import UsageError
 from uncanny.images import PixelPolicy
+from uncanny.parameters import refuse_table
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import Protocol, read_prompts
 from uncanny.records.run_folder import RunFolder
@@ -95,6 +96,7 @@ def image_paths(images: Images) -> tuple[Path, ...]:
     """One path or several, as paths. Raises UsageError for anything else, and where there are none."""
     if isinstance(images, str | PathLike):
         images = (images,)
+    refuse_table(images, "Images of a run are paths of files and folders")
     paths = tuple(images) if isinstance(images, Iterable) and not isinstance(images, bytes) else (images,)
     for path in paths:
         if not isinstance(path, str | PathLike):

@@ -19,6 +19,7 @@ from uncanny.images import (
     stored_size,
 )
 from uncanny.images.path_names import short_path
+from uncanny.records.run_folder import check_apart
 from uncanny.runs.progress import Progress
 
 _MOST_NAMED = 3
@@ -92,7 +93,8 @@ def find_inputs(
     """Names are relative to `root`, or else to the run folder, with `/` on every system.
 
     Pictures in rows of Parquet and Arrow files are images, too; `image_column` is where they are if a file
-    has several such columns. Raises UsageError when a path does not exist or no image is found.
+    has several such columns. Raises UsageError when a path does not exist, no image is found, or the run
+    folder is one of the images'.
     """
     discovered = discover(paths, rows=True, image_column=image_column)
     if not discovered.files:
@@ -102,6 +104,7 @@ def find_inputs(
             + (f", only {passed_over}" if passed_over else ""),
             remedy="Files with the usual image extensions are found; name other files one by one.",
         )
+    check_apart(run, discovered.files, (path for path in paths if path.is_dir()))
     names = Names(root if root is not None else run)
     images = (ImageFile(path, names.of(path)) for path in discovered.files)
     files = sorted(images, key=lambda file: _table_or_image(file.image))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from uncanny.eval.audit.data.load import Generator, load_generators
 from uncanny.eval.common.sources import AnnotationSource, read_sources
 
 NAME, PROMPTS = "openai/any", "annotate@0123456789ab"
+# Stands for the digest of an image of this set alone.
+ANY = "0" * 64
 POLICY = {"max_side": None, "format": "keep", "jpeg_quality": 95}
 
 
@@ -20,7 +23,7 @@ def record(image: str, severities: Sequence[int] = (), **other: Any) -> dict[str
     """A record that counts, unless `other` says otherwise."""
     return {
         "image": image,
-        "sha256": "0" * 64,
+        "sha256": ANY,
         "width": 64,
         "height": 48,
         "status": "ok",
@@ -51,7 +54,13 @@ def left_out(image: str, status: str) -> dict[str, Any]:
 
 def written(path: Path, records: Iterable[dict[str, Any]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in records))
+    lines = [
+        each | {"sha256": sha256(f"{path}/{each['image']}".encode()).hexdigest()}
+        if each.get("sha256") == ANY
+        else each
+        for each in records
+    ]
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     return path
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.eval.audit.annotation_sets import POLICY, record, run_folder, written
@@ -143,3 +144,39 @@ def test_snapshots_that_are_not_known_are_a_notice(tmp_path: Path, unknown: dict
 def test_snapshots_of_models_that_took_no_part_do_not_count(tmp_path: Path) -> None:
     more = {"served_as": {"openai/any": ["any-2026-01-01"], "vllm/other": ["one", "two"]}}
     assert mixed(runs(tmp_path, a={}, b=more)) == ()
+
+
+def contents(folder: Path, name: str, images: range, severity: int) -> Path:
+    anomalies = [{"name": "x", "phenomenon": "y", "reasoning": "z", "severity": severity}]
+    lines = [
+        {
+            **{"image": f"{name}{number}.png", "sha256": f"{number:064x}", "status": "ok", "model": name},
+            **{"width": 4, "height": 4, "prompts": "p", "anomalies": anomalies, "objects": []},
+        }
+        for number in images
+    ]
+    file = folder / f"{name}.jsonl"
+    file.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    return file
+
+
+def test_generators_of_the_same_images_are_named(tmp_path: Path) -> None:
+    files = {
+        "a": contents(tmp_path, "a", range(12), 10),
+        "b": contents(tmp_path, "b", range(12), 90),
+        "c": contents(tmp_path, "c", range(11, 23), 50),
+        "d": contents(tmp_path, "d", range(50, 62), 50),
+    }
+    result = audit(files, resamples=0, allow_mixed=True)
+    same = [each for each in result.leaderboard.notices if "what generated them" in each]
+    assert len(same) == 3
+    assert same[0].startswith("a and b are the same 12 images: ")
+    assert "`uncanny compare`" in same[0]
+    assert [each[:30] for each in same[1:]] == [
+        "a and c have 1 image in common",
+        "b and c have 1 image in common",
+    ]
+    many = {f"{number}": contents(tmp_path, f"{number}", range(3), 10) for number in range(5)}
+    notices = audit(many, resamples=0, allow_mixed=True).leaderboard.notices
+    assert len([each for each in notices if "the same 3 images" in each]) == 5
+    assert "5 more pairs share images." in notices

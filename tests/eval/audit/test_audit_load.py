@@ -212,7 +212,7 @@ def test_kinds_of_sources(tmp_path: Path) -> None:
 
 
 def test_annotations_in_memory_are_as_those_of_a_file(tmp_path: Path) -> None:
-    records = [record("a.png", [20, 50]), record("b.png"), left_out("c.png", "failed")]
+    records = [record("a.png", [20, 50], sha256="1" * 64), record("b.png"), left_out("c.png", "failed")]
     annotations = [Annotation.model_validate(each) for each in records]
     file = written(tmp_path / "a.jsonl", records)
     (of_file,), (in_memory,) = loaded({"a": file}, root=tmp_path), loaded({"a": annotations}, root=tmp_path)

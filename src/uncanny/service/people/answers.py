@@ -34,7 +34,7 @@ from uncanny.eval.mcq.data.texts import (
 )
 from uncanny.images import PixelPolicy, RecordedFile
 from uncanny.images.file_bytes import read_stamped
-from uncanny.records.run_folder import check_no_links
+from uncanny.records.run_folder import check_apart, check_no_links
 from uncanny.records.shared_log import SharedLog, file_state
 from uncanny.service.people.folder import begin
 from uncanny.service.people.order import apart
@@ -93,6 +93,7 @@ class PeopleAnswers:
         ]
         if not self._asked:
             raise UsageError("None of the items is asked these questions", remedy="Choose others.")
+        check_apart(run, map(items.image_path, items))
         self._items = {_key(item): item for item in items}
         self._log = SharedLog(
             run / ANSWERS_FILE, Answer, lock=".answers.lock", what="answers", exclude_none=False

@@ -23,6 +23,7 @@ from uncanny.errors import ImageError, ReviewConflictError, UsageError
 from uncanny.eval.edits.data import EditSet
 from uncanny.eval.edits.people.data import FORM, JUDGEMENTS, PROFILES, Form, Judgement, Profile, Side, Verdict
 from uncanny.records.jsonl import write_atomically
+from uncanny.records.run_folder import check_apart
 from uncanny.records.shared_log import SharedLog, file_state
 from uncanny.schema import Box
 from uncanny.service.decoding import Measured, measure
@@ -73,6 +74,7 @@ class PeopleJudging:
         # Stands in addresses of pictures, which browsers keep: files may change while nothing is served.
         self.tag = f"{time.time_ns():x}"
         self.trials, self._groups = _trials(pairs)
+        check_apart(run, (trial.path for trial in self.trials))
         self._originals = {each.id: str(each.original) for each in pairs}
         self._by_key = {trial.key: trial for trial in self.trials}
         self._log = SharedLog(run / JUDGEMENTS, Judgement, lock=LOCK, what="judgements", exclude_none=False)
