@@ -152,7 +152,10 @@ class Examiner:
                     async with self._room:
                         policy, limits = task.policy, self._engine.limits
                         opened = await asyncio.to_thread(_opened, image, name, policy, limits)
-                        return await task.examine(*opened, self._engine, [])
+                        record = await task.examine(*opened, self._engine, [])
+                        if isinstance(record, Annotation) and isinstance(image, str | PathLike):
+                            record.set_place(file=Path(fspath(image)).absolute())  # noqa: ASYNC240
+                        return record
         except TimeoutError:
             if not limit.expired():
                 raise

@@ -24,6 +24,7 @@ from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import UNITS, RunManifest, Totals
 from uncanny.records.shared_log import file_state
 from uncanny.runs.progress import read_run
+from uncanny.schema import Annotation
 from uncanny.wording import cost, count, harmless, shown
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ class Records(Sequence[R]):
     it is read. Memory grows by a few numbers a record. The file stays open, so that these stay the records,
     whatever a later session of the run puts in its place."""
 
-    def __init__(self, path: Path, record_type: type[R], key: tuple[str, ...]) -> None:
-        self._path, self._type, self._key = path, record_type, key
+    def __init__(
+        self, path: Path, record_type: type[R], key: tuple[str, ...], run: Path | None = None
+    ) -> None:
+        self._path, self._type, self._key, self._run = path, record_type, key, run
         places: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         self._state: tuple[int, int, int] | None = None
         reader = open_to_read(path)
@@ -77,7 +80,10 @@ class Records(Sequence[R]):
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         offset, length, number = self._places[index]
-        return parse_line(os.pread(self._file, length, offset), self._type, self._path, number)
+        record = parse_line(os.pread(self._file, length, offset), self._type, self._path, number)
+        if isinstance(record, Annotation):
+            record.set_place(run=self._run)
+        return record
 
     def __iter__(self) -> Iterator[R]:
         return (self[number] for number in range(len(self)))
@@ -87,7 +93,12 @@ class Records(Sequence[R]):
         return path == self._path and file_state(path) == self._state
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._path, self._type, self._key)  # another process opens the file anew
+        return type(self), (
+            self._path,
+            self._type,
+            self._key,
+            self._run,
+        )  # another process opens the file anew
 
     def __repr__(self) -> str:
         return f"<{len(self):,} records of {harmless(str(self._path))}>"
@@ -210,7 +221,7 @@ class RunResult(TableResult, Generic[R]):
         self.check_not_lost()
         lines = self._lines()
         if self._read is None or not self._read.are_of(lines):
-            self._read = Records(lines, self.record_type, self.record_key)
+            self._read = Records(lines, self.record_type, self.record_key, self.path)
         return self._read
 
     def check_not_lost(self) -> None:

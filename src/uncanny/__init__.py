@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from uncanny.errors import UncannyError as UncannyError
     from uncanny.eval.annotate.forecast import AnnotateForecast as AnnotateForecast
     from uncanny.eval.annotate.forecast import annotate_forecast as annotate_forecast
+    from uncanny.eval.annotate.picture import FindingsPicture as FindingsPicture
     from uncanny.eval.annotate.run import AnnotateRun as AnnotateRun
     from uncanny.eval.annotate.run import annotate as annotate
     from uncanny.eval.annotate.run import annotate_async as annotate_async
@@ -120,6 +121,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.client.calls": "CallRecord",
         "uncanny.errors": "UncannyError",
         "uncanny.eval.annotate.forecast": "AnnotateForecast annotate_forecast",
+        "uncanny.eval.annotate.picture": "FindingsPicture",
         "uncanny.eval.annotate.run": "AnnotateRun annotate annotate_async",
         "uncanny.eval.audit.run": "audit audit_async",
         "uncanny.eval.audit.score.result": "AuditResult",

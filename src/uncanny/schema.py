@@ -6,12 +6,28 @@ Unknown keys are kept and written back. A value that was not measured is None, n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, get_args
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+)
 from pydantic_core import PydanticCustomError
 
 from uncanny.wording import harmless, layout
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+    # What stands for a picture: a path, the bytes of a file, or a Pillow image.
+    Picture = str | PathLike[str] | bytes | PIL.Image.Image
 
 
 def _no_text_or_truth(value: object) -> object:
@@ -113,7 +129,75 @@ def columns_of(record: BaseModel) -> Mapping[str, str | int | float | bool]:
     return columns if isinstance(columns, dict) else {}
 
 
-class Anomaly(Record):
+class Place(NamedTuple):
+    """Where the picture of a record may be: a `file`, or the image of a run whose folder is `run`.
+
+    `sha256` and `size` are the record's. Of a finding it is the `number` within its image, from 1.
+    """
+
+    image: str
+    sha256: str | None
+    size: tuple[int, int] | None
+    run: Path | None = None
+    file: Path | None = None
+    number: int | None = None
+
+
+class Origin:
+    """The place of a record's picture. No part of what the record says: records with any origin are equal."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Place | None = None) -> None:
+        self.place = place
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __deepcopy__(self, _memo: object) -> Origin:
+        return self
+
+
+NOWHERE: Final = Origin()
+
+
+class Pictured(Record):
+    """A record that notebooks show with its picture."""
+
+    _origin: Origin = PrivateAttr(default=NOWHERE)
+
+    def picture(self, image: Picture | None = None) -> PIL.Image.Image:
+        """The picture with the boxes of findings, numbered as they are in the record; RGB.
+
+        Of an anomaly by itself, the part around its box. Records know where their picture is when they come
+        from a run, or from a path; others are told by `image`: a path, the bytes of a file, or a Pillow
+        image. A file has to be the one that was annotated. Raises UsageError where there is no such picture.
+        """
+        picture: PIL.Image.Image = self._shown(image).picture()
+        return picture
+
+    def show(self, image: Picture | None = None) -> None:
+        """Show the picture and the findings: in a notebook below the cell, elsewhere in a viewer, while the
+        findings are printed. `image` is as for `picture`. Raises UsageError as that does."""
+        self._shown(image).show()
+
+    def _shown(self, image: Picture | None = None) -> Any:
+        import uncanny  # what draws lies in a layer above
+
+        return uncanny.FindingsPicture(self, image)
+
+    def _repr_html_(self) -> str:
+        html: str = self._shown()._repr_html_()
+        return html
+
+    def _repr_png_(self) -> bytes | None:
+        png: bytes | None = self._shown()._repr_png_()
+        return png
+
+
+class Anomaly(Pictured):
     """One verified quadruple (name, phenomenon, reasoning, severity).
 
     `severity` runs from 0, completely unreal, to 100, fully realistic (AnomReason, section 2). `objects`
@@ -210,7 +294,7 @@ class Pixels(Record):
     sent: SentPixels | None = None
 
 
-class Annotation(Record):
+class Annotation(Pictured):
     """One image's record in `annotations.jsonl`.
 
     `width`, `height`, `sha256` and `pixels` are None only where the file could not be read. `errors` is empty
@@ -237,6 +321,14 @@ class Annotation(Record):
     usage: Usage = Usage()
     pixels: Pixels | None = None
     file_stamp: str | None = None
+
+    def set_place(self, *, run: Path | None = None, file: Path | None = None) -> None:
+        """Say where the picture is: in a `run`, or a `file`. No part of the record, and not written."""
+        size = (self.width, self.height) if self.width and self.height else None
+        place = Place(self.image, self.sha256, size, run, file)
+        self._origin = Origin(place)
+        for number, anomaly in enumerate(self.anomalies, 1):
+            anomaly._origin = Origin(place._replace(number=number))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._headline()}>"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import orjson
 from PIL import Image, ImageDraw, ImageFont
@@ -34,6 +34,8 @@ COLOURS: Final[Mapping[Letter, _Colour]] = {
     "C": (0, 128, 128),
     "D": (240, 115, 0),
 }
+NUMBERED: Final = (200, 20, 30)
+T = TypeVar("T", bound=str)
 _CAPITAL: Final = 0.7  # height of a capital letter of Pillow's font, as a share of its size
 DRAWING: Final = 2
 """Goes up with any change to how boxes are drawn, so that stored drawings get other names. 1 was 0.1.0's."""
@@ -101,20 +103,34 @@ def draw_boxes(image: bytes | Path, boxes: Mapping[Letter, Box], policy: PixelPo
         ) from error
 
 
+def draw_numbers(picture: Image.Image, boxes: Mapping[int, Box]) -> None:
+    """Draw boxes with their numbers onto an RGB picture, for people to look at.
+
+    Boxes are x0, y0, x1, y1 in pixels of `picture`, of which they have a part.
+    """
+    places = {str(number): _pixels(str(number), box, picture.size) for number, box in boxes.items()}
+    _draw(picture, places, dict.fromkeys(places, NUMBERED))
+
+
 def _drawn(picture: Image.Image, boxes: Mapping[Letter, Box]) -> bytes:
-    places = {letter: _pixels(letter, boxes[letter], picture.size) for letter in sorted(boxes)}
-    pen, draw = _pen(picture.size), ImageDraw.Draw(picture)
-    for letter, place in places.items():
-        _draw_frame(draw, place, COLOURS[letter], pen)
-    taken: list[_Place] = []
-    for letter, place in places.items():
-        others = [other for key, other in places.items() if key != letter]
-        badge = _badge_place(place, others, taken, pen, picture.size)
-        taken.append(badge)
-        _draw_badge(draw, letter, badge, pen)
+    _draw(
+        picture, {letter: _pixels(letter, boxes[letter], picture.size) for letter in sorted(boxes)}, COLOURS
+    )
     out = BytesIO()
     picture.save(out, "PNG")
     return out.getvalue()
+
+
+def _draw(picture: Image.Image, places: Mapping[T, _Place], colours: Mapping[T, _Colour]) -> None:
+    pen, draw = _pen(picture.size), ImageDraw.Draw(picture)
+    for name, place in places.items():
+        _draw_frame(draw, place, colours[name], pen)
+    taken: list[_Place] = []
+    for name, place in places.items():
+        others = [other for key, other in places.items() if key != name]
+        badge = _badge_place(place, others, taken, pen, picture.size)
+        taken.append(badge)
+        _draw_badge(draw, name, colours[name], badge, pen)
 
 
 def _picture(data: bytes, header: Header) -> Image.Image:
@@ -128,7 +144,7 @@ def _picture(data: bytes, header: Header) -> Image.Image:
     return picture
 
 
-def _pixels(letter: Letter, box: Box, size: tuple[int, int]) -> _Place:
+def _pixels(letter: str, box: Box, size: tuple[int, int]) -> _Place:
     """The box in whole pixels, widened to the pixels it touches, inside the picture."""
     whole = all(math.isfinite(value) for value in box) and box[0] < box[2] and box[1] < box[3]
     if whole:
@@ -162,17 +178,18 @@ def _draw_frame(draw: ImageDraw.ImageDraw, place: _Place, colour: _Colour, pen: 
             draw.rectangle((x0, y0, x1 - 1, y1 - 1), outline=ink, width=width)
 
 
-def _draw_badge(draw: ImageDraw.ImageDraw, letter: Letter, badge: _Place, pen: _Pen) -> None:
-    for ink, margin in ((_WHITE, 0), (COLOURS[letter], pen.edge)):
+def _draw_badge(draw: ImageDraw.ImageDraw, name: str, colour: _Colour, badge: _Place, pen: _Pen) -> None:
+    for ink, margin in ((_WHITE, 0), (colour, pen.edge)):
         x0, y0, x1, y1 = _grown(badge, -margin)
         draw.rectangle((x0, y0, x1 - 1, y1 - 1), fill=ink)
-    font, stroke = _font(pen.letter)
-    left, top, right, bottom = draw.textbbox((0, 0), letter, font=font, stroke_width=stroke)
+    # A number of several digits is smaller, as a badge is a square.
+    font, stroke = _font(pen.letter if len(name) == 1 else max(1, round(1.4 * pen.letter / len(name))))
+    left, top, right, bottom = draw.textbbox((0, 0), name, font=font, stroke_width=stroke)
     at = (
         badge[0] + (badge[2] - badge[0] - right - left) // 2,
         badge[1] + (badge[3] - badge[1] - top - bottom) // 2,
     )
-    draw.text(at, letter, fill=_WHITE, font=font, stroke_width=stroke)
+    draw.text(at, name, fill=_WHITE, font=font, stroke_width=stroke)
 
 
 @lru_cache(maxsize=64)

@@ -189,15 +189,16 @@ def _webp(image: Image.Image | None, quality: int) -> bytes | None:
 
 @without_warnings()
 def shrunk(
-    path: Path,
+    path: Path | bytes,
     side: int,
     policy: PixelPolicy | None = None,
     *,
     sha256: str | None = None,
     within: Sequence[Path] | None = None,
 ) -> Image.Image | None:
-    """The picture upright, at most `side` pixels long and never enlarged; None when unreadable.
+    """The picture, of a file or its bytes, upright, at most `side` pixels long and never enlarged.
 
+    None when unreadable.
     Of `policy` only the limits on size count. With `sha256` it is None for a file of other bytes, too, and
     with `within` for one that lies in none of these folders.
     """
@@ -206,9 +207,11 @@ def shrunk(
     return None if data is None else _shrunk(data, side, policy)
 
 
-def _file(path: Path, policy: PixelPolicy, sha256: str | None, within: Sequence[Path] | None) -> bytes | None:
+def _file(
+    path: Path | bytes, policy: PixelPolicy, sha256: str | None, within: Sequence[Path] | None
+) -> bytes | None:
     try:
-        data = read_image_file(path, policy.max_file_bytes, within)
+        data = path if isinstance(path, bytes) else read_image_file(path, policy.max_file_bytes, within)
     except Exception:  # a report goes without this picture, whatever is wrong with it
         return None
     return data if sha256 is None or hashlib.sha256(data).hexdigest() == sha256 else None
