@@ -50,9 +50,9 @@ def import_table(
     where a file cannot be read or written, pyarrow is missing, or `out` holds items already. Nothing is left
     behind then.
 
-    >>> table = uncanny.mcq.export_table(uncanny.mcq.load("scenes")[:3], "scenes.csv")
+    >>> table = uncanny.mcq.export_table("scenes", "scenes.csv")
     >>> len(uncanny.mcq.import_table(table, "set"))
-    3
+    34
     """
     check_needed(table=source, out=out)
     path, folder = Path(source), Path(out)
