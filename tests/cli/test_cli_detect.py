@@ -54,7 +54,8 @@ def test_tables_are_written_and_piped(tmp_path: Path) -> None:
     head, *rows = csv.DictReader(done.out.splitlines())
     assert (done.code, head["model"], head["source"], len(rows)) == (0, "demo", "generated", 2)
     assert float(rows[1]["accuracy"]) == 30 / 34
-    assert "88.2 {\\scriptsize [73.4, 95.3]}" in table.read_text()
+    low, high = (f"{100 * float(rows[1][f'accuracy_{end}']):.1f}" for end in ("low", "high"))
+    assert f"88.2 {{\\scriptsize [{low}, {high}]}}" in table.read_text()
     one_line(uncanny_here(*command, "--csv", "-", "--json"), "both go to standard output")
     records = (run / "annotations.jsonl").read_bytes()
     again = uncanny_here(*command, "--csv", run / "annotations.jsonl", "--force")
