@@ -34,6 +34,7 @@ from uncanny.eval.artifacts.score.tables import (
     bin_words,
     bins_name,
     generator_table,
+    headline,
     left_out_lists,
     pair_tables,
     published_tables,
@@ -96,7 +97,7 @@ def write_artifacts_page(score: ArtifactScore, path: Path, *, pictures: Pictures
         title="Artifacts",
         score=score,
         predictions=predictions,
-        best=_best(predictions),
+        headline=headline(score),
         settings=score.settings,
         pictures={name: _pictures(each, score, views) for name, each in predictions.items()},
         page_views=views,
@@ -139,12 +140,6 @@ def _key_first(figures: Sequence[str], names: Sequence[str], key: str) -> Mappin
 
 def _amount(estimate: Estimate) -> str:
     return "–" if estimate.value is None else f"{100 * estimate.value:.1f}"
-
-
-def _best(predictions: Mapping[str, PredictionScore]) -> PredictionScore | None:
-    """The prediction with the highest F1 of pixels; None where no one has any."""
-    scored = [each for each in predictions.values() if each.agnostic.pixel["f1"].value is not None]
-    return max(scored, key=lambda each: each.agnostic.pixel["f1"].value or 0.0, default=None)
 
 
 def _points(value: float | None) -> str:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share, interval_json, share_of
+from uncanny.eval.common.estimates import Share, interval_json, interval_words, share_of
 from uncanny.eval.common.groups import ImageGroups, image_groups
+from uncanny.eval.common.headline import Versus, ranking
 from uncanny.eval.common.paired_table import paired_table
 from uncanny.eval.common.tables import MISSING, Cell, Column, RowsResult, Table
 from uncanny.eval.detect.data import SourceTruth, Truth
@@ -241,6 +242,19 @@ class DetectComparison(RowsResult):
 
         return sorted(self.verdicts, key=key)
 
+    def headline(self) -> str:
+        """Who leads by accuracy, by the tests of the tables; empty where no truth is known."""
+        shares = {name: each.accuracy for name in self.ranked() if (each := self.scores[name]) is not None}
+        words = {
+            name: f"{_percent(share.value)} %{f' [{ends}]' if (ends := interval_words(share)) else ''}"
+            for name, share in shares.items()
+            if share.value is not None
+        }
+        tests = [
+            Versus(each.first, each.second, each.difference.value, each.adjusted_p) for each in self.tests
+        ]
+        return ranking(words, tests, what="accuracy")
+
     def tables(self) -> tuple[Table, ...]:
         """A line a model, best first, with the accuracy where the truth is known; then each two models.
 
@@ -263,6 +277,8 @@ class DetectComparison(RowsResult):
         notes += [] if self.groups is None else [self.groups.words()]
         notes += ["Percent, in brackets 95 % intervals (Wilson)."] if known else []
         pairs = paired_table(self.tests, self.ranked(), "source", "images")
+        if len(self.scores) > 1 and (said := self.headline()):
+            notes.insert(0, said)
         main = Table(("model", *JUDGED, *columns), tuple(rows), notes=tuple(notes))
         alone = next(iter(self.scores.values())) if len(self.scores) == 1 else None
         if alone is not None:

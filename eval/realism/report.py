@@ -18,6 +18,7 @@ from jinja2 import Environment
 from uncanny.agents.realism_judge import CheckName
 from uncanny.errors import UncannyError
 from uncanny.eval.common.estimates import interval_words, p_words
+from uncanny.eval.common.headline import UNTESTED
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.pixels.difference import AMPLIFIED, difference
@@ -61,6 +62,7 @@ def write_realism_page(
         score=score,
         sets=score.sets,
         several=len(score.sets) > 1,
+        untested=UNTESTED,
         rows=rows,
         n_rows=sum(1 + len(each.groups) for each in score.sets.values()),
         plots={"labels": label_plot(rows), "places": position_plot(rows)},

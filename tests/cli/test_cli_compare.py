@@ -50,7 +50,7 @@ def test_it_prints_and_writes_what_the_function_returns(
     assert content["runs"] == ["a", "b"]
     assert content["images"] == {"both": 2, "only_a": 1, "only_b": 1}
     assert set(content["cost"]) >= {"calls", "input_tokens", "cached_tokens", "output_tokens", "cost_usd"}
-    assert set(content["figures"]["mai"]) == {"a", "b", "difference", "ci"}
+    assert set(content["figures"]["mai"]) == {"a", "b", "difference", "ci", "p_value", "adjusted_p"}
     assert content["truth"] is None
     assert Path("out.csv").read_text() == result.to_csv()
     assert Path("out.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
@@ -104,7 +104,8 @@ def test_where_no_pair_counts_nothing_is_measured(files: tuple[Path, Path], tmp_
     assert done.code == 1
     assert "have no image in common that counts" in done.out
     content = compared(files[0], failed, "--json", "-").json()
-    assert content["figures"]["af"] == {"a": None, "b": None, "difference": None, "ci": None}
+    nothing = dict.fromkeys(("a", "b", "difference", "ci", "p_value", "adjusted_p"))
+    assert content["figures"]["af"] == nothing
     assert content["per_image"] == []
 
 

@@ -18,6 +18,8 @@ from uncanny.eval.artifacts.score.result import (
     RegionFigure,
     ScopeScore,
 )
+from uncanny.eval.common.estimates import interval_words
+from uncanny.eval.common.headline import Versus, ranking
 from uncanny.eval.common.paired_table import class_table
 from uncanny.eval.common.published import caveat, published
 from uncanny.eval.common.tables import MISSING, Better, Cell, Column, Table, explain_intervals
@@ -88,6 +90,27 @@ def overview(score: ArtifactScore) -> Table:
         notes=notes,
         compared=len(score.predictions),
     )
+
+
+def headline(score: ArtifactScore) -> str:
+    """Whose regions fit best by F1 of pixels, by the tests of the tables; empty where no set has any."""
+    pixels = {name: each.agnostic.pixel for name, each in score.predictions.items()}
+    ranked = sorted(
+        (name for name in pixels if pixels[name]["f1"].value is not None),
+        key=lambda name: -(pixels[name]["f1"].value or 0.0),
+    )
+    words = {
+        name: f"{100 * (each.value or 0.0):.1f} %{f' [{ends}]' if (ends := interval_words(each)) else ''}"
+        for name in ranked
+        for each in [pixels[name]["f1"]]
+    }
+    tests = [
+        Versus(each.first, each.second, each.estimate.value, each.adjusted_p, each.estimate.excludes_zero)
+        for each in score.differences
+        if each.figure == "pixel_f1"
+    ]
+    what = "PixF1, all artifacts together"
+    return ranking(words, tests, what=what, things="sets of predictions")
 
 
 def pair_tables(score: ArtifactScore) -> Iterator[Table]:
@@ -236,6 +259,8 @@ def published_tables() -> tuple[Table, ...]:
 
 
 def _overview_notes(score: ArtifactScore) -> Iterator[str]:
+    if said := headline(score):
+        yield said
     for name, prediction in score.predictions.items():
         for reason, images in left_out_lists(prediction):
             yield f"{name}: {counted(len(images), 'image')} {reason}."

@@ -83,7 +83,6 @@ def write_audit_page(
         leaderboard=leaderboard,
         rows=leaderboard_rows(leaderboard),
         scale=cap_scale(leaderboard),
-        rivals=leaderboard.rivals if leaderboard.ranked else [],
         left_out=_left_out(leaderboard),
         matrix=difference_matrix(leaderboard),
         headline=headline(result),

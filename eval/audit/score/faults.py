@@ -11,9 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
-from math import hypot
-from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
@@ -22,9 +19,7 @@ from numpy.typing import NDArray
 from uncanny.eval.audit.data.aggregate import KIND_BITS, VISIBLE_BIT, Aggregate
 from uncanny.eval.audit.data.names import NameGroup, NameGroups
 from uncanny.eval.common.estimates import Share, interval_json, wilson_share
-from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.intervals import (
-    ALPHA,
     LEVEL,
     percentile_intervals,
     resampled_sums,
@@ -198,29 +193,6 @@ def image_shares(columns: Bools, prompts: Sequence[str], *, resamples: int, seed
     prompts_drawn = [len(clusters)] * columns.shape[1]
     ends = percentile_intervals(sums[:, :-1] / sums[:, -1:], level=LEVEL, images=prompts_drawn)
     return tuple(Share(count / images, count, images, each) for count, each in zip(counts, ends, strict=True))
-
-
-def shares_apart(shares: Mapping[str, Share]) -> set[tuple[str, str]]:
-    """The pairs whose shares differ clearly, in both orders; those without an interval never do.
-
-    Newcombe's interval of a difference, made of the intervals of both shares (method 10 where these are
-    Wilson's), as a test, corrected by Holm for all pairs. That images share prompts is not made use of, which
-    is cautious. Sources: R. G. Newcombe, Statistics in Medicine 17, 1998; G. Y. Zou and A. Donner, Statistics
-    in Medicine 27, 2008, for intervals of other kinds. The p-value, from how many times the interval's side
-    fits in, is our reading.
-    """
-    pairs, p_values = [], []
-    for first, second in combinations(shares, 2):
-        low, high = sorted((shares[first], shares[second]), key=lambda share: share.value or 0.0)
-        if low.value is None or high.value is None or low.interval is None or high.interval is None:
-            continue
-        side = hypot(high.value - high.interval[0], low.interval[1] - low.value)
-        normal = NormalDist()
-        reach = normal.inv_cdf((1 + LEVEL) / 2) * (high.value - low.value) / side if side else 0.0
-        pairs.append((first, second))
-        p_values.append(2 * normal.cdf(-reach))
-    apart = [pair for pair, p in zip(pairs, holm(p_values), strict=True) if p is not None and p <= ALPHA]
-    return {*apart, *((second, first) for first, second in apart)}
 
 
 def _anomalies_by_kind(aggregate: Aggregate) -> dict[Kind | None, int]:

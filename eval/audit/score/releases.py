@@ -8,10 +8,10 @@ unpaired, unless both releases have just the same prompts. Not from the paper.
 Intervals of shares are Newcombe's (`metrics/paired.py`); those of AF, MAI and CAP, and of shares where
 prompts have several images, are percentile bootstraps: prompts are resampled with their images of both.
 Fewer than ten prompts, or unpaired images, have none: two that both got better say nothing; nor have figures
-that change alike everywhere, of which a test alone decides. AF, MAI and CAP are tested besides, because a
-percentile interval of few prompts is too short. Kinds and groups of names are many, so each is tested, too,
-corrected by Holm: by the exact sign test over the prompts whose share changed (McNemar's where each has one
-image), unpaired by χ² or Fisher's exact test over images.
+that change alike everywhere, of which a test alone decides. Each figure is tested besides, because the
+headline is the strongest of several: Holm corrects the four of `FIGURES`, the kinds, and the groups of names,
+each for their number. AF, MAI and CAP have a t test; shares the exact sign test over the prompts whose share
+changed (McNemar's where each has one image), unpaired χ² or Fisher's exact test over images.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from uncanny.eval.audit.data.names import NameGroup, NameGroups
 from uncanny.eval.audit.score.faults import NO_KIND, group_columns, mark_columns
 from uncanny.eval.audit.score.resample import FEWEST_SHARED
 from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.headline import proven
 from uncanny.eval.metrics.association import against_the_rest, holm
 from uncanny.eval.metrics.intervals import (
-    ALPHA,
     LEVEL,
     Interval,
     percentile_intervals,
@@ -60,9 +60,8 @@ _NO_CHANGE: Final = 1e-9
 class Change:
     """A figure `before` and `now`, and the `difference` now minus before; None where nothing is measured.
 
-    `adjusted_p` is of one among many changes, corrected by Holm for their number; of AF, MAI and CAP, each of
-    which is looked at for itself, that of one test. None of the share of images with a visible fault, whose
-    interval is enough, and where neither release has anything to test.
+    `adjusted_p` is corrected by Holm for the number of changes of the same family: the four figures, the
+    kinds, or the groups of names. None where neither release has anything to test.
     """
 
     before: float | None
@@ -76,9 +75,7 @@ class Change:
         if self.difference.value is None or (self.difference.interval is None and self.adjusted_p is None):
             return "not measured"
         # What changed alike on every prompt has no interval, and the test alone decides.
-        if self.difference.excludes_zero is False:
-            return "no clear change"
-        if self.adjusted_p is not None and self.adjusted_p > ALPHA:
+        if not proven(self.adjusted_p, self.difference.excludes_zero):
             return "no clear change"
         return "better" if self.difference.value < 0 else "worse"
 
@@ -196,11 +193,17 @@ def compare_releases(
     groups_from = kinds_from + len(KIND_BITS)
     _leave_out_unrecorded(values, differences, releases, groups.groups[:number])
     p_values = _p_values(tables, paired=paired)
-    tests = [
+    visible, *others = [
         p if ends is not None and not np.isnan(gap) else None
-        for p, ends, gap in zip(p_values, intervals[kinds_from:], differences[kinds_from:], strict=True)
+        for p, ends, gap in zip(
+            p_values,
+            [intervals[0], *intervals[kinds_from:]],
+            [differences[0], *differences[kinds_from:]],
+            strict=True,
+        )
     ]
-    adjusted = [*figure_tests, *holm(tests[: len(KIND_BITS)]), *holm(tests[len(KIND_BITS) :])]
+    families = ([visible, *figure_tests], others[: len(KIND_BITS)], others[len(KIND_BITS) :])
+    adjusted = [p for family in families for p in holm(family)]
     changes = [
         Change(_known(first), _known(second), Estimate(_known(gap), None if np.isnan(gap) else ends), p)
         for first, second, gap, ends, p in zip(*values, differences, intervals, adjusted, strict=True)
@@ -258,10 +261,10 @@ def _figures(sums: Floats) -> Floats:
 def _intervals(
     tables: Sequence[Floats], *, paired: bool, resamples: int, seed: int
 ) -> tuple[list[Interval | None], list[float | None]]:
-    """Of all columns, and p-values of `FIGURES`."""
+    """Of all columns, and p-values of `FIGURES` but the first."""
     columns = len(FIGURES) + tables[0].shape[1] - 4
     if not resamples or min(map(len, tables)) < FEWEST_SHARED:
-        return [None] * columns, [None] * len(FIGURES)
+        return [None] * columns, [None] * (len(FIGURES) - 1)
     if paired:
         sums = resampled_sums(
             np.concatenate(tables, axis=1), np.random.default_rng(seed), resamples=resamples
@@ -283,13 +286,13 @@ def _intervals(
 
 
 def _figure_tests(before: Floats, now: Floats, tables: Sequence[Floats]) -> list[float | None]:
-    """A p-value for each of `FIGURES`, none for the first, whose interval is Newcombe's; from resamples.
+    """A p-value for each of `FIGURES` but the first, which is a share; from resamples.
 
     Of CAP, the product of two means, the roots are compared, which vary more evenly.
     """
     values = [_figures(table.sum(axis=0)[None])[0] for table in tables]
     clusters = min(map(len, tables))
-    p_values: list[float | None] = [None]
+    p_values: list[float | None] = []
     for place, name in enumerate(FIGURES[1:], start=1):
         change = np.sqrt if name == "cap" else np.asarray
         drawn = change(now[:, place]) - change(before[:, place])
@@ -333,9 +336,10 @@ def _leave_out_unrecorded(
 
 
 def _p_values(tables: Sequence[Floats], *, paired: bool) -> list[float | None]:
-    """Of each share of kinds and groups how likely such a change is by chance; None where it is 0 in both."""
+    """How likely such a change of each share is by chance, of visible faults, kinds and groups in order; None
+    where it is 0 in both."""
     before, now = tables
-    counts, counts_before = now[:, 4:], before[:, 4:]
+    counts, counts_before = now[:, 3 + VISIBLE_BIT :], before[:, 3 + VISIBLE_BIT :]
     if paired:
         gaps = counts / now[:, :1] - counts_before / before[:, :1]
         p_values = mcnemar_exact((gaps > 0).sum(axis=0), (gaps < 0).sum(axis=0)).tolist()

@@ -15,12 +15,12 @@ from uncanny.eval.audit.score.releases import Release
 from uncanny.eval.audit.score.resample import FEWEST_SHARED
 from uncanny.eval.common.alike import Mismatch, Provenance
 from uncanny.eval.common.estimates import Estimate, interval_json, p_words
+from uncanny.eval.common.headline import proven
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.sources import LeftOut, SourceKind
 from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
-from uncanny.eval.metrics.intervals import ALPHA
 from uncanny.parameters import check_needed
 from uncanny.records.run_folder import Unfinished
 
@@ -148,9 +148,7 @@ class Difference:
 
     @property
     def apart(self) -> bool | None:
-        if self.adjusted_p is None:
-            return None
-        return self.cap.excludes_zero is not False and self.adjusted_p <= ALPHA
+        return proven(self.adjusted_p, self.cap.excludes_zero)
 
     def __str__(self) -> str:
         """The difference in CAP as a sentence."""
@@ -225,15 +223,6 @@ class Leaderboard:
         """Neighbours as they are ranked that cannot be told apart."""
         neighbours = (self.difference(*pair) for pair in pairwise(self.ranked))
         return tuple(each for each in neighbours if each is not None and each.apart is not True)
-
-    @property
-    def rivals(self) -> list[str]:
-        """Those that cannot be told apart from the first, as far as they were compared."""
-        return [
-            each.second
-            for each in self.differences
-            if each.first == self.ranked[0] and each.apart is not True
-        ]
 
     @property
     def models(self) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW
-from uncanny.eval.audit.score.faults import shares_apart
+from uncanny.eval.audit.score.faults import NO_KIND
 from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.groups import KNOWN
+from uncanny.eval.common.headline import Claim, Versus, ranking, rate_effect, share_effect
+from uncanny.eval.common.headline import headline as proven_first
 from uncanny.eval.common.published import caveat
 from uncanny.eval.common.tables import MINUS, MISSING, Cell, Column, Figure, Table
 from uncanny.eval.metrics.audit import RANKED, Metric
@@ -116,33 +118,53 @@ def change_words(change: Change, *, of_shares: bool) -> tuple[str, str, str, str
 
 
 def headline(result: AuditResult) -> str:
-    """The audit in a sentence for whoever has time for one: how many images show a visible fault.
+    """The audit for whoever has time for three sentences: visible faults, who leads by CAP, what changed.
 
-    Generators of fewer than ten images, or prompts, are not compared in it. Whether two differ is said as
-    `shares_apart` finds it.
+    Only what the tests of the tables prove is claimed; see `common/headline.py`. Generators of fewer than ten
+    images, or prompts, are not compared.
     """
-    scores = result.leaderboard.generators
-    shares = {name: scores[name].faults.visible for name in result.leaderboard.ranked}
-    measured = sorted(
-        (name for name in shares if shares[name].value is not None), key=lambda name: shares[name].value or 0
-    )
+    board = result.leaderboard
+    shares = {name: board.generators[name].faults.visible for name in board.ranked}
+    measured = board.measured
     if not measured:
         return "No generator has an image that counts."
-
-    def words(name: str) -> str:
-        ends_of = share_ends(shares[name])
-        return f"{percent_words(shares[name].value)} of images{f' [{ends_of}]' if ends_of else ''}"
-
-    enough = [name for name in measured if not scores[name].too_few]
+    enough = [name for name in measured if not board.generators[name].too_few]
     own = next((name for name in result.own if name in measured), None)
-    subject = own or (enough or measured)[0]
-    sentence = f"{own_words(subject, result)} shows a visible fault in {words(subject)}"
-    if len(measured) > 1 and subject not in enough:
-        sentence += ", too few images to compare"
-    elif len(enough) > 1:
-        sentence += _beside_the_others(subject, enough, shares, own=own is not None, words=words)
-    release = result.releases.get(subject)
-    return f"{sentence}.{'' if release is None else _since(release, shares[subject])}"
+    subject = own or min(enough or measured, key=lambda name: shares[name].value or 0)
+    ends_of = share_ends(shares[subject])
+    of_images = f"{percent_words(shares[subject].value)} of images{f' [{ends_of}]' if ends_of else ''}"
+    few = ", too few images to compare" if len(measured) > 1 and subject not in enough else ""
+    said = [f"{own_words(subject, result)} shows a visible fault in {of_images}{few}."]
+    if shares[subject].value is None:
+        said = []
+    if len(enough) > 1:
+        said.append(leading(result, board))
+    said += [
+        _since(result.releases[name], None if name == subject else name)
+        for name in sorted(result.releases, key=lambda name: name != subject)
+    ]
+    return " ".join(said)
+
+
+def leading(result: AuditResult, board: Leaderboard) -> str:
+    """Who leads by CAP, of those with enough images, by the tests of the leaderboard."""
+    scores = {name: board.generators[name].cap for name in board.measured}
+    tests = [
+        Versus(
+            own_words(each.first, result),
+            own_words(each.second, result),
+            (-each.cap).value,
+            each.adjusted_p,
+            each.cap.excludes_zero,
+        )
+        for each in board.differences
+    ]
+    words = {
+        own_words(name, result): amount(cap.value)
+        for name, cap in scores.items()
+        if not board.generators[name].too_few
+    }
+    return ranking(words, tests, what="CAP (lower is better)", things="generators")
 
 
 def own_words(name: str, result: AuditResult) -> str:
@@ -150,45 +172,48 @@ def own_words(name: str, result: AuditResult) -> str:
     return f"{name} (ours)" if name in result.own and name.casefold() != "ours" else name
 
 
-def _beside_the_others(
-    subject: str,
-    ranked: Sequence[str],
-    shares: Mapping[str, Share],
-    *,
-    own: bool,
-    words: Callable[[str], str],
-) -> str:
-    """How `subject` stands among those `ranked` by their shares, itself too, and whether that is sure."""
-    number, first = len(ranked), ranked[0]
-    if len({shares[name].value for name in ranked}) == 1:
-        return f", as do all {number}"
-    if own and subject != first:
-        other, place = first, f"; the best of {number}, {first}, in {words(first)}"
-    elif own:
-        other = ranked[1]
-        place = f", the fewest of {number}; next is {other} with {words(other)}"
-    else:
-        other = ranked[-1]
-        place = f", the fewest of {number}; {other}, the most, in {words(other)}"
-    if shares[subject].interval is None or shares[other].interval is None:
-        return place
-    apart = shares_apart({name: shares[name] for name in ranked})
-    return (
-        f"{place} ({'a clear difference' if (subject, other) in apart else 'the difference may be chance'})"
-    )
-
-
-def _since(release: Release, share: Share) -> str:
-    """What became of the visible faults of a generator, whose `share` of now is of all its images."""
-    change = release.figures["visible"]
-    before, now, gap, between = change_words(change, of_shares=True)
+def _since(release: Release, name: str | None) -> str:
+    """What became of a generator since its earlier release, `name` unless it is the one spoken of before."""
+    whose = "Before it" if name is None else f"Before {name}"
     if release.too_few:
-        return f" Before it was {before}: too few to compare."
-    verdict = "" if change.verdict == "not measured" else f", {change.verdict}"
-    changed = f"{gap} points{f' [{between}]' if between else ''}{verdict}."
-    if release.paired is None or change.now == share.value:
-        return f" Before it was {before}: {changed}"
-    return f" On the {release.paired:,} prompts of both releases it was {before} and is {now}: {changed}"
+        visible = percent_words(release.figures["visible"].before)
+        return f"{whose} had visible faults in {visible} of images: too few to compare."
+    over = "" if release.paired is None else f" on the {release.paired:,} prompts of both releases"
+    of_whom = f"{name}, since" if name else "Since"
+    change = release.figures["visible"]
+    before, now, *_ = change_words(change, of_shares=True)
+    visible = f"visible faults {before} → {now} of images"
+    said = proven_first(
+        release_claims(release),
+        nothing=f"no significant change ({visible})",
+        untested=f"{visible}; whether that is a change is not tested",
+    )
+    return f"{of_whom} the earlier release{over}: {said}."
+
+
+def release_claims(release: Release) -> Iterator[Claim]:
+    """Every tested change, worded; a group of names is about its kind, and AF, MAI and CAP are one topic."""
+    for name, figure in release.figures.items():
+        if name == "visible":
+            yield _share_claim(RELEASE_WORDS[name], figure, name)
+        else:
+            effect = rate_effect(figure.before, figure.now, factors=2 if name == "cap" else 1)
+            yield _claim(name.upper(), figure, "penalty", effect, of_shares=False)
+    for kind, change in release.kinds.items():
+        yield _share_claim(f"images with {kind or NO_KIND} faults", change, f"kind {kind}")
+    for group, change in release.groups:
+        yield _share_claim(f"images with “{group.name}”", change, f"kind {group.kind}")
+
+
+def _share_claim(what: str, change: Change, topic: str) -> Claim:
+    return _claim(what, change, topic, share_effect(change.before, change.now), of_shares=True)
+
+
+def _claim(what: str, change: Change, topic: str, effect: float, *, of_shares: bool) -> Claim:
+    before, now, gap, _ = change_words(change, of_shares=of_shares)
+    unit = " points" if of_shares else ""
+    words = f"{what} {before} → {now}, {gap}{unit}, {change.verdict}"
+    return Claim(words, effect, change.adjusted_p, change.difference.excludes_zero, topic)
 
 
 def audit_tables(result: AuditResult) -> tuple[Table, ...]:
@@ -279,8 +304,9 @@ def _release_table(release: Release, level: str) -> Table:
     if release.too_few:
         notes.append("Fewer than ten prompts or images say nothing: without intervals and verdicts.")
     notes.append(
-        "Less than 0 is better. Each interval is for one figure: one in twenty leaves 0 out by chance. Kinds "
-        "and groups of names are better or worse where a test corrected for their number (Holm) says so, too."
+        "Less than 0 is better. Each interval is for one figure: one in twenty leaves 0 out by chance. What "
+        "is better or worse is also significant after Holm correction, for the number of figures, of kinds, "
+        "or of groups of names."
     )
     columns = ("", "before", "now", "change", "")
     return Table(columns, tuple(rows), f"{release.name}, now and before{over}", tuple(notes))

@@ -7,20 +7,23 @@ truth. One set of resamples serves all figures, so that they fit together.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.headline import proven
+from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.intervals import (
-    ALPHA,
     percentile_intervals,
     resampled_sums,
     resampled_t_test,
 )
 
 Floats = NDArray[np.float64]
+Name = TypeVar("Name", bound=str)
 # Of the sums of the set, or of each resample.
 Sums = Mapping[str, Floats]
 
@@ -37,21 +40,21 @@ class Figure:
 class Paired:
     """A figure of both runs and B minus A, all None where there is nothing to measure on a side.
 
-    Nothing is said to be better or worse unless `differs`. A difference that is the same on all images has no
-    interval. `p_value` is then that of as many signs that are all one, and None elsewhere.
+    Nothing is said to be better or worse unless `differs`. `p_value` is that of `resampled_t_test`, None
+    without resamples; `adjusted_p` is corrected by Holm for the figures of the same family (`corrected`). A
+    difference that is the same on all images has no interval, and the test alone decides.
     """
 
     a: float | None
     b: float | None
     difference: Estimate
     p_value: float | None = None
+    adjusted_p: float | None = None
 
     @property
     def differs(self) -> bool:
-        """Whether the interval of the difference leaves 0 out, or without one the test finds it."""
-        if self.difference.interval is None:
-            return self.p_value is not None and self.p_value <= ALPHA
-        return self.difference.excludes_zero is True
+        """Whether the corrected test finds the difference, and its interval, if any, leaves 0 out."""
+        return proven(self.adjusted_p, self.difference.excludes_zero) is True
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -59,7 +62,8 @@ class Paired:
             "b": self.b,
             "difference": self.difference.value,
             "ci": interval_json(self.difference),
-            **({} if self.p_value is None else {"p_value": self.p_value}),
+            "p_value": self.p_value,
+            "adjusted_p": self.adjusted_p,
         }
 
 
@@ -115,7 +119,7 @@ class Resampled:
         gap = Figure(lambda sums: b.of(sums) - a.of(sums), (*a.out_of, *b.out_of))
         difference = self._estimate(gap)
         p_value = None
-        if self.drawn is not None and difference.value is not None and difference.interval is None:
+        if self.drawn is not None and difference.value is not None:
             images = min(self.images[name] for name in gap.out_of)
             p_value = resampled_t_test(difference.value, _evaluated(gap, self.drawn), images)
         return Paired(known[0], known[1], difference, p_value)
@@ -129,6 +133,14 @@ class Resampled:
         drawn = _evaluated(figure, self.drawn)[:, None]
         (interval,) = percentile_intervals(drawn, images=None if images is None else [images])
         return Estimate(float(value), interval)
+
+
+def corrected(figures: Mapping[Name, Paired]) -> dict[Name, Paired]:
+    """The same family of figures with p-values that are corrected by Holm for their number."""
+    adjusted = holm([each.p_value for each in figures.values()])
+    return {
+        name: replace(each, adjusted_p=p) for (name, each), p in zip(figures.items(), adjusted, strict=True)
+    }
 
 
 def _evaluated(figure: Figure, sums: Sums) -> Floats:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from uncanny.eval.common.alike import Mismatch
 from uncanny.eval.common.estimates import NO_INTERVAL, Estimate, interval_json
 from uncanny.eval.common.groups import ImageGroups
+from uncanny.eval.common.headline import proven
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables import RowsResult, Table, TableResult
@@ -61,7 +62,8 @@ class Settings:
 class Group:
     """Anomalies of one kind or band of severity in both runs; `difference` is B minus A, in anomalies.
 
-    `only_a` and `only_b` are those of them that the other run does not have.
+    `only_a` and `only_b` are those of them that the other run does not have. `adjusted_p` is corrected by
+    Holm for all kinds, or all bands.
     """
 
     a: int
@@ -69,6 +71,12 @@ class Group:
     only_a: int
     only_b: int
     difference: Estimate
+    adjusted_p: float | None = None
+
+    @property
+    def differs(self) -> bool:
+        """As of `Paired`."""
+        return proven(self.adjusted_p, self.difference.excludes_zero) is True
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -78,6 +86,7 @@ class Group:
             "only_b": self.only_b,
             "difference": self.difference.value,
             "ci": interval_json(self.difference),
+            "adjusted_p": self.adjusted_p,
         }
 
 

@@ -29,7 +29,7 @@ from uncanny.eval.common.similarity.base import (
 from uncanny.eval.common.sources import AnnotationSource
 from uncanny.eval.compare.data import By, ComparedRun, ImagePair, PairedRuns, pair_runs, read_runs
 from uncanny.eval.compare.score.cost import cost_of
-from uncanny.eval.compare.score.figures import Figure, ImageColumns, Resampled, ratio, total
+from uncanny.eval.compare.score.figures import Figure, ImageColumns, Resampled, corrected, ratio, total
 from uncanny.eval.compare.score.match import (
     LEAST_IOU,
     MATCH_RULES,
@@ -199,12 +199,14 @@ def _compared(
         if any(_without_kinds(paired))
         else {name: group for name, group in _groups(figures, [*KINDS, UNKNOWN]) if group.a or group.b},
         by_severity=dict(_groups(figures, BANDS)),
-        figures={
-            "mai": figures.paired(ratio("unreal {}", "images")),
-            "af": figures.paired(ratio("found {}", "images")),
-            "cap": figures.paired(_cap),
-            "images_with_anomaly": figures.paired(ratio("any {}", "images")),
-        },
+        figures=corrected(
+            {
+                "mai": figures.paired(ratio("unreal {}", "images")),
+                "af": figures.paired(ratio("found {}", "images")),
+                "cap": figures.paired(_cap),
+                "images_with_anomaly": figures.paired(ratio("any {}", "images")),
+            }
+        ),
         cost=cost_of(paired),
         truth=None if true is None else true.figures(figures),
         repeatability=_repeatability(paired, figures, settings) if not mismatches else None,
@@ -286,10 +288,14 @@ def _cap(side: str) -> Figure:
 
 
 def _groups(figures: Resampled, names: Sequence[str]) -> Iterator[tuple[str, Group]]:
-    for name in names:
-        counts = figures.paired(total(f"{name} {{}}"))
+    for name, counts in corrected({name: figures.paired(total(f"{name} {{}}")) for name in names}).items():
         only_a, only_b = (int(figures.totals[f"{name} only {side}"]) for side in ("a", "b"))
-        yield name, Group(int(counts.a or 0), int(counts.b or 0), only_a, only_b, counts.difference)
+        yield (
+            name,
+            Group(
+                int(counts.a or 0), int(counts.b or 0), only_a, only_b, counts.difference, counts.adjusted_p
+            ),
+        )
 
 
 def _image(pair: ImagePair, matches: tuple[Match, ...], true: FoundTruth | None, by: By) -> ImageChange:

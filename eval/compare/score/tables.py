@@ -1,7 +1,7 @@
 """A comparison in words and as tables, for a terminal and a notebook.
 
-What is said to be more, fewer or better has an interval without zero; every other difference is called one
-that may be chance.
+What is said to differ does so by a test corrected for the figures of its family, and has no zero in its
+interval; every other difference is called one that may be chance.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.headline import Claim, rate_effect, share_effect
+from uncanny.eval.common.headline import headline as proven_first
 from uncanny.eval.common.tables import MINUS, MISSING, Cell, Column, Figure, Table, explain_intervals
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.wording import counted
@@ -56,7 +58,7 @@ _SECONDS = Column("", digits=2, better="lower")
 
 
 def headline(comparison: Comparison) -> str:
-    """One sentence: how many more or fewer, for how much, and what only one of the two has."""
+    """One sentence: how many more or fewer, for how much, what only one has, and what differs for certain."""
     a, b = comparison.names
     parts = [_how_many(comparison)]
     if comparison.in_common and not comparison.only_a and not comparison.only_b:
@@ -66,21 +68,43 @@ def headline(comparison: Comparison) -> str:
             f"{comparison.in_common:,} are in common, {comparison.only_a:,} only {a} has, "
             f"{comparison.only_b:,} only {b}"
         )
-    if comparison.truth is not None:
-        recall, precision = comparison.truth.recall, comparison.truth.precision
-        if recall.differs:
-            parts.append(f"{b} finds {_more(recall)} of what is true {_against(recall)}")
-        if precision.differs:
-            parts.append(f"{_more(precision)} of what {b} finds is true {_against(precision)}")
+    parts.append(
+        proven_first(
+            claims(comparison),
+            nothing="no figure, kind or band of severity differs significantly",
+            untested="whether the two differ is not tested",
+        )
+    )
     return "; ".join(parts) + "."
 
 
-def _more(share_of_both: Paired) -> str:
-    return "more" if (share_of_both.difference.value or 0) > 0 else "less"
+def claims(comparison: Comparison) -> Iterator[Claim]:
+    """Every tested difference, worded; AF, MAI and CAP are one topic, SemAP and SemF1 another."""
+    for name, figure in comparison.figures.items():
+        is_share = name == "images_with_anomaly"
+        effect = (
+            share_effect(figure.a, figure.b)
+            if is_share
+            else rate_effect(figure.a, figure.b, factors=2 if name == "cap" else 1)
+        )
+        write = share if is_share else number
+        words = f"{FIGURE_WORDS[name] if is_share else name.upper()} {write(figure.a)} → {write(figure.b)}"
+        yield _claim(words, effect, figure, name if is_share else "penalty")
+    images = max(len(comparison.images), 1)
+    bands = {f"severity {name}": group for name, group in comparison.by_severity.items()}
+    for name_of_group, group in (*comparison.by_kind.items(), *bands.items()):
+        effect = rate_effect(group.a / images, group.b / images)
+        yield _claim(f"{name_of_group} {group.a:,} → {group.b:,} anomalies", effect, group, name_of_group)
+    for name_of_truth, of_truth in truth_figures(comparison.truth):
+        if name_of_truth == "recall_unknown":
+            continue
+        words = f"{truth_words(name_of_truth).strip()} {share(of_truth.a)} → {share(of_truth.b)}"
+        topic = "semantic" if name_of_truth.startswith("sem") else name_of_truth
+        yield _claim(words, share_effect(of_truth.a, of_truth.b), of_truth, topic)
 
 
-def _against(share_of_both: Paired) -> str:
-    return f"({share(share_of_both.b)} against {share(share_of_both.a)})"
+def _claim(words: str, effect: float, figure: Paired | Group, topic: str) -> Claim:
+    return Claim(words, effect, figure.adjusted_p, figure.difference.excludes_zero, topic)
 
 
 def _how_many(comparison: Comparison) -> str:
@@ -95,7 +119,7 @@ def _how_many(comparison: Comparison) -> str:
     if af.a == af.b:
         return f"{b} {verb} as many anomalies as {a}{price}"
     if not af.differs:
-        why = "no interval tells if by chance" if af.difference.interval is None else "which may be chance"
+        why = "no test tells if by chance" if af.adjusted_p is None else "which may be chance"
         return f"{b} {verb} {_percent(af)}anomalies than {a} ({why}){price}"
     return f"{b} {verb} {_percent(af)}anomalies than {a}{price}"
 
@@ -151,10 +175,11 @@ def signed_ends(estimate: Estimate, digits: int = 2) -> str:
     return f"[{signed(low, digits)}, {signed(high, digits)}]"
 
 
-def mark(estimate: Estimate) -> str:
-    """Says of a difference that it may be chance; nothing of one that is none, or has no interval."""
-    differs = estimate.value is not None and abs(estimate.value) > _ROUNDING
-    return MAY_BE_CHANCE if differs and estimate.excludes_zero is False else ""
+def mark(figure: Paired | Group) -> str:
+    """Says of a difference that it may be chance; nothing of one that is none, or is not tested."""
+    gap = figure.difference.value
+    differs = gap is not None and abs(gap) > _ROUNDING
+    return MAY_BE_CHANCE if differs and figure.adjusted_p is not None and not figure.differs else ""
 
 
 def truth_figures(truth: TruthFigures | None) -> Iterator[tuple[str, Paired]]:
@@ -240,7 +265,7 @@ def _headed(comparison: Comparison) -> Table:
 
 def _row(name: str, figure: Paired, form: Column) -> tuple[Cell, ...]:
     gap = Figure(figure.difference, Column("", digits=form.digits, signed=True))
-    return (name, Figure(figure.a, form), Figure(figure.b, form), gap, mark(figure.difference))
+    return (name, Figure(figure.a, form), Figure(figure.b, form), gap, mark(figure))
 
 
 def _rules(comparison: Comparison) -> str:
@@ -273,7 +298,8 @@ def _legend(comparison: Comparison) -> Iterator[str]:
         drawn = "images" if settings.by == "image" else "prompts"
         yield (
             f"{100 * LEVEL:.10g} % intervals of B − A by {settings.resamples:,} resamples of {drawn}. "
-            f"{MAY_BE_CHANCE} may be chance: the interval holds 0."
+            f"{MAY_BE_CHANCE} may be chance: the interval holds 0, or a t test does not find the difference, "
+            "corrected by Holm for the figures, the kinds, or the bands of severity."
         )
 
 
@@ -293,7 +319,7 @@ def _changed(comparison: Comparison) -> Table:
 def _groups(comparison: Comparison, first: str, groups: Mapping[str, Group]) -> Table:
     rows = tuple(
         (
-            *(name, group.a, group.b, group.difference, mark(group.difference)),
+            *(name, group.a, group.b, group.difference, mark(group)),
             *(group.only_a, group.only_b),
         )
         for name, group in groups.items()

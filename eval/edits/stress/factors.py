@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any, Final, Literal
 
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.headline import Claim, strongest
 from uncanny.eval.common.tables import Cell, Column, Table
 from uncanny.eval.edits.stress.data import SIMILARITIES
 from uncanny.eval.metrics.association import Association
@@ -103,6 +105,40 @@ GROUP_COLUMNS: Final[tuple[str | Column, ...]] = (
 )
 _OPTIONAL: Final = {4: "auc", 5: "iou"}
 _V: Final = 6
+
+
+def claims(factors: Iterable[Factor]) -> Iterator[Claim]:
+    """What recall hangs on: each factor as a whole, and each group against the rest of its factor.
+
+    The size of both is Cramér's V, of a group that of it against the other groups. A group is one topic with
+    its factor, which says more.
+    """
+    for factor in factors:
+        counts = [(each.recall.counts, each.recall.out_of) for each in factor.groups]
+        hits, n = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
+        groups = [
+            _group_claim(factor, group, hits - group.recall.counts, n - group.recall.out_of)
+            for group in factor.groups
+            if group.p_value is not None and group.recall.out_of < n
+        ]
+        if factor.test is not None and factor.test.cramers_v is not None:
+            name, v = factor.name.replace("_", " "), factor.test.cramers_v
+            furthest = strongest(groups)[:1]
+            most = f": {furthest[0].words}" if furthest else ""
+            yield Claim(f"recall differs by {name}, V {v:.2f}{most}", v, factor.adjusted_p, topic=factor.name)
+        yield from groups
+
+
+def _group_claim(factor: Factor, group: Group, hits: int, n: int) -> Claim:
+    """`hits` of `n` are those of the other groups."""
+    own, of_own = group.recall.counts, group.recall.out_of
+    phi = (own * n - hits * of_own) / sqrt(max(of_own * n * (own + hits) * (of_own + n - own - hits), 1))
+    name = factor.label(group)
+    if factor.kind != "phrases":
+        name = f"{factor.name.replace('_', ' ')} {name}"
+    often = "missed more often" if phi < 0 else "found more often"
+    words = f"{name} is {often}, {own:,} of {of_own:,} found against {hits:,} of {n:,}"
+    return Claim(words, phi, group.p_value, topic=factor.name)
 
 
 def group_cells(name: str, group: Group) -> tuple[Cell, ...]:

@@ -13,13 +13,13 @@ from jinja2 import Environment
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import interval_words, p_words
+from uncanny.eval.common.headline import proven
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.pixels.difference import AMPLIFIED, difference, grey_picture
 from uncanny.eval.common.pixels.masks import read_heat_map
 from uncanny.eval.edits.data import mask_sources, read_masks
 from uncanny.eval.edits.stress.data import AS_GIVEN, METRICS, Edits, Predictions
-from uncanny.eval.edits.stress.factors import Factor, Group
 from uncanny.eval.edits.stress.plots import (
     MOST_PHRASES,
     compression_plot,
@@ -32,11 +32,9 @@ from uncanny.eval.edits.stress.plots import (
 )
 from uncanny.eval.edits.stress.result import (
     ConditionScore,
-    DetectorScore,
     StressResult,
     published_table,
 )
-from uncanny.eval.metrics.intervals import ALPHA
 
 # Of one detector; of several each has half as many.
 MOST_MISSED: Final = 12
@@ -60,7 +58,7 @@ def write_stress_page(
         detectors=result.detectors,
         several=len(result.detectors) > 1,
         key=key_of(result.detectors),
-        leads={name: _lead(each) for name, each in result.detectors.items()},
+        headlines=list(result.headlines()),
         overall=result.overall(),
         compared=result.compared(),
         plots={
@@ -92,47 +90,12 @@ def write_stress_page(
 
 @cache
 def _environment() -> Environment:
-    filters: dict[str, Callable[..., Any]] = {"p": p_words, "ends": interval_words}
+    filters: dict[str, Callable[..., Any]] = {"p": p_words, "ends": interval_words, "proven": proven}
     return score_page("uncanny.eval.edits.stress", ("pairs.css", "stress.css"), filters)
 
 
 def _first(conditions: Mapping[str, Predictions]) -> Predictions:
     return next(iter(conditions.values()))
-
-
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """A detector in a line: its recall, and the group of edits that is missed most beyond chance."""
-
-    score: ConditionScore
-    factor: Factor | None
-    group: Group | None
-
-    @property
-    def label(self) -> str:
-        assert self.factor is not None
-        assert self.group is not None
-        if self.factor.kind == "phrases":
-            return self.group.name
-        return f"{self.factor.name.replace('_', ' ')} {self.factor.label(self.group)}"
-
-
-def _lead(detector: DetectorScore) -> Lead:
-    """The blindest spot is the lowest recall among groups that differ from the rest (p < 0.05, Holm)."""
-    overall = detector.first.classes["generated"].recall.value or 0.0
-    spots = [
-        (group.recall.value, factor, group)
-        for factor in detector.first.factors.values()
-        for group in factor.groups
-        if group.recall.value is not None
-        and group.p_value is not None
-        and group.p_value < ALPHA
-        and group.recall.value < overall
-    ]
-    if not spots:
-        return Lead(detector.first, None, None)
-    _, factor, group = min(spots, key=lambda spot: spot[0])
-    return Lead(detector.first, factor, group)
 
 
 @dataclass(frozen=True, slots=True)

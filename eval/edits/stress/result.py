@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.groups import ImageGroups
+from uncanny.eval.common.headline import Versus, headline, ranking
 from uncanny.eval.common.paired_table import class_table, tests_json
 from uncanny.eval.common.published import EDITS_CAVEAT, published
 from uncanny.eval.common.score_json import about
@@ -23,6 +24,7 @@ from uncanny.eval.edits.stress.factors import (
     GROUP_COLUMNS,
     Factor,
     Group,
+    claims,
     factor_rows,
     group_cells,
     group_row,
@@ -337,7 +339,7 @@ class StressResult(RowsResult):
 
     def tables(self) -> tuple[Table, ...]:
         """All detectors and conditions; then what each is blind to; the published ones where wanted."""
-        tables = [self.overall()]
+        tables = [replace(self.overall(), notes=tuple(self.headlines()))]
         several = len(self.detectors) > 1
         tables += [table] if (table := self.compared()) is not None else []
         if any(detector.paired for detector in self.detectors.values()):
@@ -356,6 +358,35 @@ class StressResult(RowsResult):
         return explain_intervals(
             (*tables, replace(last, notes=(*last.notes, *self.notes()))), wanted=self.resamples
         )
+
+    def headlines(self) -> Iterator[str]:
+        """A sentence a detector, with what its recall hangs on by the tests of the tables; then who leads."""
+        for name, detector in self.detectors.items():
+            generated, real = (detector.first.classes[each] for each in SOURCES)
+            found = generated.recall
+            if found.value is None or not isinstance(found, Share):
+                yield f"No edit has a prediction of {name}."
+                continue
+            taken = ""
+            if isinstance(real.recall, Share) and real.n:
+                taken = f" and takes {real.n - real.recall.counts:,} of {real.n:,} real images for edits"
+            said = headline(
+                claims(detector.first.factors.values()),
+                nothing="No factor and no group of edits makes a significant difference",
+                untested="Whether anything known of the edits makes a difference is not tested",
+            )
+            yield (
+                f"{name} finds {100 * found.value:.1f} % of {found.out_of:,} edits{taken}. "
+                f"{said[0].upper()}{said[1:]}."
+            )
+        tests = self.tests.get("all") or self.tests.get("generated") or ()
+        pairs = [Versus(each.first, each.second, each.difference.value, each.adjusted_p) for each in tests]
+        shares = {name: self[name].first.accuracy for name in self.ranked()}
+        words = {
+            name: f"{100 * (each.accuracy or 0.0):.1f} %" for name, each in shares.items() if each.images
+        }
+        if len(words) > 1:
+            yield ranking(words, pairs, what="verdicts that are right", things="detectors")
 
     def overall(self) -> Table:
         """A line a detector and condition; conditions are no rivals, detectors on images as given are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny.eval.common.estimates import interval_words, p_words
-from uncanny.eval.common.page import percent, score_page, write_rendered
+from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import PageViews, PicturesMode
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.mcq.data.items import QUESTIONS
@@ -30,10 +30,11 @@ from uncanny.eval.mcq.report.tables import (
 )
 from uncanny.eval.mcq.score.aggregate import grouped
 from uncanny.eval.mcq.score.controls import RANDOM, is_baseline
-from uncanny.eval.mcq.score.matrix import HUMAN, is_rater
+from uncanny.eval.mcq.score.matrix import HUMAN
 from uncanny.eval.mcq.score.parser import PARSER_VERSION
 from uncanny.eval.mcq.score.result import McqScores
 from uncanny.eval.mcq.score.tables import (
+    headline,
     missing_words,
     published_caveat,
     published_scores,
@@ -102,42 +103,6 @@ def write_page(
         charts_open=CHARTS_OPEN,
         page_views=views,
     )
-
-
-def headline(scores: McqScores) -> str:
-    """The scores in a sentence; empty where no model has all answers to an image with an artifact."""
-    names = [name for name in scores.models if not (is_baseline(name) or is_rater(name))]
-    shares = {name: scores.models[name].share("artifact", "all_q1_4") for name in names or scores.models}
-    known = {name: share for name, share in shares.items() if share is not None and share.value is not None}
-    if not known:
-        return ""
-    ordered = sorted(known, key=lambda name: -(known[name].value or 0))
-    first, last = ordered[0], ordered[-1]
-    # Models whose shares read the same are equal to the reader.
-    best = [name for name in ordered if percent(known[name].value) == percent(known[first].value)]
-    worst = [name for name in ordered if percent(known[name].value) == percent(known[last].value)]
-
-    def words(name: str) -> str:
-        ends = interval_words(known[name])
-        return f"{percent(known[name].value)}{f' [{ends}]' if ends else ''}"
-
-    what = f"all four questions right on {words(first)} of the images with an artifact"
-    if len(best) == len(ordered) > 1:
-        return f"{first} gets {what}, as do all {len(ordered)} models."
-    sentence = f"{_together(best)} {'gets' if len(best) == 1 else 'get'} {what}"
-    if len(ordered) < 2:
-        return f"{sentence}."
-    return f"{sentence}, the most of {len(ordered)} models; {_together(worst)} on {words(last)}, the fewest."
-
-
-def _together(names: Sequence[str]) -> str:
-    match names:
-        case [name]:
-            return name
-        case [name, other]:
-            return f"{name} and {other}"
-        case _:
-            return f"{names[0]} and {len(names) - 1} others"
 
 
 def _about(scores: McqScores, *, published: bool) -> dict[str, Any]:

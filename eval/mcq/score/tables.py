@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.estimates import Share, interval_words
+from uncanny.eval.common.headline import Versus, ranking
 from uncanny.eval.common.paired_table import conditions_table, paired_table
 from uncanny.eval.common.published import published as published_tables
 from uncanny.eval.common.tables import MISSING, Cell, Column, Table
@@ -63,11 +64,12 @@ def score_table(scores: McqScores, *, published: bool = False) -> Table:
     """
     models = ranked(scores)
     rows: list[tuple[Cell, ...]] = [(name, *_cells(scores[name], drawn=name != RANDOM)) for name in models]
-    notes = _notes(scores)
+    said = headline(scores)
+    notes = [*([said] if said else []), *_notes(scores)]
     if published:
         rows.append(("published:", *("" for _ in COLUMNS)))
         rows += [(row["model"], *_published_cells(row)) for row in published_scores()["main"]]
-        notes.insert(0, published_caveat(scores))
+        notes.insert(bool(said), published_caveat(scores))
     columns = (Column(heading, unit="%", better="higher") for heading, _, _ in COLUMNS)
     compared = sum(_place(name) == 0 for name in models)
     return Table(("model", *columns), tuple(rows), TITLE, tuple(notes), compared=compared)
@@ -82,6 +84,31 @@ def ranked(scores: McqScores) -> list[str]:
         return (_place(name), 1.0 if share is None or share.value is None else -share.value)
 
     return sorted(scores, key=key)
+
+
+def headline(scores: McqScores) -> str:
+    """Who leads by the main figure, by the tests of `pair_tables`; empty where no model has one.
+
+    Where no model was asked, people and baselines stand with their figures.
+    """
+    _, split, figure = _MAIN
+    names = ranked(scores)
+    names = [name for name in names if _place(name) == 0] or names
+    known = {
+        name: share
+        for name in names
+        if (share := scores[name].share(split, figure)) and share.value is not None
+    }
+    words = {
+        name: f"{_percent(share)} %{f' [{ends}]' if (ends := interval_words(share)) else ''}"
+        for name, share in known.items()
+    }
+    tests = [
+        Versus(each.first, each.second, each.difference.value, each.adjusted_p)
+        for each in scores.mcnemar
+        if each.question == "all_q1_4"
+    ]
+    return ranking(words, tests, what="all four questions right")
 
 
 def pair_tables(scores: McqScores) -> tuple[Table, ...]:

@@ -46,7 +46,7 @@ def write_semantic_page(
         models=score.predictions,
         shots=example_pictures(score, views),
         page_views=views,
-        verdict=rows.verdict(score),
+        headline=rows.headline(score),
         comparison=words.comparison_words(score),
         dots=dots(score),
         spreads=spreads(score),

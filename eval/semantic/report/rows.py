@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.headline import Versus, ranking
 from uncanny.eval.common.published import published
 from uncanny.eval.common.similarity.weights import DEFAULT_BACKBONE
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
@@ -23,19 +24,6 @@ UNFINISHED: Mapping[Status, str] = {
     "partial": "no whole prediction, in no figure but accuracy, where a source is said",
     "ok": "in no figure",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The file with the highest SemAP (release, full), and those it can't be told apart from of `others`.
-
-    `tested` is False where there is no p-value for one of them.
-    """
-
-    leader: PredictionScore
-    rivals: tuple[str, ...]
-    others: int
-    tested: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +54,7 @@ class PublishedRow:
     scores: tuple[Estimate, ...]
 
 
-def headline(prediction: PredictionScore) -> Estimate:
+def main_score(prediction: PredictionScore) -> Estimate:
     """The score that files are ranked by: SemAP, release, full."""
     return prediction.protocols["release"].semap["full"]
 
@@ -75,27 +63,28 @@ def best_first(score: SemanticScore) -> SemanticScore:
     """The same with its files from the highest score to the lowest; those without one come last."""
 
     def place(prediction: PredictionScore) -> tuple[bool, float]:
-        value = headline(prediction).value
+        value = main_score(prediction).value
         return (value is None, -(value or 0.0))
 
     ranked = sorted(score.predictions.items(), key=lambda each: place(each[1]))
     return replace(score, predictions=dict(ranked))
 
 
-def verdict(score: SemanticScore) -> Verdict | None:
-    """None where no file has a score."""
-    ranked = [each for each in best_first(score).predictions.values() if headline(each).value is not None]
-    if not ranked:
-        return None
-    leader = ranked[0]
-    ahead = {
-        difference.second if difference.first == leader.name else difference.first: difference.differs
-        for difference in score.differences
-        if leader.name in (difference.first, difference.second)
-        and (difference.protocol, difference.metric, difference.view) == ("release", "semap", "full")
+def headline(score: SemanticScore) -> str:
+    """Who leads by SemAP, by the paired tests of the tables; empty where no file has a score."""
+    scores = {name: main_score(each) for name, each in best_first(score).predictions.items()}
+    tests = [
+        Versus(each.first, each.second, each.estimate.value, each.adjusted_p)
+        for each in score.differences
+        if (each.protocol, each.metric, each.view) == ("release", "semap", "full")
+    ]
+    words = {
+        name: f"{each.value:.3f}"
+        + ("" if each.interval is None else " [{:.3f}–{:.3f}]".format(*each.interval))
+        for name, each in scores.items()
+        if each.value is not None
     }
-    rivals = tuple(name for name, differs in ahead.items() if differs is False)
-    return Verdict(leader, rivals, len(ranked) - 1, None not in ahead.values())
+    return ranking(words, tests, what="SemAP (release, full)", things="files")
 
 
 def pairs_of(

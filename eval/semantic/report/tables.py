@@ -18,6 +18,7 @@ from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
 from uncanny.eval.semantic.report.rows import (
     PublishedRow,
     best_first,
+    headline,
     pairs_of,
     published_detection,
     published_semantic,
@@ -156,6 +157,8 @@ def _lowest_last(cell: Cell) -> float:
 
 
 def _notes(score: SemanticScore) -> Iterator[str]:
+    if said := headline(score):
+        yield said
     share = f"full = {score.balance:g} phe + {1 - score.balance:g} rea"
     yield f"Similarity: {measure_words(score.measure)}; phe phenomenon, rea reasoning, {share}"
     truth = score.truth

@@ -20,9 +20,9 @@ from uncanny.eval.common.anomalies.image import ImagePair
 from uncanny.eval.common.anomalies.records import ScoredAnomaly
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import ImageGroups
+from uncanny.eval.common.headline import proven
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.tables import RowsResult, Table
-from uncanny.eval.metrics.intervals import ALPHA
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
 from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import Unfinished
@@ -301,8 +301,8 @@ class Difference:
 
     @property
     def differs(self) -> bool | None:
-        """Whether the corrected p-value is below 0.05; None where there is none."""
-        return None if self.adjusted_p is None else self.adjusted_p < ALPHA
+        """Whether the corrected p-value is at most 0.05; None where there is none."""
+        return proven(self.adjusted_p)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import uncanny.artifacts
 from tests.eval.artifacts.made_sets import box, image, polygon, write_lines
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.artifacts.data.pixels import CLIPPED, CROSSING, NO_PIXELS, OUTSIDE, SHADES
+from uncanny.eval.artifacts.score.tables import headline
 from uncanny.eval.artifacts.score.tally import GATED, LOW_CONFIDENCE, NO_GATE
 from uncanny.eval.common.pixels.masks import encode_rle
 from uncanny.schema import ARTIFACT_CATEGORIES
@@ -414,6 +415,10 @@ def test_two_sets_of_predictions_are_compared_image_by_image() -> None:
     # Of one set the last images are missing.
     sets = {"near": predictions(0, 100)[:-4], "far": predictions(1, 2), "farther": predictions(2, 1)}
     scores = uncanny.artifacts.score(sets, truth=truth, resamples=300)
+    said = headline(scores)
+    assert said.startswith("near leads in PixF1, all artifacts together with 100.0 %")
+    assert "significantly ahead of far (" in said
+    assert said in str(scores).replace("\n  ", " ")
     verdicts = {test.second: test for test in scores.tests["all"] if test.first == "near"}
     # Of 26 images the second set calls every other one generated, of which 0, 6, 12, 18 and 24 are real.
     assert (verdicts["far"].n, verdicts["far"].first_only, verdicts["far"].second_only) == (26, 4, 0)

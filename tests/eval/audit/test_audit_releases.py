@@ -170,16 +170,37 @@ def test_the_headline_says_what_the_change_is_taken_over(tmp_path: Path) -> None
         old = release(tmp_path / "old.jsonl", before)
         return headline(audit({"a": now}, before={"a": old}, own="a", resamples=200))
 
-    assert "images [14–40]. Before it was 50 %: −25.0 points [" in sentence([["text"]] * 20 + [[]] * 20)
-    assert ". On the 20 prompts of both releases it was 100 % and is 50 %: −50.0" in sentence([["text"]] * 20)
-    over_all = sentence([["text"]] * 20)
-    assert over_all.endswith(", better.")
+    assert (
+        "images [14–40]. Since the earlier release on the 40 prompts of both releases: images with a visible "
+        "fault 50 % → 25 %, −25.0 points, better (p = 0.0062); images with text faults 50 % → 25 %, "
+    ) in sentence([["text"]] * 20 + [[]] * 20)
+    assert "on the 20 prompts of both releases: images with a visible fault 100 % → 50 %" in sentence(
+        [["text"]] * 20
+    )
+    same = sentence([["text"]] * 10 + [[]] * 30)
+    assert same.endswith("releases: no significant change (visible faults 25 % → 25 % of images).")
     few = audit(
         {"a": release(tmp_path / "now.jsonl", [["text"]] * 40)},
         before={"a": release(tmp_path / "few.jsonl", [[]] * 5)},
         resamples=200,
     )
-    assert headline(few).endswith("Before it was 0 %: too few to compare.")
+    assert headline(few).endswith("Before it had visible faults in 0 % of images: too few to compare.")
+
+
+def test_the_headline_names_the_kind_that_doubled_where_visible_faults_did_not_change(tmp_path: Path) -> None:
+    before = [["text"]] * 10 + [["light"]] * 20 + [[]] * 90
+    now = [["text"]] * 24 + [["light"]] * 6 + [[]] * 90
+    places = release(tmp_path / "now.jsonl", now), release(tmp_path / "old.jsonl", before)
+    result = audit({"a": places[0]}, before={"a": places[1]}, resamples=500)
+    assert result.releases["a"].figures["visible"].verdict == "no clear change"
+    said = headline(result)
+    assert said.endswith(
+        "prompts of both releases: images with light faults 17 % → 5 %, −11.7 points, better (p = 0.00024); "
+        "images with text faults 8 % → 20 %, +11.7 points, worse (p = 0.00024)."
+    )
+    assert said in result.report(tmp_path / "audit.html").read_text()
+    assert said in str(result).replace("\n  ", " ")
+    assert result.to_json()["headline"] == said
 
 
 def test_what_changed_alike_on_every_prompt_is_judged_without_an_interval(tmp_path: Path) -> None:
@@ -192,6 +213,6 @@ def test_what_changed_alike_on_every_prompt_is_judged_without_an_interval(tmp_pa
         "cap": None,
     }
     assert {change.verdict for change in changed.values()} == {"better"}
-    assert changed["af"].adjusted_p == 2 * 0.5**12
+    assert {change.adjusted_p for change in changed.values()} == {4 * 2 * 0.5**12}
     same = audit({"a": never}, before={"a": never}, resamples=200).releases["a"].figures
     assert {change.verdict for change in same.values()} == {"no clear change"}

@@ -110,6 +110,10 @@ def test_models_are_compared_on_the_images_that_both_judged(tmp_path: Path) -> N
         binomtest(test.first_only, test.first_only + test.second_only).pvalue
     )
     main, pairs = compared.tables()
+    assert test.adjusted_p is not None
+    proof = "good leads in accuracy with" if test.adjusted_p <= 0.05 else "No significant difference between"
+    assert main.notes[0] == compared.headline()
+    assert main.notes[0].startswith(proof)
     assert [row[0].text for row in main.shown] == ["good", "poor"]
     assert pairs.shown[0][0].text == "good − poor"
     assert set(compared.to_json()["scores"]) == {"poor", "good"}

@@ -14,9 +14,9 @@ from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
 from uncanny.eval.mcq.data.items import Answer, Item, ItemSet
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.report.gallery import MOST_SHOWN
-from uncanny.eval.mcq.report.page import headline
 from uncanny.eval.mcq.score.controls import baseline_answers
 from uncanny.eval.mcq.score.score import score
+from uncanny.eval.mcq.score.tables import headline
 from uncanny.prompts import prompt_set
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
@@ -216,7 +216,7 @@ def test_guesses_without_the_images_stand_beside_the_model_and_against_it(tmp_pa
     row = page.html.split('id="h-control"')[1].split("<tbody>")[1].split("</tr>")[0]
     first = " ".join(re.sub(r"<[^>]+>", " ", row.split("</td>")[0]).split())
     assert first == "m +100.0 +54.1 to +100.0 8 / 0 of 8 p = 0.0078"
-    assert "m gets all four questions right on" in page.text
+    assert "m reaches 100.0 % [67.6–100.0] in all four questions right." in page.text
 
 
 def test_the_page_begins_with_a_sentence_and_lists_every_item(tmp_path: Path) -> None:
@@ -224,11 +224,10 @@ def test_the_page_begins_with_a_sentence_and_lists_every_item(tmp_path: Path) ->
     answers = answered(items, ["1111"] * 6 + ["0111"] * 6, "good") + answered(items, ["0111"] * 12, "bad")
     scores = score(items, answers, resamples=0)
     assert headline(scores) == (
-        "good gets all four questions right on 75\N{NO-BREAK SPACE}% of the images with an artifact, "
-        "the most of 2 models; bad on 0\N{NO-BREAK SPACE}%, the fewest."
+        "good leads in all four questions right with 50.0 %, significantly ahead of bad (0.0 %)."
     )
     alike = answered(items, ["1111"] * 12, "one") + answered(items, ["1111"] * 12, "two")
-    assert headline(score(items, alike, resamples=0)).endswith("with an artifact, as do all 2 models.")
+    assert headline(score(items, alike, resamples=0)).startswith("No significant difference between models")
     page = scores.report(tmp_path / "mcq.html").read_text(encoding="utf-8")
     opened = orjson.loads(re.findall(r'id="items">(.*?)</script>', page, re.DOTALL)[0])
     assert set(opened["items"]) == {item.id for item in items}

@@ -13,7 +13,6 @@ from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.report import plots
 from uncanny.eval.mcq.report.browse import Solvers, browse
 from uncanny.eval.mcq.report.gallery import MOST_SHOWN, Gallery, gallery
-from uncanny.eval.mcq.report.page import headline
 from uncanny.eval.mcq.report.plots import (
     bias_groups,
     hierarchy_bar,
@@ -23,7 +22,7 @@ from uncanny.eval.mcq.report.plots import (
 )
 from uncanny.eval.mcq.score.controls import baseline_answers
 from uncanny.eval.mcq.score.score import score
-from uncanny.eval.mcq.score.tables import published_scores
+from uncanny.eval.mcq.score.tables import headline, published_scores
 from uncanny.eval.metrics.intervals import wilson_interval
 
 
@@ -211,24 +210,37 @@ def test_a_failed_call_is_no_wrong_answer_in_the_list_of_items(tmp_path: Path) -
     [
         (
             ("1111", "1111", "0111"),
-            "a and b get {}, the most of 3 models; c on 0\N{NO-BREAK SPACE}%, the fewest.",
+            "a (100.0 %) and b (100.0 %) lead in {}; b is not significantly behind a. a is significantly "
+            "ahead of c (0.0 %).",
         ),
         (
             ("1111", "0111", "0111"),
-            "a gets {}, the most of 3 models; b and c on 0\N{NO-BREAK SPACE}%, the fewest.",
+            "a leads in {} with 100.0 %, significantly ahead of b (0.0 %) and c (0.0 %).",
         ),
-        (("1111", "1111", "1111"), "a gets {}, as do all 3 models."),
+        (
+            ("1111", "1111", "1111"),
+            "No significant difference between models in {}: a (100.0 %), b (100.0 %) and c (100.0 %).",
+        ),
     ],
 )
 def test_models_that_are_equal_share_the_headline(patterns: tuple[str, ...], words: str) -> None:
-    items = made_set({"art_dg": 3})
+    items = made_set({"art_dg": 12})
     answers = [
         answer
         for name, each in zip("abc", patterns, strict=True)
-        for answer in answered(items, [each] * 3, name)
+        for answer in answered(items, [each] * 12, name)
     ]
-    right = "all four questions right on 100\N{NO-BREAK SPACE}% of the images with an artifact"
-    assert headline(score(items, answers, resamples=0)) == words.format(right)
+    assert headline(score(items, answers, resamples=0)) == words.format("all four questions right")
+
+
+def test_a_leader_that_does_not_differ_from_the_second_is_not_named_alone() -> None:
+    items = made_set({"art_dg": 20})
+    answers = answered(items, ["1111"] * 13 + ["0111"] * 7, "a")
+    answers += answered(items, ["1111"] * 11 + ["0111"] * 9, "b")
+    scores = score(items, answers, resamples=0)
+    said = "No significant difference between models in all four questions right: a (65.0 %) and b (55.0 %)."
+    assert headline(scores) == said
+    assert said in str(scores).replace("\n  ", " ")
 
 
 @pytest.mark.parametrize(

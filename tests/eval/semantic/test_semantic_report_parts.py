@@ -9,7 +9,7 @@ import pytest
 from tests.eval.semantic.made_scores import made_predictions, made_score, made_truth
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.semantic.report.plots import fitted, lines_of, median_words, panels_of
-from uncanny.eval.semantic.report.rows import left_out_lists, verdict
+from uncanny.eval.semantic.report.rows import headline, left_out_lists
 from uncanny.eval.semantic.report.words import (
     amount,
     difference_words,
@@ -77,13 +77,15 @@ def test_the_leader_and_who_can_not_be_told_apart() -> None:
     files |= {"copy": files["good"]}
     # So that p can be below 0.05 when it is corrected for three pairs.
     score = made_score(files, truth, resamples=200)
-    leading = verdict(score)
-    assert leading is not None
-    assert (leading.leader.name, leading.rivals, leading.others) == ("good", ("copy",), 2)
-    untested = verdict(made_score(files, truth, resamples=0))
-    assert untested is not None
-    assert (untested.rivals, untested.tested) == ((), False)
-    assert verdict(replace(score, predictions={})) is None
+    said = headline(score)
+    assert said.startswith("good (")
+    assert " and copy (" in said
+    assert (
+        "lead in SemAP (release, full); copy is not significantly behind good. good is significantly" in said
+    )
+    assert said in str(score).replace("\n  ", " ")
+    assert headline(made_score(files, truth, resamples=0)).endswith("Whether they differ is not tested.")
+    assert headline(replace(score, predictions={})) == ""
 
 
 def test_one_file_is_drawn_by_view_and_many_by_file() -> None:
