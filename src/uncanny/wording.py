@@ -38,6 +38,7 @@ def escaped(char: str) -> str:
 _command_line = False
 _in_service = False
 _FLAGS = {
+    "conditions": "--fail-if",
     "out": "-o",
     "roles": "--role",
     "timeout_s": "--timeout",

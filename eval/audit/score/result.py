@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from uncanny.records.run_folder import Unfinished
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.data.prompts import PromptRows
+    from uncanny.eval.common.gates import GateResult
     from uncanny.eval.common.pictures import PicturesMode
 
 # Of more generators only the neighbours in the order are compared.
@@ -412,6 +413,16 @@ class AuditResult(RowsResult):
 
     def tables(self) -> tuple[Table, ...]:
         return tables.audit_tables(self)
+
+    def gate(self, conditions: Sequence[str]) -> GateResult:
+        """Judge conditions that must not hold, as `--fail-if` does: `worse`, `af>1.5`, `lower:af>1.2`.
+
+        They are about the own generators, or of the only one. `GateResult.passed` is False where one holds
+        and where one could not be measured. Raises UsageError for a condition that cannot be read.
+        """
+        from uncanny.eval.audit.score.gate import gate_audit
+
+        return gate_audit(self, conditions)
 
     def report(
         self,

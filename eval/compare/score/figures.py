@@ -17,6 +17,7 @@ from uncanny.eval.common.estimates import Estimate, interval_json
 from uncanny.eval.common.headline import proven
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.intervals import (
+    Interval,
     percentile_intervals,
     resampled_sums,
     resampled_t_test,
@@ -42,7 +43,8 @@ class Paired:
 
     Nothing is said to be better or worse unless `differs`. `p_value` is that of `resampled_t_test`, None
     without resamples; `adjusted_p` is corrected by Holm for the figures of the same family (`corrected`). A
-    difference that is the same on all images has no interval, and the test alone decides.
+    difference that is the same on all images has no interval, and the test alone decides. `b_interval` is
+    that of `b` by itself.
     """
 
     a: float | None
@@ -50,6 +52,7 @@ class Paired:
     difference: Estimate
     p_value: float | None = None
     adjusted_p: float | None = None
+    b_interval: Interval | None = None
 
     @property
     def differs(self) -> bool:
@@ -122,7 +125,7 @@ class Resampled:
         if self.drawn is not None and difference.value is not None:
             images = min(self.images[name] for name in gap.out_of)
             p_value = resampled_t_test(difference.value, _evaluated(gap, self.drawn), images)
-        return Paired(known[0], known[1], difference, p_value)
+        return Paired(known[0], known[1], difference, p_value, b_interval=self._estimate(b).interval)
 
     def _estimate(self, figure: Figure, images: int | None = None) -> Estimate:
         value = _evaluated(figure, self.totals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -24,6 +24,7 @@ from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.parameters import check_needed, check_parameters
 
 if TYPE_CHECKING:
+    from uncanny.eval.common.gates import GateResult
     from uncanny.eval.common.pictures import PicturesMode
 
 Change = Literal["found_to_none", "none_to_found", "more", "fewer", "same"]
@@ -323,6 +324,16 @@ class CompareResult(RowsResult):
 
     def tables(self) -> tuple[Table, ...]:
         return tuple(table for comparison in self.comparisons for table in comparison.tables())
+
+    def gate(self, conditions: Sequence[str]) -> GateResult:
+        """Judge conditions that must not hold, as `--fail-if` does: `worse`, `af>1.5`, `lower:af>1.2`.
+
+        They are about each further run, against the first. `GateResult.passed` is False where one holds
+        and where one could not be measured. Raises UsageError for a condition that cannot be read.
+        """
+        from uncanny.eval.compare.score.gate import gate_comparisons
+
+        return gate_comparisons(self, conditions)
 
     def report(
         self,

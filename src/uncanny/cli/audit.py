@@ -22,12 +22,14 @@ from uncanny.cli.common.asking import (
 )
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import ScoreFiles, check_outputs, check_run_folder
+from uncanny.cli.common.gates import gate_outputs, pass_gate
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     Real,
     Whole,
     force_option,
+    gate_options,
     json_file_option,
     no_page_option,
     page_option,
@@ -109,6 +111,7 @@ if TYPE_CHECKING:
 @no_page_option
 @pictures_option
 @force_option
+@gate_options
 @click.option(
     "--worst", type=Whole(0, 10_000), default=12, show_default=True, help="Worst images kept, a generator."
 )
@@ -145,6 +148,8 @@ def command(
     no_report: bool,
     pictures: PicturesMode,
     force: bool,
+    fail_if: tuple[str, ...],
+    junit: Path | None,
     worst: int,
     root: Path | None,
     out: Path | None,
@@ -157,7 +162,7 @@ def command(
     annotated first, into OUT/NAME; the same command goes on where it stopped. A FOLDER without a
     name has a folder of images or a run for each generator. `scenes:rendered` and `scenes:drawn` are the
     bundled images by style. Exit code: 0 all audited, 1 some images failed and are left out, 2 wrong use, 3
-    budget spent, 130 interrupted.
+    budget spent, 4 a --fail-if failed, 130 interrupted.
 
     \b
     Out of the box:
@@ -169,6 +174,7 @@ def command(
     """
     from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.audit.run import Scoring, check_annotated, check_named, read_annotating
+    from uncanny.eval.audit.score.gate import audit_conditions, gated
     from uncanny.eval.audit.score.result import COLUMNS
     from uncanny.eval.common.sources import read_sources
 
@@ -178,6 +184,10 @@ def command(
     earlier = read_sources(named_sources(before))
     check_annotated(second, earlier)
     check_named(sources, earlier, own)
+    audit_conditions(fail_if)
+    if fail_if:
+        gated([source.name for source in sources], own)
+    gate_files = gate_outputs(fail_if, junit)
     files = ScoreFiles.chosen(
         None if out is None else out / "audit.html",
         json_file=json_file,
@@ -215,7 +225,7 @@ def command(
         raise click.exceptions.Exit(forecast_images(images, annotating))
     inputs = [source.path for source in (*sources, *second, *earlier) if source.path is not None]
     outputs = files.outputs(("generators", "order"), COLUMNS)
-    check_outputs(outputs, inputs, force=force)
+    check_outputs([*outputs, *gate_files], inputs, force=force)
     code = 0
     if images:
         annotating = read_annotating(images[0], model, out, asking)
@@ -231,6 +241,8 @@ def command(
     files.write(to_json=result.to_json, to_csv=result.to_csv, tables=result.tables, report=write_page)
     scores = (score for board in result.leaderboards for score in board.generators.values())
     has_failed = any(score.left_out.not_done for score in scores)
+    if not pass_gate(result.gate, fail_if, junit, quiet=quiet):
+        raise click.exceptions.Exit(RUN_CODES["gate"])
     raise click.exceptions.Exit(max(code, RUN_CODES["failures"] if has_failed else 0))
 
 

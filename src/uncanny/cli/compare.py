@@ -10,10 +10,12 @@ import click
 from uncanny.cli.common.asking import backbone_options
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs
+from uncanny.cli.common.gates import gate_outputs, pass_gate
 from uncanny.cli.common.options import (
     FOLDER,
     Real,
     force_option,
+    gate_options,
     json_file_option,
     no_page_option,
     page_option,
@@ -97,6 +99,7 @@ class CompareKeywords(TypedDict):
 @page_option("compare.html beside the first run")
 @no_page_option
 @force_option
+@gate_options
 @click.option(
     "--root", type=FOLDER, help="Where image paths of annotation files start. [default: the file's folder]"
 )
@@ -110,6 +113,8 @@ def command(
     report: Path | None,
     no_report: bool,
     force: bool,
+    fail_if: tuple[str, ...],
+    junit: Path | None,
     quiet: bool,
     **options: Unpack[CompareKeywords],
 ) -> None:
@@ -125,10 +130,12 @@ def command(
       uncanny detect scenes --model demo -o runs/b
       uncanny compare runs/a runs/b --truth scenes
 
-    Exit code 1 if there are records that failed; they are in no figure but cost.
+    Exit code 1 if there are records that failed; they are in no figure but cost. Exit code 4 if a --fail-if
+    failed.
     """
     from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.common.anomalies.load import name_paths
+    from uncanny.eval.compare.score.gate import compare_conditions
     from uncanny.eval.compare.score.result import COLUMNS
     from uncanny.eval.compare.score.score import compare
 
@@ -149,7 +156,11 @@ def command(
     truth = options["truth"]
     if truth is not None:
         inputs.append(Path(truth))
-    check_outputs(files.outputs(("runs", "per_image", "changed"), COLUMNS), inputs, force=force)
+    compare_conditions(fail_if)
+    outputs = files.outputs(("runs", "per_image", "changed"), COLUMNS)
+    check_outputs([*outputs, *gate_outputs(fail_if, junit)], inputs, force=force)
     result = compare(sources, **options)
     files.write(to_json=result.to_json, to_csv=result.to_csv, tables=result.tables, report=result.report)
+    if not pass_gate(result.gate, fail_if, junit, quiet=quiet):
+        raise click.exceptions.Exit(RUN_CODES["gate"])
     raise click.exceptions.Exit(RUN_CODES["failures"] if result.has_failed else 0)

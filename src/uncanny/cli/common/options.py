@@ -120,6 +120,16 @@ images_root_option = click.option(
 json_file_option = click.option(
     "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
 )
+gate_options = together(
+    click.option(
+        "--fail-if",
+        "fail_if",
+        multiple=True,
+        metavar="CONDITION",
+        help="End with exit code 4 if this holds or is not measured: `worse`, `af>1.5`; repeatable.",
+    ),
+    click.option("--junit", type=PATH, metavar="FILE", help="Write a JUnit test case for each --fail-if."),
+)
 table_options = together(
     click.option(
         "--csv",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uncanny.runs.forecast import Forecast
 
 INTERRUPTED = 130
-RUN_CODES = {"usage": 2, "failures": 1, "storage": 1, "budget": 3, "interrupt": INTERRUPTED}
+RUN_CODES = {"usage": 2, "failures": 1, "storage": 1, "budget": 3, "gate": 4, "interrupt": INTERRUPTED}
 
 
 class TerminalStop(Stop):

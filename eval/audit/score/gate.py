@@ -1,0 +1,79 @@
+"""An audit as a gate: the own generators' figures, and what became of them since the earlier release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from uncanny.errors import UsageError
+from uncanny.eval.audit.score.tables import release_claims
+from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.gates import (
+    Condition,
+    GateResult,
+    Measured,
+    Subject,
+    judge,
+    read_conditions,
+)
+from uncanny.schema import KINDS
+from uncanny.wording import option
+
+if TYPE_CHECKING:
+    from uncanny.eval.audit.score.result import AuditResult, GeneratorScore
+
+FIGURES: Final = ("visible", "af", "mai", "cap", *(f"kind:{kind}" for kind in KINDS))
+
+
+def audit_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
+    """As `read_conditions` reads them, about the figures of an audit. Raises UsageError."""
+    return read_conditions(texts, FIGURES)
+
+
+def gated(names: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+    """Which generators conditions are about: the own ones, or the only one. Raises UsageError for several."""
+    if own or len(names) == 1:
+        return tuple(own or names)
+    raise UsageError(
+        f"{option('conditions')} does not know which of {len(names):,} generators it is about",
+        remedy=f"Name yours with {option('own', 'NAME')}.",
+    )
+
+
+def gate_audit(result: AuditResult, texts: Sequence[str]) -> GateResult:
+    """Judge the conditions; see `AuditResult.gate`."""
+    conditions = audit_conditions(texts)
+    names = gated(list(result.leaderboard.generators), result.own)
+    return judge(conditions, [_subject(result, name) for name in names], "uncanny.audit")
+
+
+def _subject(result: AuditResult, name: str) -> Subject:
+    score, release = result[name], result.releases.get(name)
+    why = ""
+    if release is None:
+        why = f"there is no earlier release to compare with; name one with {option('before')}"
+    elif release.too_few:
+        why = "the releases have too few images or prompts in common to compare (fewer than ten)"
+    few = "rests on too few images (fewer than ten)" if score.too_few else "is not measured"
+    figures = {
+        figure: Measured(None if score.too_few else each.value, each.interval, why=few)
+        for figure, each in zip(FIGURES, _estimates(score), strict=True)
+    }
+    if release is not None:
+        # Both begin with the figures, then the kinds; what has no kind and groups of names come after them.
+        changes = [*release.figures.values(), *release.kinds.values()]
+        for figure, change, claim in zip(FIGURES, changes, release_claims(release), strict=False):
+            worse = None if change.verdict == "not measured" else change.verdict == "worse"
+            figures[figure] = replace(figures[figure], worse=worse, change=str(claim))
+    return Subject(name, figures, FIGURES, why)
+
+
+def _estimates(score: GeneratorScore) -> list[Share | Estimate]:
+    """In the order of `FIGURES`; a kind that nothing records is not measured."""
+    kinds, unknown = score.faults.kinds, Share(None, 0, 0)
+    return [
+        score.faults.visible,
+        *(score.af, score.mai, score.cap),
+        *(kinds[kind].share if kind in kinds else unknown for kind in KINDS),
+    ]
