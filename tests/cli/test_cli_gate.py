@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
+import orjson
 import pytest
 
 from tests.eval.audit.annotation_sets import record, written
@@ -80,12 +81,18 @@ def test_mistakes_are_said_beforehand(
     assert not (tmp_path / "a.json").exists()
 
 
-def test_a_comparison_is_judged_by_the_truth_or_between_releases(
-    places: tuple[Path, Path], tmp_path: Path
-) -> None:
-    # Of the same images, as two models see them.
-    places[1].write_bytes(places[1].read_bytes().replace(b'"old/', b'"now/'))
-    now, old = map(str, places)
+def test_a_comparison_is_judged_by_the_truth_or_between_releases(tmp_path: Path) -> None:
+    kinds = {
+        "now": [["text"]] * 24 + [["light"]] * 6 + [[]] * 90,
+        "old": [["text"]] * 10 + [["light"]] * 20 + [[]] * 90,
+        "blind": [[]] * 120,
+    }
+    for folder, each in kinds.items():
+        file = release(tmp_path / folder / "run.jsonl", each)
+        # The same images, as two models see them.
+        records = [orjson.loads(line) for line in file.read_bytes().splitlines()]
+        written(file, [{**one, "sha256": f"{number:064x}"} for number, one in enumerate(records, 1)])
+    now, old, blind = (str(tmp_path / folder / "run.jsonl") for folder in kinds)
     run = ["compare", f"old={old}", f"new={now}", "--no-report", "--fail-if"]
     by_image = uncanny_here(*run, "worse")
     assert (by_image.code, "neither better nor worse" in " ".join(by_image.err.split())) == (4, True)
@@ -94,8 +101,10 @@ def test_a_comparison_is_judged_by_the_truth_or_between_releases(
     assert "FAILED: worse: new: kind:text 10 → 24 (p" in by_prompt.err
     assert ElementTree.parse(tmp_path / "gate.xml").find("testsuite/testcase/failure") is not None
     assert uncanny_here(*run, "af:worse", "--by", "prompt", "-q").err == ""
-    with_truth = [*run, "recall:worse", "--truth", old]
-    assert uncanny_here(*with_truth).code == 4
+    assert uncanny_here(*run, "worse", "--truth", old).code == 0
+    missed = uncanny_here("compare", old, f"new={blind}", "--truth", old, "--no-report", "--fail-if", "worse")
+    assert missed.code == 4
+    assert "recall 1 → 0 (p" in missed.err
     assert uncanny_here(*run, "precision<0.1", "--truth", now).code == 0
     assert "recall is not measured" in uncanny_here(*run, "recall<0.5").err
 
