@@ -53,6 +53,13 @@ def test_thirty_findings_by_keyboard_a_second_opinion_and_a_third(browser: Brows
         ann.press("a")
         assert ann.heading == "Nothing left here"
         assert ann.page.locator(".progress").inner_text().startswith("30 of 30 judged by me")
+        assert not ann.page.locator("#stage").is_visible()
+        assert ann.page.locator(".totals .sum").inner_text().split() == ["All", "30", "30"]
+        ann.press("k")
+        assert ann.heading == "fault 9.2"
+        assert ann.page.locator("#frame img").is_visible()
+        ann.press("j")
+        assert ann.heading == "Nothing left here"
 
         ben = Reviewer(browser, address, "Ben")
         assert "1 other verdict is shown after yours" in ben.page.locator("#panel").inner_text()

@@ -34,7 +34,7 @@ def shown(plain: Plain, show: Show) -> bool:
         "unjudged": decision is None,
         "accepted": decision == "accept",
         "rejected": decision == "reject",
-        "unsure": decision == "unsure",
+        "unsure": decision == "unsure" and not plain.tied,
         "changed": False,
         "added": False,
     }[show]

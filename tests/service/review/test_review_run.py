@@ -61,7 +61,7 @@ def test_a_tie_waits_for_a_third_who_decides(run: ReviewRun) -> None:
     run.judge(at, text(run, at), "reject", "cid")
     assert ids(run, Filters("ties")) == []
     assert ids(run, Filters("rejected")) == [at]
-    assert run.votes() == [(1, 2, 0)]
+    assert (run.agreement().units, run.agreement().judgements) == (1, 3)
 
 
 def test_what_another_process_writes_is_there_at_once(run: ReviewRun) -> None:

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from uncanny.eval.metrics.agreement import krippendorff_alpha
-from uncanny.records.reviews import DECISIONS, REVIEWS, Decision
+from uncanny.records.reviews import REVIEWS, Decision
 from uncanny.schema import Anomaly, Box, Kind
 from uncanny.service.api.auth import Reader, Reviewer, address_of, for_readers
 from uncanny.service.api.errors import ApiError, answers
@@ -111,7 +110,8 @@ class AgreementAnswer(BaseModel):
     """How far reviewers agree, and how far they are.
 
     `alpha` is Krippendorff's for nominal data, 1 for full agreement, 0 for chance; null where nothing was
-    judged twice. `judged_twice` counts the findings that went into it.
+    judged twice. `judged_twice` counts the findings that went into it. `judged` is the sum of `accepted`,
+    `rejected`, `unsure` and `ties`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -249,8 +249,7 @@ def add_verdict_routes(api: APIRouter) -> None:
     )
     def agreement(who: Reader, run: Run) -> Any:
         """Krippendorff's α over all findings that two or more have judged, and the counts of decisions."""
-        votes = run.votes()
-        alpha = krippendorff_alpha(dict(zip(DECISIONS, counts, strict=True)) for counts in votes)
+        alpha = run.agreement()
         progress = run.progress(Filters("all"), who.name)
         return answer(
             AgreementAnswer(

@@ -6,6 +6,7 @@ are relative to where the application is mounted.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -16,8 +17,7 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, field_validator
 
 from uncanny.errors import ReviewConflictError, UsageError
-from uncanny.eval.metrics.agreement import krippendorff_alpha
-from uncanny.records.reviews import DECISIONS, Decision
+from uncanny.records.reviews import Decision
 from uncanny.schema import KINDS, Anomaly, Box
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.person import known, take_names, who_asks
@@ -34,7 +34,7 @@ SHOW_WORDS: Final[Mapping[Show, str]] = {
     "all": "all",
     "accepted": "accepted",
     "rejected": "rejected",
-    "unsure": "unsure",
+    "unsure": "unsure, without ties",
     "changed": "edited by people",
     "added": "added by people",
 }
@@ -42,7 +42,7 @@ ORDER_WORDS: Final[Mapping[Order, str]] = {"uncertain": "uncertain first", "file
 _ASSETS: Final = Assets(
     "uncanny.service.review",
     ("review.js", "review.css"),
-    ("page.html.j2", "panel.html.j2", "agreement.html.j2"),
+    ("page.html.j2", "panel.html.j2", "agreement.html.j2", "alpha.html.j2", "totals.html.j2"),
 )
 DECIDED: Final[Mapping[Decision, str]] = {"accept": "accepted", "reject": "rejected", "unsure": "unsure"}
 
@@ -144,7 +144,8 @@ class Site(NamedTuple):
     `reviewer` says whose verdicts a request's are; None where that is not known yet. With `may_choose` the
     page asks for a name and keeps it in a cookie; a service that knows its users does not. `name` is what the
     run is called on the page, `home` where a link leads back to, None where there is nothing to go back to.
-    `image_name` makes what people call an image of the path that its record has.
+    `image_name` makes what people call an image of the path that its record has. `export` is the page where
+    whoever asks exports the run, None where they may not; without it the page names the command.
     """
 
     run: ReviewRun
@@ -154,6 +155,7 @@ class Site(NamedTuple):
     name: str
     home: str | None
     image_name: Callable[[str], str]
+    export: Callable[[Request], str | None] | None
 
 
 def review_app(
@@ -164,14 +166,15 @@ def review_app(
     name: str | None = None,
     home: str | None = None,
     image_name: Callable[[str], str] = str,
+    export: Callable[[Request], str | None] | None = None,
     pictures: Pictures | None = None,
 ) -> FastAPI:
     """The application for one run. `reviewer` is who judges, or how to tell that from a request; without it
     the page asks. `name` is what the page calls the run in place of its folder's name, `home` an address that
-    it links back to, `image_name` what it calls the image of a record, `pictures` makes them where it is not
-    to be by pictures of its own. What guards it (`safety.Guard`) is
-    around it, once for all that is served."""
-    site = Site(run, who_asks(reviewer), reviewer is None, order, name or run.name, home, image_name)
+    it links back to, `image_name` what it calls the image of a record, `export` where who asks exports the
+    run, `pictures` makes them where it is not to be by pictures of its own. What guards it (`safety.Guard`)
+    is around it, once for all that is served."""
+    site = Site(run, who_asks(reviewer), reviewer is None, order, name or run.name, home, image_name, export)
     app = page_app(_ASSETS)
     _pages(app, site)
     _steps(app, site)
@@ -201,20 +204,19 @@ def _pages(app: FastAPI, site: Site) -> None:
         move = request.query_params.get("move")
         if at is not None and move in MOVES:
             there = site.run.step(at, _as_move(move), filters, name)
-            if there is None:
+            ends = move in ("next", "next-image") and site.run.first(filters, name) is None
+            if there is None and not ends:
                 return _panel(request, site, name, filters, at, "There is nothing further that way.")
             at = there
         elif at is None:
-            at = site.run.first(filters, name)
+            back = move in ("previous", "previous-image")
+            at = site.run.back(filters, name) if back else site.run.first(filters, name)
         return _panel(request, site, name, filters, at)
 
     @app.get("/agreement", response_class=HTMLResponse)
     def agreement(request: Request) -> HTMLResponse:
         name = known(request, site.reviewer)
-        votes = site.run.votes()
-        alpha = krippendorff_alpha(dict(zip(DECISIONS, counts, strict=True)) for counts in votes)
-        progress = site.run.progress(Filters("all"), name)
-        content = {"alpha": alpha, "progress": progress, "reviewers": site.run.reviewers}
+        content = _summary(site) | {"progress": site.run.progress(Filters("all"), name), "reviewer": name}
         return _ASSETS.html(request, "agreement.html.j2", content)
 
 
@@ -346,7 +348,7 @@ def _content(
         "show_word": SHOW_WORDS[filters.show],
     }
     if view is None:
-        return content
+        return content | _summary(site) | {"export": _export(request, site)}
     stage = _stage(request, site, view)
     mine = view.finding.votes.get(name)
     others = {who: vote for who, vote in view.finding.votes.items() if who != name}
@@ -358,6 +360,17 @@ def _content(
         "stage": orjson.dumps(stage).decode(),
         "preview": stage["preview"],
     }
+
+
+def _summary(site: Site) -> dict[str, Any]:
+    return {"alpha": site.run.agreement(), "reviewers": site.run.reviewers}
+
+
+def _export(request: Request, site: Site) -> dict[str, str | None]:
+    """Where the run is exported, or the folder for the command that does it; neither for who may not."""
+    if site.export is not None:
+        return {"href": site.export(request), "folder": None}
+    return {"href": None, "folder": shlex.quote(str(site.run.folder))}
 
 
 def _stage(request: Request, site: Site, view: FindingView) -> dict[str, Any]:

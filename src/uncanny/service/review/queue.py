@@ -34,7 +34,7 @@ class Filters:
     """Which findings are in a queue and how they are ordered. `kind` "none" is those without one.
 
     `show`: `todo`, what this reviewer has not judged, `unjudged` by anybody, `ties`, or by the decision of
-    the majority; `changed` were edited by people, `added` by people only.
+    the majority, which a tie has none of; `changed` were edited by people, `added` by people only.
     """
 
     show: Show = "todo"
@@ -71,7 +71,8 @@ class Standing:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far it is: `mine` of `findings` judged by this reviewer, `judged` by anybody; `left` are in the
-    queue; the majority's decisions, and `ties`."""
+    queue; the majority's decisions, and `ties`, which are none of these; `mine` by decision in `said`, as
+    accept, reject and unsure."""
 
     findings: int
     left: int
@@ -81,6 +82,7 @@ class Progress:
     rejected: int
     unsure: int
     ties: int
+    said: tuple[int, int, int]
 
 
 class ReviewQueue:
@@ -168,10 +170,11 @@ class ReviewQueue:
         self._gone[row] = standing.gone
 
     def next(self, row: int | None, move: Move, filters: Filters, reviewer: str | None) -> int | None:
-        """The row that `move` leads to from `row`, from the start where that is None; None for none left.
+        """The row that `move` leads to from `row`; None for none left.
 
-        Ahead it goes round to the start, so that what was passed over comes again; back it ends at the start.
-        Back from what is to be done leads through what has been done, too.
+        Where `row` is None it leads ahead from the start, and back from the end. Ahead it goes round to the
+        start, so that what was passed over comes again; back it ends at the start. Back from what is to be
+        done leads through what has been done, too.
         """
         places, rows = self._ordered(filters.order)
         ahead = move in ("next", "next-image")
@@ -182,7 +185,7 @@ class ReviewQueue:
             wanted &= self.image != self.image[row]
         elif row is not None:
             wanted[row] = False
-        start = -1 if row is None else int(places[row])
+        start = (-1 if ahead else len(rows)) if row is None else int(places[row])
         if ahead:
             place = _first(wanted, rows[start + 1 :])
             return _first(wanted, rows[: start + 1]) if place is None else place
@@ -190,6 +193,10 @@ class ReviewQueue:
         if place is None or move == "previous" or filters.order != "file":
             return place
         return _first(wanted & (self.image == self.image[place]), rows)  # an image begins with its first
+
+    def leads_back_to(self, row: int, filters: Filters, reviewer: str | None) -> bool:
+        """Whether the way back from the end of this queue may lead to that row."""
+        return bool(self._mask(_all(filters), reviewer)[row])
 
     def page(self, row: int | None, filters: Filters, reviewer: str | None, limit: int) -> list[int]:
         """The rows of the queue behind `row`, be that in it or not; all for None."""
@@ -206,17 +213,20 @@ class ReviewQueue:
 
     def progress(self, filters: Filters, reviewer: str | None) -> Progress:
         there = ~self._gone
-        by_decision = np.bincount(self._decision[there], minlength=1 + len(DECISIONS))
+        by_decision = np.bincount(self._decision[there & ~self._tied], minlength=1 + len(DECISIONS))
+        ties = int((self._tied & there).sum())
         mine = self._votes.get(reviewer) if reviewer is not None else None
+        said = np.bincount([] if mine is None else mine[there], minlength=1 + len(DECISIONS))
         return Progress(
             findings=int(there.sum()),
             left=int(self._mask(filters, reviewer).sum()),
-            mine=0 if mine is None else int(np.count_nonzero(mine[there])),
-            judged=int(by_decision[1:].sum()),
+            mine=int(said[1:].sum()),
+            judged=int(by_decision[1:].sum()) + ties,
             accepted=int(by_decision[_CODES["accept"]]),
             rejected=int(by_decision[_CODES["reject"]]),
             unsure=int(by_decision[_CODES["unsure"]]),
-            ties=int((self._tied & there).sum()),
+            ties=ties,
+            said=(int(said[1]), int(said[2]), int(said[3])),
         )
 
     def _mask(self, filters: Filters, reviewer: str | None) -> Mask:
@@ -251,7 +261,7 @@ class ReviewQueue:
             case "rejected":
                 return np.equal(self._decision, _CODES["reject"])
             case "unsure":
-                return np.equal(self._decision, _CODES["unsure"])
+                return np.equal(self._decision, _CODES["unsure"]) & ~self._tied
 
     def _ordered(self, order: Order) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The place of each row, and the row at each place."""

@@ -16,9 +16,11 @@ from typing import Final
 
 from uncanny.errors import RecordError, ReviewConflictError, UsageError
 from uncanny.eval.common.runs import ReadRun, open_run
+from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
 from uncanny.files import open_file
 from uncanny.records.jsonl import parse_line
 from uncanny.records.reviews import (
+    DECISIONS,
     Decision,
     Review,
     ReviewedImage,
@@ -106,6 +108,17 @@ class ReviewRun:
             row = self._queue.next(self._row(at), move, filters, reviewer)
             return None if row is None else self._id(row)
 
+    def back(self, filters: Filters, reviewer: str) -> FindingId | None:
+        """Where the way back leads from the end: to this reviewer's last step, else to the queue's last."""
+        with self._lock:
+            self._catch_up()
+            for key, place, _ in reversed(self._steps.get(reviewer, ())):
+                at = FindingId(key, place)
+                if at in self._rows and self._queue.leads_back_to(self._rows[at], filters, reviewer):
+                    return at
+            row = self._queue.next(None, "previous", filters, reviewer)
+            return None if row is None else self._id(row)
+
     def page(
         self, after: FindingId | None, filters: Filters, reviewer: str | None, limit: int
     ) -> list[FindingId]:
@@ -169,12 +182,13 @@ class ReviewRun:
         """What changes in the address of a picture when the picture does."""
         return (self._images[self._numbers[key]].sha256 or "any")[:16]
 
-    def votes(self) -> list[tuple[int, int, int]]:
-        """How many accept, reject and are unsure, of every finding that anybody has judged."""
+    def agreement(self) -> Agreement:
+        """Krippendorff's α over all findings that two or more have judged."""
         with self._lock:
             self._catch_up()
             table = self._queue.votes_by_row()
-            return [(int(a), int(r), int(u)) for a, r, u in table[table.any(axis=1)]]
+            counts = table[table.any(axis=1)].tolist()
+        return krippendorff_alpha(dict(zip(DECISIONS, each, strict=True)) for each in counts)
 
     # What a reviewer does
 

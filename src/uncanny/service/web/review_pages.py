@@ -97,11 +97,16 @@ def _made(job: Job, run: ReviewRun, pictures: Pictures) -> ASGIApp:
         who = who_of(request)
         return None if who is None else who.name
 
+    def export(request: Request) -> str | None:
+        who = who_of(request)
+        return f"../../{job.id}/export" if who is not None and who.may("operator") else None
+
     return review_app(
         run,
         reviewer=reviewer,
         name=title_of(job),
         home=f"../../{job.id}",
         image_name=image_name,
+        export=export,
         pictures=pictures,
     )

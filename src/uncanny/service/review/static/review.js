@@ -38,7 +38,8 @@
   const here = () => panel().dataset.finding || "";
   const judge = decision => stage.content && ask("POST", "/verdict", {finding: here(), text: panel().dataset.text, decision});
   const undo = () => ask("POST", "/undo", {finding: here()});
-  const go = move => stage.content && ask("GET", "/finding", {at: here(), move});
+  // From the end, where there is no finding, too.
+  const go = move => ask("GET", "/finding", {at: here(), move});
 
   // Box: drawn and moved. `done` takes that of a finding which is added, else it is kept with the one shown.
 
