@@ -77,7 +77,8 @@ def routes_of(app: FastAPI, run: ReviewRun) -> Iterator[tuple[str, str, Role | N
     assert [each.path for each in mounts] == ["/jobs/{job_id}/review"]
     for inner in iter_route_contexts(review_app(run).routes):
         for method in sorted(set(inner.methods or ()) - {"HEAD"}):
-            yield method, f"/jobs/{{job_id}}/review{inner.path}", "reviewer"
+            least: Role = "reader" if method == "GET" else "reviewer"
+            yield method, f"/jobs/{{job_id}}/review{inner.path}", least
 
 
 def ask(app: Any, method: str, path: str, token: str | None) -> tuple[int, bool]:

@@ -10,6 +10,7 @@ answer.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -107,6 +108,12 @@ class Preset:
     def local(self) -> bool:
         """Whether it is a server of one's own."""
         return self.keys_from is None
+
+    @property
+    def configured(self) -> bool:
+        """Whether the environment has its key, or of a server of one's own its address."""
+        wanted = (self.url_variable,) if self.local else self.key_variables
+        return any(os.environ.get(name, "").strip() for name in wanted)
 
     def fixes_sampling(self, model: str) -> bool:
         """Whether `model` takes neither temperature nor top-p."""

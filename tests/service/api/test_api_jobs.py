@@ -18,11 +18,13 @@ from sqlalchemy import Connection, event
 from starlette.testclient import TestClient
 
 from tests.service.api.conftest import ADDRESS, API, Site
+from tests.service.made_jobs import ended_job
 from tests.service.made_review import anomaly
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.jobs import records
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Progress
+from uncanny.wording import shown
 
 NEW: dict[str, Any] = {"kind": "detect", "params": {"images": "scenes", "model": "demo"}}
 
@@ -150,7 +152,8 @@ def test_links_out_of_a_root_lead_nowhere(data: Path, tmp_path: Path) -> None:
     ):
         for path in ("link", "up/outside", str(root / "link"), str(outside), "photos/../../outside"):
             answer = submit(client, params={"images": path, "model": "demo"})
-            assert answer.json()["error"]["message"].startswith("images.0: is not there, or lies"), path
+            said = f"images.0: {shown(path)} is not there, or is not in an allowed folder"
+            assert answer.json()["error"]["message"].startswith(said), path
         assert submit(client, params={"images": "photos", "model": "demo"}).status_code == 201
 
 
@@ -407,6 +410,9 @@ def test_result_and_log(site: Site, client: TestClient) -> None:
     assert client.get(f"{API}/jobs/{waiting}/log").text == ""
     (site.service.job_folder(job.id) / "result.json").write_text('{"half')
     assert client.get(f"{API}/jobs/{job.id}/result").json()["error"]["code"] == "no_result"
+    failed = ended_job(site.service, state="failed", error="Error: OPENAI_API_KEY is not set")
+    said = client.get(f"{API}/jobs/{failed.id}/result").json()["error"]["message"]
+    assert said == "The job is failed and has no result: Error: OPENAI_API_KEY is not set"
     log = "refused <script>\n"
     (site.service.job_folder(job.id) / "stderr.log").write_text(log)
     answer = client.get(f"{API}/jobs/{job.id}/log")

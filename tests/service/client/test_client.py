@@ -100,6 +100,14 @@ def test_images_are_sent_once_under_their_names_and_refusals_are_told(client: Cl
 
 
 @pytest.mark.slow
+def test_the_result_of_a_failed_job_is_its_reason(client: Client) -> None:
+    job = client.annotate(IMAGES[0], model="openai-compatible/nothing").wait()
+    assert job.state == "failed"
+    with pytest.raises(ConflictError, match=r"has failed: .*OPENAI_COMPATIBLE_BASE_URL"):
+        job.result  # noqa: B018
+
+
+@pytest.mark.slow
 def test_bytes_are_images_too(client: Client) -> None:
     data = IMAGES[0].read_bytes()
     by_content = client.upload(data)

@@ -65,6 +65,11 @@ def test_from_images_to_a_reviewed_and_exported_data_set(browser: Browser, tmp_p
         assert page.locator(".shot-card img").first.evaluate(
             "image => image.decode().then(() => image.naturalWidth)"
         )
+        with page.expect_popup() as opened:
+            page.locator(".shot-card").first.locator("a").click()
+        opened.value.wait_for_load_state()
+        assert opened.value.evaluate("() => document.images[0].naturalWidth") == 768
+        opened.value.close()
 
         page.keyboard.press("o")
         report = page.frame_locator("#page")

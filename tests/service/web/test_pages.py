@@ -12,10 +12,14 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from tests.service.made_jobs import ADDRESS, client_of, ended_job, running_job
-from tests.service.made_review import anomaly
+from tests.service.made_review import anomaly, log_of
+from uncanny.models.presets import ALL
+from uncanny.records.reviews import DECISIONS
 from uncanny.service import service as service_module
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.api.rates import Rates
+from uncanny.service.review.queue import Filters
+from uncanny.service.review.run import ReviewRun
 from uncanny.service.service import Service
 from uncanny.service.web.pages import add_pages
 
@@ -230,7 +234,7 @@ def test_a_role_sees_nothing_that_would_be_refused(service: Service, role: str) 
             assert 'href="/new' not in page
             assert "data-do=" not in page
             assert 'id="a-export"' not in page
-        assert ('id="a-review"' in pages[1]) == (role == "reviewer")
+        assert 'id="a-review"' in pages[1]
         assert 'id="a-report"' in pages[1]
         for path in ("/new", "/new/annotate", "/new/folder", f"/jobs/{job.id}/export"):
             answer = client.get(path, headers={"Accept": "text/html"})
@@ -238,7 +242,12 @@ def test_a_role_sees_nothing_that_would_be_refused(service: Service, role: str) 
             assert "You may not do that" in answer.text
         assert client.post("/new/annotate/check", json={"values": []}).status_code == 403
         assert client.post("/new/annotate/forecast", json={"values": []}).status_code == 403
-        assert client.get(f"/jobs/{job.id}/review/").status_code == (200 if role == "reviewer" else 403)
+        review = client.get(f"/jobs/{job.id}/review/")
+        assert review.status_code == 200
+        for what in ("data-decision=", 'data-do="edit"', 'data-do="undo"', 'data-tool="box"', 'id="editor"'):
+            assert (what in review.text) == (role == "reviewer"), what
+        verdict = client.post(f"/jobs/{job.id}/review/verdict", json={})
+        assert verdict.status_code == (422 if role == "reviewer" else 403)
 
 
 def test_whoever_is_not_signed_in_gets_to_the_login_page_and_back(service: Service) -> None:
@@ -398,3 +407,57 @@ def test_folders_are_looked_through_below_the_roots_only(tmp_path: Path) -> None
         )
         for path in outside:
             assert client.get("/new/folder", params={"path": path}).status_code == 404, path
+
+
+def test_a_reader_sees_all_findings_and_what_everybody_says(service: Service) -> None:
+    job = ended_job(service, images=[[anomaly("one")], [anomaly("two")]])
+    run = ReviewRun.open(service.run_folder(job.id))
+    for at, decision in zip(run.page(None, Filters("all"), None, 9), DECISIONS, strict=False):
+        run.judge(at, run.view(at, None, None).text, decision, "ann")
+    with client_of(service, "reader") as client:
+        page = client.get(f"/jobs/{job.id}/review/").text
+        assert "<b>2</b> of 2 judged" in page
+        assert '<bdi>ann</bdi>: <b class="d-accept">accepted</b>' in page
+        assert "not judged by me" not in page
+        end = client.get(f"/jobs/{job.id}/review/finding?show=ties").text
+        assert "Nothing has been judged by two reviewers yet." in end
+        assert 'data-do="undo"' not in end
+        assert "An operator can export" in end
+        assert [client.post(f"/jobs/{job.id}/review/{step}", json={}).status_code for step in (
+            "verdict", "edit", "box", "add", "undo", "reviewer"
+        )] == [403] * 6  # fmt: skip
+    assert len(log_of(service.run_folder(job.id))) == 2
+
+
+def test_the_list_says_why_a_job_failed_and_fills_no_bar_of_one_that_is_incomplete(
+    service: Service, local: TestClient
+) -> None:
+    ended_job(service, state="failed", error="Error: OPENAI_API_KEY is not set\nSet it.")
+    ended_job(service, state="incomplete", total=9, done=9, failed=2)
+    ended_job(service, state="incomplete", total=7, done=7)
+    ended_job(service, total=5, done=5, failed=0)
+    page = local.get("/").text
+    assert 'class="reason bad" dir="auto">OPENAI_API_KEY is not set<' in page
+    assert re.findall(r'<progress max="(\d)" value="(\d)"', page) == [("5", "5"), ("9", "7")]
+
+
+def test_a_form_proposes_the_models_that_can_be_asked_here(
+    service: Service, local: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for preset in ALL.values():
+        for name in (preset.url_variable, *preset.key_variables):
+            monkeypatch.delenv(name, raising=False)
+
+    def proposed() -> list[str]:
+        page = local.get("/new/annotate").text
+        listed = re.search(r'<datalist id="l-model">(.*?)</datalist>', page)
+        assert listed is not None
+        return re.findall('value="([^"]+)"', listed[1])
+
+    for model in ("openai/gpt-4o", "anthropic/claude", "demo"):
+        ended_job(service, params={"images": ["scenes"], "model": model})
+    assert proposed() == ["demo"]
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", "http://127.0.0.1:1/v1")
+    assert proposed() == ["demo", "openai/gpt-4o", "openai/", "openai-compatible/"]
+    assert "sk-secret" not in local.get("/new/annotate").text

@@ -104,7 +104,8 @@ def add_result_routes(api: APIRouter) -> None:
                 text = file.read()
             orjson.loads(text)
         except (NotFoundError, orjson.JSONDecodeError):
-            raise ApiError(404, "The job has no result.", code="no_result") from None
+            why = f": {job.error}" if job.error else "."
+            raise ApiError(404, f"The job is {job.state} and has no result{why}", code="no_result") from None
         return Response(text, media_type="application/json")
 
     @api.get(

@@ -186,10 +186,15 @@ class ClientJob:
     def result(self) -> Any:
         """What its command prints with `--json`; paths in it are the server's.
 
-        Raises ConflictError while there is none.
+        Raises ConflictError before it has ended, and with the reason where it has failed.
         """
         if not self.has_ended and not self.refresh().has_ended:
             raise ConflictError(f"Job {self.id} is {self.state}", remedy="Wait for it with `wait()`.")
+        if self.state == "failed":
+            raise ConflictError(
+                f"Job {self.id} has failed: {self.record.error or 'nobody knows why'}",
+                remedy="Mend that and call `retry()`, or start another job.",
+            )
         return self._connection.read(f"jobs/{self.id}/result", _JSON)
 
     def records(self) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,7 @@ from uncanny.service.folders import real_below
 from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.store.ids import is_id
 from uncanny.service.store.jobs import ENDED
-from uncanny.wording import option
+from uncanny.wording import option, shown
 
 if TYPE_CHECKING:
     from uncanny.service.service import Service
@@ -68,7 +68,7 @@ class Reference(str):
         if colon and scheme == "job":
             return str(_of_job(service, what))
         if "://" in self:
-            raise ValueError("is an address on the network; upload what is there")
+            raise ValueError(f"{shown(self)} is an address on the network; upload what is there")
         return str(_under_root(service.roots, self))
 
 
@@ -103,7 +103,7 @@ class Weights(Reference):
             there = (
                 ", ".join(service.weights) or f"none: {option('weights', 'DIR')} names them when it starts"
             )
-            raise ValueError(f"is not the name of a folder of weights here; there are {there}")
+            raise ValueError(f"{shown(self)} is not the name of a folder of weights here; there are {there}")
         return str(folder)
 
 
@@ -154,7 +154,7 @@ def _upload(service: Service, upload: str) -> Path:
         else:
             if file.is_file():
                 return file
-    raise ValueError("there is no such upload")
+    raise ValueError(f"there is no upload {shown(upload)}")
 
 
 def _of_job(service: Service, job_id: str) -> Path:
@@ -162,25 +162,28 @@ def _of_job(service: Service, job_id: str) -> Path:
     try:
         job = service.jobs.get(job_id)
     except NotFoundError:
-        raise ValueError("there is no such job") from None
+        raise ValueError(f"there is no job {shown(job_id)}") from None
     if job.state not in ENDED:
-        raise ValueError(f"that job is {job.state}; wait for its end")
+        raise ValueError(f"job {job_id} is {job.state}; wait for its end")
     folder = service.job_folder(job_id)
     if (folder / RUN).is_dir():
         return folder / RUN
     records = sorted((folder / OUT).glob("*.jsonl"))
     if len(records) == 1:
         return records[0]
-    raise ValueError("that job has no records")
+    raise ValueError(f"job {job_id} has no records")
 
 
 def _under_root(roots: Sequence[Path], text: str) -> Path:
     """The real path of what `text` names, absolute or from one of the roots."""
     if not roots:
-        raise ValueError("no folder is allowed; upload the files, or start the service with one")
+        raise ValueError(
+            f"{shown(text)} is a path, and no folder is allowed; "
+            "upload the files, or start the service with one"
+        )
     for root in roots:
         real = real_below(root / text, roots)
         if real is not None:
             return real
     # Whether something lies outside is nobody's business either.
-    raise ValueError("is not there, or lies in no allowed folder")
+    raise ValueError(f"{shown(text)} is not there, or is not in an allowed folder")

@@ -145,7 +145,8 @@ class Site(NamedTuple):
     page asks for a name and keeps it in a cookie; a service that knows its users does not. `name` is what the
     run is called on the page, `home` where a link leads back to, None where there is nothing to go back to.
     `image_name` makes what people call an image of the path that its record has. `export` is the page where
-    whoever asks exports the run, None where they may not; without it the page names the command.
+    whoever asks exports the run, None where they may not; without it the page names the command. Who may not
+    judge (`may_judge`) reads: all findings, with what everybody says of them.
     """
 
     run: ReviewRun
@@ -156,6 +157,7 @@ class Site(NamedTuple):
     home: str | None
     image_name: Callable[[str], str]
     export: Callable[[Request], str | None] | None
+    may_judge: Callable[[Request], bool]
 
 
 def review_app(
@@ -167,14 +169,26 @@ def review_app(
     home: str | None = None,
     image_name: Callable[[str], str] = str,
     export: Callable[[Request], str | None] | None = None,
+    may_judge: Callable[[Request], bool] = lambda _: True,
     pictures: Pictures | None = None,
 ) -> FastAPI:
     """The application for one run. `reviewer` is who judges, or how to tell that from a request; without it
     the page asks. `name` is what the page calls the run in place of its folder's name, `home` an address that
     it links back to, `image_name` what it calls the image of a record, `export` where who asks exports the
-    run, `pictures` makes them where it is not to be by pictures of its own. What guards it (`safety.Guard`)
+    run, `may_judge` whether they may change anything (who may not is to be refused ahead of the application,
+    too), `pictures` makes them where it is not to be by pictures of its own. What guards it (`safety.Guard`)
     is around it, once for all that is served."""
-    site = Site(run, who_asks(reviewer), reviewer is None, order, name or run.name, home, image_name, export)
+    site = Site(
+        run,
+        who_asks(reviewer),
+        reviewer is None,
+        order,
+        name or run.name,
+        home,
+        image_name,
+        export,
+        may_judge,
+    )
     app = page_app(_ASSETS)
     _pages(app, site)
     _steps(app, site)
@@ -216,7 +230,10 @@ def _pages(app: FastAPI, site: Site) -> None:
     @app.get("/agreement", response_class=HTMLResponse)
     def agreement(request: Request) -> HTMLResponse:
         name = known(request, site.reviewer)
-        content = _summary(site) | {"progress": site.run.progress(Filters("all"), name), "reviewer": name}
+        content = _summary(site) | {
+            "progress": site.run.progress(Filters("all"), name),
+            "may_judge": site.may_judge(request),
+        }
         return _ASSETS.html(request, "agreement.html.j2", content)
 
 
@@ -274,7 +291,8 @@ def _steps(app: FastAPI, site: Site) -> None:
 def _asked(request: Request, site: Site) -> tuple[Filters, FindingId | None]:
     """The queue and the finding of an address; what it does not know of them is as if it were not there."""
     query = request.query_params
-    show: Show = next((each for each in SHOWS if each == query.get("show")), "todo")
+    usual: Show = "todo" if site.may_judge(request) else "all"
+    show: Show = next((each for each in SHOWS if each == query.get("show")), usual)
     order: Order = next((each for each in ORDERS if each == query.get("order")), site.order)
     kind = next((each for each in (*site.run.kinds, "none") if each == query.get("kind")), None)
     agent = next((each for each in site.run.agents if each == query.get("agent")), None)
@@ -302,6 +320,7 @@ def _whole(
         "run": site.name,
         "home": site.home,
         "reviewer": name,
+        "may_judge": site.may_judge(request),
         "may_choose": site.may_choose,
         "filters": filters,
         "kinds": [*site.run.kinds, *(["none"] if site.run.kinds else [])],
@@ -337,8 +356,10 @@ def _content(
     request: Request, site: Site, name: str, filters: Filters, at: FindingId | None, notice: str
 ) -> dict[str, Any]:
     view = site.run.view(at, filters, name) if at is not None else None
+    reads = not site.may_judge(request)
     content: dict[str, Any] = {
         "reviewer": name,
+        "may_judge": not reads,
         "filters": filters,
         "progress": site.run.progress(filters, name),
         "view": view,
@@ -352,11 +373,13 @@ def _content(
     stage = _stage(request, site, view)
     mine = view.finding.votes.get(name)
     others = {who: vote for who, vote in view.finding.votes.items() if who != name}
+    told = mine is not None or filters.show == "ties" or reads
     return content | {
         "mine": mine,
-        # What others say is not shown before one has said it oneself, but where there is a tie to decide.
-        "others": others if mine is not None or filters.show == "ties" else {},
-        "others_hidden": len(others) if mine is None and filters.show != "ties" else 0,
+        # What others say is not shown before one has said it oneself, but where there is a tie to decide, and
+        # to those who have nothing to say.
+        "others": others if told else {},
+        "others_hidden": 0 if told else len(others),
         "stage": orjson.dumps(stage).decode(),
         "preview": stage["preview"],
     }

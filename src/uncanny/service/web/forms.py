@@ -57,6 +57,8 @@ _HINTS: Final[Mapping[str, str]] = {
     "to": "jsonl, csv and parquet are tables, hf a Hugging Face data set; coco, labelstudio, labelme and "
     "cvat are for tools of these names; sft and sft-detect are chats to train with; agents has every answer.",
 }
+# Fields that take the name of a model, any name.
+ONE_MODEL: Final = ("model", "fallback")
 # Switches that are on unless somebody turns them off.
 _ON: Final = frozenset({"cache", "retry_failed"})
 _YES_NO: Final = ("yes", "no")
@@ -100,11 +102,13 @@ def form_fields(
     params: Mapping[str, Any] | None = None,
     help_of: Mapping[str, str] | None = None,
     weights: Sequence[str] | None = None,
+    models: Sequence[str] = (),
 ) -> list[FormField]:
     """The fields of a form, those that are needed first, with the values of `params` in them.
 
     `help_of` has what options do by their names at a command line. `weights` are the folders of weights that
-    can be chosen; where there are none their fields are left out, and with None they take any text.
+    can be chosen; where there are none their fields are left out, and with None they take any text. `models`
+    are proposed where one model is asked for.
     """
     help_of = help_of or {}
     references = {
@@ -130,6 +134,7 @@ def form_fields(
             replace(field, widget="choice", choices=tuple(weights)) if field.name in loaded else field
             for field in fields
         ]
+    fields = [replace(field, choices=tuple(models)) if field.name in ONE_MODEL else field for field in fields]
     order = {name: place for place, name in enumerate(_FIRST)}
     return sorted(fields, key=lambda field: (not field.required, order.get(field.name, len(order))))
 

@@ -18,6 +18,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field, StringConstraints
 
 from uncanny.errors import NotFoundError, ParamsError
+from uncanny.models.presets import ALL
 from uncanny.service.api.auth import Operator, for_operators, gate_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.folders import listing
@@ -26,7 +27,7 @@ from uncanny.service.jobs.run import child_environment
 from uncanny.service.safety import Body, json_body
 from uncanny.service.store.jobs import ENDED, Job
 from uncanny.service.web.command import command_line
-from uncanny.service.web.forms import form_fields, read_form, sentence
+from uncanny.service.web.forms import ONE_MODEL, form_fields, read_form, sentence
 from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.site import Site
 from uncanny.service.web.views import JobView
@@ -37,6 +38,7 @@ _FORECAST_S: Final = 60
 _MOST_FORECAST: Final = 20_000
 _COMMAND: Final = "from uncanny.service.jobs.child import command; command()"
 _RESULTS: Final = 100
+_MODELS: Final = 10
 _EXPORTS: Final = 10
 
 Text = Annotated[str, StringConstraints(max_length=20_000)]
@@ -129,13 +131,21 @@ def _form(
         title=kind.title,
         kind=kind.name,
         about=words.get("", ""),
-        fields=form_fields(kind.params, params, words, list(site.service.weights)),
+        fields=form_fields(kind.params, params, words, list(site.service.weights), models=_models(recent)),
         results=results,
         name=name or "",
         can_forecast=kind.asks,
         source=None if source is None else JobView(source),
         exports=[JobView(job) for job in exports],
     )
+
+
+def _models(recent: Sequence[Job]) -> list[str]:
+    """What can be asked here: models of recent jobs, and providers whose key or address is set."""
+    ready = [f"{each.name}/" for each in ALL.values() if each.configured]
+    named = [str(job.params[name]) for job in recent for name in ONE_MODEL if job.params.get(name)]
+    asked = [name for name in dict.fromkeys(named) if name.startswith(tuple(ready))]
+    return ["demo", *asked[:_MODELS], *ready]
 
 
 def _has_records(site: Site, job: Job) -> bool:

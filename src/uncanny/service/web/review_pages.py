@@ -61,7 +61,7 @@ class Reviews:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        who = await let_in(request, "reviewer")
+        who = await let_in(request, "reader" if scope["method"] in ("GET", "HEAD") else "reviewer")
         app = await run_in_threadpool(self._app, request)
         job_id, address = request.path_params["job_id"], address_of(request)
         action = _STEPS.get(scope["path"].rpartition("/")[2]) if scope["method"] == "POST" else None
@@ -101,6 +101,10 @@ def _made(job: Job, run: ReviewRun, pictures: Pictures) -> ASGIApp:
         who = who_of(request)
         return f"../../{job.id}/export" if who is not None and who.may("operator") else None
 
+    def may_judge(request: Request) -> bool:
+        who = who_of(request)
+        return who is not None and who.may("reviewer")
+
     return review_app(
         run,
         reviewer=reviewer,
@@ -108,5 +112,6 @@ def _made(job: Job, run: ReviewRun, pictures: Pictures) -> ASGIApp:
         home=f"../../{job.id}",
         image_name=image_name,
         export=export,
+        may_judge=may_judge,
         pictures=pictures,
     )

@@ -22,6 +22,7 @@ STATES: Final[Mapping[State, str]] = {
 }
 _MOVING: Final = frozenset({"queued", "running"})
 _DAY_S: Final = 24 * 3600
+_LONGEST_REASON: Final = 160
 
 
 class Advice(NamedTuple):
@@ -82,6 +83,11 @@ class JobView:
         took = (end - job.started_at).total_seconds() if end and job.started_at else -1.0
         self.took = duration(took) if took >= 0 else ""
         self.total, self.done, self.n_failed = progress.total, progress.done, progress.failed
+        # What a bar shows: what failed is not done.
+        self.well = None if progress.done is None else max(0, progress.done - (progress.failed or 0))
+        # A job that is incomplete has no full bar, also where its figures do not say what is missing.
+        self.has_bar = bool(self.total) and not (job.state == "incomplete" and self.well == self.total)
+        self.reason = _reason(job.error) if job.state == "failed" else ""
         self.cost = _spent(progress)
         self.cost_to_come = _to_come(progress) if job.state == "running" else ""
         self.calls = "–" if progress.calls is None else f"{progress.calls:,}"
@@ -93,6 +99,13 @@ class JobView:
         self.advice = _ADVICE.get(job.state)
         self.retry_word = _RETRY.get(job.state, "")
         self.retryable = bool(self.retry_word)
+
+
+def _reason(error: str | None) -> str:
+    """Why it failed, in a line: the first that says something."""
+    first = next((line.strip() for line in (error or "").splitlines() if line.strip()), "")
+    first = first.removeprefix("Error: ")
+    return first if len(first) <= _LONGEST_REASON else f"{first[: _LONGEST_REASON - 1]}…"
 
 
 def age(seconds: float) -> str:

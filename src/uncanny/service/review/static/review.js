@@ -100,7 +100,7 @@
     texts.elements.name.focus();
   }
 
-  texts.addEventListener("submit", async event => {
+  texts?.addEventListener("submit", async event => {
     event.preventDefault();
     const decision = event.submitter ? event.submitter.value : "accept";
     const values = Object.fromEntries(new FormData(texts));
@@ -117,10 +117,10 @@
       ? "This image has changed meanwhile. What you wrote is still here."
       : "The text was changed meanwhile: behind this is how it stands. Keep yours in its place, or cancel.";
   });
-  texts.addEventListener("keydown", event => {
+  texts?.addEventListener("keydown", event => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); texts.requestSubmit(one("#keep-accept")); }
   });
-  one("#leave").addEventListener("click", () => editor.close());
+  one("#leave")?.addEventListener("click", () => editor.close());
 
   function add() {
     if (!stage.content) return;
@@ -145,10 +145,14 @@
   const help = () => one("#help").showModal();
 
   const KEYS = {
-    a: () => judge("accept"), r: () => judge("reject"), u: () => judge("unsure"), z: undo,
     j: () => go("next"), k: () => go("previous"), n: () => go("next-image"), p: () => go("previous-image"),
-    e: () => openEditor(), b: box, m: add, f: zoom, h: hide, "?": help,
+    f: zoom, h: hide, "?": help,
   };
+  // Who only reads has no editor either.
+  if (editor) Object.assign(KEYS, {
+    a: () => judge("accept"), r: () => judge("reject"), u: () => judge("unsure"), z: undo,
+    e: () => openEditor(), b: box, m: add,
+  });
   uncanny.keys(() => KEYS, event => {
     if (!boxing) return false;
     if (!boxing.editor) return true;
@@ -190,10 +194,10 @@
   }
 
   uncanny.listen(present, text => {
-    if (!editor.open) return false;
+    if (!editor?.open) return false;
     one(".wrong", editor).textContent = `Not kept: ${text}`;
     return true;
   });
   present();
-  uncanny.loadAnnotoriousSoon();
+  if (editor) uncanny.loadAnnotoriousSoon();
 })();

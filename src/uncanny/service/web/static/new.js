@@ -46,6 +46,13 @@
   form.addEventListener("input", soon);
   form.addEventListener("change", soon);
 
+  for (const choice of all("[data-fill]", form)) choice.addEventListener("click", () => {
+    const field = document.getElementById(choice.dataset.fill);
+    field.value = choice.dataset.value;
+    field.focus();
+    field.dispatchEvent(new Event("input", {bubbles: true}));
+  });
+
   function toFirstError() {
     const place = all("[data-wrong]", form).find(each => each.textContent);
     if (!place) return;
