@@ -25,7 +25,8 @@ _WORDS: Final[Mapping[State, str]] = {
     "unmeasured": "FAILED, not measured",
 }
 _LEVEL: Final = re.compile(
-    r"(?:(?P<side>lower|upper):)?(?P<figure>[^<>]+)(?P<sign>[<>])(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)"
+    r"(?:(?P<side>lower|upper)\s*:\s*)?(?P<figure>[^<>]*[^<>\s])\s*(?P<sign>[<>])\s*"
+    r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)"
 )
 _SIDES: Final[Mapping[str, Side]] = {"": "value", "lower": "lower", "upper": "upper"}
 # What XML 1.0 cannot hold, however it is escaped.
@@ -154,10 +155,10 @@ def read_conditions(
 
 def _read(text: object, figures: Sequence[str], changes: Sequence[str]) -> Condition:
     if isinstance(text, str):
-        plain = "".join(text.split())
+        plain = text.strip()
         if plain == "worse":
             return Condition(text, None)
-        name, _, end = plain.rpartition(":")
+        name, _, end = map(str.strip, plain.rpartition(":"))
         if end == "worse" and name in changes:
             return Condition(text, name)
         match = _LEVEL.fullmatch(plain)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from math import isnan
 from pathlib import PurePosixPath
 from typing import Any, Final, Literal, get_args
 
@@ -34,8 +35,19 @@ _DIGEST = "sha256="
 
 def cell_of(record: object, column: str) -> str | None:
     """The value of a column as text: of the input's table, else a further or own key; None without."""
-    value = _cells(record).get(column, getattr(record, column, None))
-    if value is None or value == "" or not isinstance(value, str | int | float):
+    return cell_text(_cells(record).get(column, getattr(record, column, None)))
+
+
+def cell_text(value: object) -> str | None:
+    """A cell of a table as text, to compare with others; None for what is no text and no number.
+
+    Blank text, and NaN, which tables have in gaps, are no value. Numbers are the same as the text of them.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        return value.strip() or None
+    if not isinstance(value, int | float) or isnan(value):
         return None
     # Tables with gaps have whole numbers as 7.0.
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
@@ -150,6 +162,11 @@ class Groups:
     def check(self) -> None:
         """Raises UsageError where no record has the column that was asked for."""
         if len(self._by) == 1 and self._by[0] != STEM and self.without and self.without == self.total:
+            if self._by[0] in self._columns:
+                raise UsageError(
+                    f"{option('group_by')}: the column {self._by[0]!r} is empty for all images",
+                    remedy="Give text or numbers, or another column.",
+                )
             there = ", ".join(map(repr, sorted(self._columns)))
             raise UsageError(
                 f"{option('group_by')}: no image has the column {self._by[0]!r}",

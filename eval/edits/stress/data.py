@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups
+from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_text
 from uncanny.eval.common.inputs.columns import Columns, read_columns
 from uncanny.eval.common.inputs.problems import by_line
 from uncanny.eval.common.matching import pair_images
@@ -223,9 +223,9 @@ class Edits:
         column = by or ORIGINAL_COLUMNS[0]
         cells, keys = self.column(column), list[str]()
         for image, row in zip(self.images, self.rows.tolist(), strict=True):
-            cell = cells[row] if row >= 0 else None
+            cell = cell_text(cells[row]) if row >= 0 else None
             # An original is in the group of the edits that name it.
-            keys.append(image if cell is None else str(cell) if column in ORIGINAL_COLUMNS else f"={cell}")
+            keys.append(image if cell is None else cell if column in ORIGINAL_COLUMNS else f"={cell}")
         return ImageGroups.of(column, keys)
 
     def numbers(self, name: str) -> Floats | None:

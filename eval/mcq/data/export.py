@@ -131,7 +131,10 @@ _Row = tuple[dict[str, Any], Mapping[str, _Picture | None]]
 
 
 def _further(items: ItemSet) -> tuple[str, ...]:
-    """Further keys that some item has a value for, as they come. Raises UsageError for those of columns."""
+    """Further keys that some item has a value for, as they come.
+
+    Raises UsageError for those that are columns of the table, or that no column can be called.
+    """
     keys = dict.fromkeys(
         key for item in items for key, value in (item.model_extra or {}).items() if value is not None
     )
@@ -139,6 +142,12 @@ def _further(items: ItemSet) -> tuple[str, ...]:
     if taken:
         raise UsageError(
             f"Items have the key {shown(taken[0])}, which is a column of the table with a meaning of its own",
+            remedy="Rename the key in the item file.",
+        )
+    nameless = [key for key in keys if not key or "\0" in key]
+    if nameless:
+        raise UsageError(
+            f"Items have the key {shown(nameless[0])}, which cannot name a column",
             remedy="Rename the key in the item file.",
         )
     return tuple(keys)

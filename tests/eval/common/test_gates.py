@@ -32,6 +32,7 @@ def test_conditions_are_read_as_written() -> None:
         *("", "better", "visible", "visible>", ">0.2", "visible>=0.2", "visible>-1", "visible>1e9"),
         *("visible>nan", "visible>0.2>0.1", "upper:worse", "lower:upper:af>1", "kind:>1", "kind:txt>1"),
         *("af>1,5", "af>\u0661", "visible:worse:worse", "WORSE", "af>20%"),
+        *("af>1 0", "af>0. 5", "w orse", "vis ible>1", "up per:af>1", "kind: text>1"),
     ],
 )
 def test_anything_else_is_refused_with_the_grammar(text: str) -> None:

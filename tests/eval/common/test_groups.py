@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import combinations
+from math import nan
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,3 +139,26 @@ def test_an_image_by_itself_is_where_it_was_before_there_were_groups() -> None:
     groups.add(alone)
     assert groups.of(alone) == "0" * 64
     assert groups.name(alone) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "groups"),
+    [
+        ([nan, nan, 1.0, np.float64("nan")], [["a"], ["b"], ["c"], ["d"]]),
+        (["", "   ", "7", "\t"], [["a"], ["b"], ["c"], ["d"]]),
+        ([7, 7.0, "7", " 7 "], [["a", "b", "c", "d"]]),
+        ([np.int64(7), np.float32(7), np.float64(7.5), 7.5], [["a", "b"], ["c", "d"]]),
+        ([10**25, 10**25 + 1, "7", "07"], [["a"], ["b"], ["c"], ["d"]]),
+        ([np.bool_(True), "True", [1], {"a": 1}], [["a", "b"], ["c"], ["d"]]),
+    ],
+    ids=["nan", "blank", "seven", "numpy", "large", "odd"],
+)
+def test_gaps_of_tables_hold_nothing_together(values: list[object], groups: list[list[str]]) -> None:
+    records = [record(image, scene=value) for image, value in zip("abcd", values, strict=True)]
+    assert grouped(records, "scene") == [set(each) for each in groups]
+
+
+@pytest.mark.parametrize("value", ["", " ", nan, [1]])
+def test_a_column_without_any_value_is_said_to_be_empty(value: object) -> None:
+    with pytest.raises(UsageError, match="the column 'scene' is empty for all images"):
+        grouped([record("a", scene=value), record("b", scene=value)], "scene")

@@ -84,6 +84,16 @@ def test_it_is_said_how_images_were_grouped() -> None:
         uncanny.edits.stress(seen, meta=[meta], group_by="scenery")
 
 
+def test_edits_without_a_value_are_not_held_together_by_it() -> None:
+    meta, seen = tables()
+    values = ["", " ", 7, "7"]
+    rows = [{**row, "scene": values[number % 4]} for number, row in enumerate(meta)]
+    result = uncanny.edits.stress(seen, meta=[rows], resamples=0, group_by="scene")
+    # Those of the two sevens, and each other image by itself.
+    expected = {"by": "scene", "groups": 1 + 2 * ORIGINALS + ORIGINALS, "images": 150}
+    assert result.to_json()["about"]["intervals"]["groups"] == expected
+
+
 def test_one_edit_an_original_changes_no_recall() -> None:
     meta, seen = tables()
     first = [row for row in meta if row["edited"].endswith("-0.png")]

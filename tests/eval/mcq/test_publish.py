@@ -336,6 +336,15 @@ def test_a_key_that_is_called_as_a_column_is_refused(items: Path, tmp_path: Path
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("key", ["", "scene\0"])
+def test_a_key_that_no_column_can_have_is_refused(items: Path, tmp_path: Path, key: str) -> None:
+    loaded = mcq.load(items)
+    named = mcq.ItemSet((Item.model_validate({**loaded[0].model_dump(), key: "x"}),), loaded.file)
+    with pytest.raises(UsageError, match="cannot name a column"):
+        mcq.export_table(named, tmp_path / "hub", to="hf")
+    assert not any(tmp_path.iterdir())
+
+
 def test_columns_of_a_release_beyond_its_own_are_kept_but_for_pictures(tmp_path: Path) -> None:
     rows = [each | {"model": "sdxl", "id": 7, "thumbnail": each["image"], "hash": b"x"} for each in release()]
     table = parquet(tmp_path / "t.parquet", rows)
