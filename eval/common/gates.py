@@ -165,11 +165,12 @@ def _read(text: object, figures: Sequence[str], changes: Sequence[str]) -> Condi
         if match is not None and match["figure"] in figures:
             side = _SIDES[match["side"] or ""]
             return Condition(text, match["figure"], float(match["number"]), match["sign"] == ">", side)
+    quote = "Quote > and <, which a shell reads as redirections. " if text in figures else ""
     raise UsageError(
         f"{option('conditions')} cannot be {shown(text)}",
         remedy=(
-            "Write worse, FIGURE:worse, FIGURE>NUMBER or FIGURE<NUMBER, with lower: or upper: before FIGURE "
-            f"for an end of its interval. FIGURE with a number is {', '.join(figures)}; "
+            f"{quote}Write worse, FIGURE:worse, FIGURE>NUMBER or FIGURE<NUMBER, with lower: or upper: before "
+            f"FIGURE for an end of its interval. FIGURE with a number is {', '.join(figures)}; "
             f"FIGURE with worse is {', '.join(changes)}."
         ),
     )

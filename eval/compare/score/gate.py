@@ -49,8 +49,8 @@ def _subject(comparison: Comparison) -> Subject:
         name: _measured(name, each, judged=judged) for name, each in found.items()
     }
     figures |= {name: _measured(name, each, judged=True) for name, each in truth.items()}
-    if judged and (comparison.by_kind or found["af"].a == found["af"].b == 0):
-        # A kind that is not there was found in neither.
+    if judged and (comparison.by_kind.keys() & set(KINDS) or found["af"].a == found["af"].b == 0):
+        # A kind that is not there was found in neither, unless the runs name no kind at all.
         figures |= {name: Measured(worse=False) for name in _KINDS}
     for kind, group in comparison.by_kind.items():
         figures[f"kind:{kind}"] = _measured(f"kind:{kind}", group, judged=judged)

@@ -114,3 +114,10 @@ def test_markup_and_control_characters_stay_text(tmp_path: Path) -> None:
     said = ElementTree.parse(out).find("testsuite/testcase/system-out")
     assert said is not None
     assert said.text == "</testcase>]]>&<\ufffd\ufffd\ufffd: af is 1, not above 2"
+
+
+@pytest.mark.parametrize("text", ["visible", "kind:text", "worse than"])
+def test_a_condition_that_a_shell_cut_off_says_to_quote_it(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_conditions([text], FIGURES)
+    assert ("Quote > and <" in str(caught.value)) is (text in FIGURES)

@@ -468,3 +468,16 @@ def test_counts_of_any_two_runs_fit_together(seed: int) -> None:
         assert sum(group.a for group in groups.values()) == forth.in_common + forth.only_a
         assert sum(group.only_b for group in groups.values()) == forth.only_b
     assert sum(forth.match_rules.values()) == forth.in_common
+
+
+def test_a_gate_does_not_pass_kinds_that_no_run_names() -> None:
+    """Of two releases whose model named no kind nothing is known of kinds; the other figures are judged."""
+
+    def release(kind: str | None) -> list[Annotation]:
+        return as_records(record(f"{n}.png", [anomaly(f"fault {n}", kind=kind)]) for n in range(12))
+
+    silent = uncanny.compare({"v1": release(None), "v2": release(None)}, by="prompt", resamples=100)
+    gate = silent.gate(["af:worse", "kind:text:worse", "worse"])
+    assert [outcome.state for outcome in gate.outcomes] == ["clear", "unmeasured", "unmeasured"]
+    named = uncanny.compare({"v1": release("light"), "v2": release("light")}, by="prompt", resamples=100)
+    assert named.gate(["worse", "kind:text:worse"]).passed
