@@ -50,6 +50,7 @@ def pair_images(
     truth: Sequence[NamedImage],
     *,
     labels: tuple[object, object] = ("the predictions", "the truth"),
+    otherwise: str = "",
 ) -> Pairing:
     """Pair one to one, by the first rule that applies. Names are unique on each side.
 
@@ -61,7 +62,8 @@ def pair_images(
     5. `file`: the same file name in other folders, `out/cat.png` and `photos/cat.png`. Only where no other
        rule has made a single pair: else such images may well be others.
 
-    Two images whose SHA-256 are known and differ are never a pair. `labels` name the two sides in errors.
+    Two images whose SHA-256 are known and differ are never a pair. `labels` name the two sides in errors;
+    `otherwise` is what else to do where they have no image in common.
     Raises UsageError where rule 3, 4 or 5 fits several images, or no image at all is on both sides.
     """
     candidates = _Candidates(predictions, truth)
@@ -77,11 +79,7 @@ def pair_images(
             raise _ambiguity(ambiguous, candidates, labels)
         candidates.take(rule, edges)
     if not candidates.pairs:
-        raise UsageError(
-            f"no image of {labels[0]} is in {labels[1]}: "
-            f"{predictions[0].image!r} here, {truth[0].image!r} there",
-            remedy="Name images alike in both files; the end of the path is enough.",
-        )
+        raise _nothing_in_common(predictions, truth, labels, otherwise)
     by_truth = {true: predicted for predicted, true in candidates.pairs}
     return Pairing(
         tuple(by_truth.get(place) for place in range(len(truth))),
@@ -190,3 +188,26 @@ def _ambiguity(edges: Sequence[_Edge], candidates: _Candidates, labels: tuple[ob
     return UsageError(
         "\n".join([head, *lines, *more]) + "\nName these with as much of their path as tells them apart"
     )
+
+
+def _nothing_in_common(
+    predictions: Sequence[NamedImage],
+    truth: Sequence[NamedImage],
+    labels: tuple[object, object],
+    otherwise: str,
+) -> UsageError:
+    mine, theirs, why = predictions[0], truth[0], ""
+    remedy = "Name images alike in both files; the end of the path is enough."
+    named = {_file(image): image for image in truth}
+    alike = next((image for image in predictions if _file(image) in named), None)
+    if alike is not None:
+        mine, theirs, why = alike, named[_file(alike)], ", with other bytes"
+        remedy = "Images with different bytes are never paired, whatever their names."
+    return UsageError(
+        f"no image of {labels[0]} is in {labels[1]}: {mine.image!r} here, {theirs.image!r} there{why}",
+        remedy=f"{remedy} {otherwise}".rstrip(),
+    )
+
+
+def _file(image: NamedImage) -> str:
+    return image.image.replace("\\", "/").rpartition("/")[2]

@@ -32,6 +32,7 @@ from uncanny.eval.common.sources import (
 )
 from uncanny.records.run_folder import unfinished
 from uncanny.schema import Annotation, Usage
+from uncanny.wording import option
 
 By = Literal["image", "prompt"]
 # By which key of a record, or by what else, images are of one prompt.
@@ -252,7 +253,8 @@ def pair_runs(a: ComparedRun, b: ComparedRun, by: By) -> PairedRuns:
     """Raises UsageError where nothing fits, or several images do."""
     if by == "prompt":
         return _by_prompt(a, b)
-    pairing = pair_images(a.images, b.images, labels=(a.name, b.name))
+    releases = f"To compare two releases of a generator, pass {option('by', 'prompt')}."
+    pairing = pair_images(a.images, b.images, labels=(a.name, b.name), otherwise=releases)
     pairs, only_b, paired = [], [], set()
     for image, place in zip(b.images, pairing.predicted, strict=True):
         if place is None:

@@ -59,10 +59,10 @@ class Grouping:
         """What to know about the split; nothing where each image is by itself."""
         if not self.grouped:
             return
-        shared = "pairs and originals" if self.by is None else f"`{shown(self.by)}`"
+        shared = "pairs and originals" if self.by is None else shown(self.by)
         yield f"Split by {shared}: {self.groups:,} groups, {self.grouped:,} images share theirs with others."
         if self.by is not None and self.without:
-            yield f"{counted(self.without, 'image')} without `{shown(self.by)}`: each is a group by itself."
+            yield f"{counted(self.without, 'image')} without {shown(self.by)}: each is a group by itself."
         if self.groups == 1:
             yield "All images are in one group, so one side of the split is empty."
 

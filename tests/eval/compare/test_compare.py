@@ -481,3 +481,15 @@ def test_a_gate_does_not_pass_kinds_that_no_run_names() -> None:
     assert [outcome.state for outcome in gate.outcomes] == ["clear", "unmeasured", "unmeasured"]
     named = uncanny.compare({"v1": release("light"), "v2": release("light")}, by="prompt", resamples=100)
     assert named.gate(["worse", "kind:text:worse"]).passed
+
+
+def test_other_images_of_the_same_names_are_told_apart_from_other_names() -> None:
+    def release(name: str, digest: str) -> list[Annotation]:
+        return as_records([record(name, sha256=digest * 64)])
+
+    with pytest.raises(UsageError, match=r"'v1/1\.png' here, 'v2/1\.png' there, with other bytes") as caught:
+        uncanny.compare({"v1": release("v1/1.png", "a"), "v2": release("v2/1.png", "b")})
+    assert "by='prompt'" in str(caught.value)
+    assert "Name images alike" not in str(caught.value)
+    with pytest.raises(UsageError, match="Name images alike"):
+        uncanny.compare({"v1": release("v1/1.png", "a"), "v2": release("v2/2.png", "b")})

@@ -429,6 +429,8 @@ def test_a_split_says_how_images_are_grouped(bundled_run: Any, tmp_path: Path) -
     result = uncanny.export(run, "csv", tmp_path / "x.csv", all=True)
     assert result.to_json()["grouping"] == {"by": None, "groups": 18, "grouped": 32, "without": 2}
     assert "18 groups, 32 images share theirs with others" in str(result)
+    by_style = uncanny.export(run, "csv", tmp_path / "s.csv", all=True, group_by="style")
+    assert "Split by 'style': 2 groups" in str(by_style)
     with pytest.raises(UsageError, match="no image has the column 'prompt'"):
         uncanny.export(run, "csv", tmp_path / "y.csv", all=True, group_by="prompt")
     assert not (tmp_path / "y.csv").exists()
