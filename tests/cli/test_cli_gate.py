@@ -82,7 +82,7 @@ def test_mistakes_are_said_beforehand(
 
 
 def test_a_comparison_is_judged_by_the_truth_or_between_releases(tmp_path: Path) -> None:
-    kinds = {
+    kinds: dict[str, list[list[str]]] = {
         "now": [["text"]] * 24 + [["light"]] * 6 + [[]] * 90,
         "old": [["text"]] * 10 + [["light"]] * 20 + [[]] * 90,
         "blind": [[]] * 120,
