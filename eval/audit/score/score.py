@@ -173,6 +173,11 @@ def _leaderboard(
         for generator in generators
     }
     same = [*_same_images(aggregates)]
+    for earlier in before:
+        releases = {before_name(earlier.name): earlier.aggregate}
+        if earlier.name in aggregates:
+            releases[earlier.name] = aggregates[earlier.name]
+        same += _same_images(releases)
     more = len(same) - MOST_SAME
     notices = [*same[:MOST_SAME], *([f"{counted(more, 'more pair')} share images."] if more > 0 else [])]
     notices += [notice for generator in generators for notice in generator.notices]
@@ -192,7 +197,7 @@ def _leaderboard(
 
 
 def _same_images(aggregates: Mapping[str, Aggregate]) -> Iterator[str]:
-    """What to know where generators have images of the same content."""
+    """What to know where generators, or two releases of one, have images of the same content."""
     pictures = {name: np.unique(np.asarray(each.pictures)) for name, each in aggregates.items()}
     every, times = np.unique(np.concatenate([*pictures.values(), np.empty(0, np.int64)]), return_counts=True)
     repeated = every[times > 1]

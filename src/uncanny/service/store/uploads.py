@@ -21,11 +21,13 @@ from typing import Any, BinaryIO, Final, Self
 
 from sqlalchemy import Connection, Row, delete, exists, insert, select, update
 
-from uncanny.errors import ConflictError, ImageError, NotFoundError, StorageError, UsageError
+from uncanny.errors import ConflictError, ImageError, NotFoundError, StorageError, UsageError, writable
+from uncanny.images.columns import FILE_NAME
 from uncanny.images.decode import explain, header_size, without_warnings
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.signature import Format, sniff
 from uncanny.images.structure import check_structure
+from uncanny.records.jsonl import append_whole, dump_json, open_to_append
 from uncanny.service.store.database import Also, Database, nothing
 from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.names import image_name, numbered, safe_name
@@ -36,6 +38,9 @@ from uncanny.service.store.tables import jobs as J
 
 FILE_SUFFIXES: Final = (".jsonl", ".json", ".csv", ".parquet")
 INCOMING: Final = "incoming"
+# Runs over the set read it as the metadata of its images.
+NAMES_FILE: Final = "metadata.jsonl"
+ORIGINAL_NAME: Final = "original_name"
 _HEAD_BYTES: Final = 4096
 _YOUNG_S: Final = 3600.0
 
@@ -223,15 +228,19 @@ class UploadStore:
     def keep_image(self, set_id: str, incoming: Incoming, name: str) -> tuple[StoredImage, bool] | None:
         """Put what came in into the set; the image, and whether the set had it already.
 
-        None where the set has as many images as it may: one that it has already is told also then.
-        Nothing is decoded. Raises ImageError for what is not an image that is taken, NotFoundError,
-        StorageError.
+        None where the set has as many images as it may: one that it has already is told also then. Nothing is
+        decoded. Where its name cannot be a file's name here, a line of the set's metadata file has the
+        original, which records then have as the column `original_name`. Raises ImageError for what is not an
+        image that is taken, NotFoundError, StorageError.
         """
         incoming.close()
         format, (width, height) = self._checked(incoming, name)
         try:
             with self._database.write() as connection:
-                return self._keep_image(connection, set_id, incoming, image_name(name, format), width, height)
+                kept = self._keep_image(connection, set_id, incoming, image_name(name, format), width, height)
+                if kept is not None and not kept[1]:
+                    self._keep_name(set_id, name, kept[0].name)
+                return kept
         except OSError as error:
             raise _storage(error) from error
 
@@ -321,7 +330,8 @@ class UploadStore:
                     connection.execute(select(I.c.name).where(I.c.image_set == folder.name)).scalars()
                 )
             for path in folder.rglob("*"):
-                if not path.is_dir() and _is_left(path) and path.relative_to(folder).as_posix() not in known:
+                name = path.relative_to(folder).as_posix()
+                if not path.is_dir() and _is_left(path) and name not in known and name != NAMES_FILE:
                     path.unlink(missing_ok=True)
 
     # Within
@@ -395,6 +405,13 @@ class UploadStore:
             .values(image_count=SETS.c.image_count + 1, image_bytes=SETS.c.image_bytes + incoming.size)
         )
         return StoredImage(free, incoming.sha256, incoming.size, width, height), False
+
+    def _keep_name(self, set_id: str, original: str, name: str) -> None:
+        if original == name:
+            return
+        line = {FILE_NAME: name, ORIGINAL_NAME: writable(original)}
+        with open_to_append(self.images_folder(set_id) / NAMES_FILE) as file:
+            append_whole(file, dump_json(line) + b"\n")
 
 
 def _is_left(path: Path) -> bool:
