@@ -59,6 +59,28 @@ def test_what_is_made_of_a_file(file: Path) -> None:
             assert decoders.ask(other).result() == ({"bytes": 0}, b"")
 
 
+def test_a_process_that_ended_while_idle_is_no_fault_of_the_next_picture(file: Path) -> None:
+    decoders, before = Decoders(processes=1), _decoders_of(os.getpid())
+    assert decoders.ask(Asked("size", str(file))).result().head["width"] == 64
+    (child,) = _decoders_of(os.getpid()) - before
+    child.kill()
+    psutil.wait_procs([child], 10)
+    assert decoders.ask(Asked("size", str(file))).result().head["width"] == 64
+
+
+def test_without_a_thread_it_is_said_and_asked_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoders = Decoders(processes=1)
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        with pytest.raises(OSError, match="no thread could be started"):
+            decoders.ask(Asked("size", str(file))).result(10)
+    assert decoders.ask(Asked("size", str(file))).result(30).head["width"] == 64
+
+
 def test_a_file_outside_is_not_shown(file: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.png"
     outside.write_bytes(file.read_bytes())

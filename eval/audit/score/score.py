@@ -174,10 +174,8 @@ def _leaderboard(
     }
     same = [*_same_images(aggregates)]
     for earlier in before:
-        releases = {before_name(earlier.name): earlier.aggregate}
-        if earlier.name in aggregates:
-            releases[earlier.name] = aggregates[earlier.name]
-        same += _same_images(releases)
+        now = {name: each for name, each in aggregates.items() if name == earlier.name}
+        same += _same_images({**now, before_name(earlier.name): earlier.aggregate})
     more = len(same) - MOST_SAME
     notices = [*same[:MOST_SAME], *([f"{counted(more, 'more pair')} share images."] if more > 0 else [])]
     notices += [notice for generator in generators for notice in generator.notices]

@@ -10,6 +10,7 @@ they are not.
 from __future__ import annotations
 
 import atexit
+import errno
 import json
 import os
 import signal
@@ -90,11 +91,20 @@ class Decoders:
             future = self._waiting.get(asked)
             if future is None:
                 future = self._waiting[asked] = Future()
-                self._queue.put(asked)
                 if self._threads < min(self._processes, len(self._waiting)):
-                    self._threads += 1
-                    threading.Thread(target=self._work, name="decoder", daemon=True).start()
+                    self._start_thread()
+                if self._threads:
+                    self._queue.put(asked)
+                else:
+                    del self._waiting[asked]
+                    future.set_exception(OSError(errno.EAGAIN, "no thread could be started to decode it"))
         return future
+
+    def _start_thread(self) -> None:
+        # The system may take no more threads; those that run answer then, and without any this is said.
+        with suppress(RuntimeError):
+            threading.Thread(target=self._work, name="decoder", daemon=True).start()
+            self._threads += 1
 
     def _work(self) -> None:
         child: _Child | None = None
@@ -108,6 +118,9 @@ class Decoders:
                 continue
             made: Made | Exception
             try:
+                if child is not None and child.ended:  # while idle, as where memory is short: nobody's fault
+                    self._end(child)
+                    child = None
                 if child is None:
                     child = _Child()
                     with self._lock:
@@ -151,6 +164,10 @@ class _Child:
             stderr=subprocess.DEVNULL,
             env=environment,
         )
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
 
     def make(self, asked: Asked, seconds: float, wait_s: float) -> Made:
         """Raises ImageError where it takes too long, or the process dies of it."""

@@ -176,6 +176,11 @@ def test_generators_of_the_same_images_are_named(tmp_path: Path) -> None:
         "a and c have 1 image in common",
         "b and c have 1 image in common",
     ]
+    earlier = tmp_path / "before"
+    earlier.mkdir()
+    again = contents(earlier, "a", range(12), 10)
+    released = audit({"a": files["a"]}, before={"a": again}, resamples=0, allow_mixed=True)
+    assert released.leaderboard.notices[0].startswith("a and a, before are the same 12 images: ")
     many = {f"{number}": contents(tmp_path, f"{number}", range(3), 10) for number in range(5)}
     notices = audit(many, resamples=0, allow_mixed=True).leaderboard.notices
     assert len([each for each in notices if "the same 3 images" in each]) == 5
