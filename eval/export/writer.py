@@ -88,12 +88,16 @@ class ExportJob:
         parts = image.record.image.split("/")
         return name or "/".join(part for part in parts if part not in ("", ".", ".."))
 
+    def upload_path(self, image: ExportImage) -> str:
+        """Where a picture lies that is uploaded with its folder, from that folder's parent for a copy."""
+        folder_of_copy = f"{IMAGES}/" if image.record.image in self.copied else ""
+        return folder_of_copy + self.upload_name(image)
+
     def reference(self, image: ExportImage, folder: Path) -> str:
         """What a file in `folder` calls the picture: by its path from there, or after `image_prefix`."""
         picture = self.picture(image)
         if self.image_prefix is not None:
-            folder_of_copy = f"{IMAGES}/" if image.record.image in self.copied else ""
-            return self.image_prefix + quote(folder_of_copy + self.upload_name(image))
+            return self.image_prefix + quote(self.upload_path(image))
         return Path(os.path.relpath(picture.absolute(), folder.absolute())).as_posix()
 
 

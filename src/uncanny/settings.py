@@ -36,6 +36,7 @@ class Settings(BaseSettings):
     `jsonl` has runs say how far they are as JSON. `folders`: where images and masks may lie, links
     followed, None for anywhere; a file of records may name any file. `input_folders`: the same for every
     file that a command is given, as a service says it of jobs; prices, prompts and configuration aside.
+    `scenes`: a link to the bundled scenes, by which results name them.
     `langsmith`: whether LangGraph may send what agents see and say to LangSmith, where its own variables
     tell it to.
     """
@@ -55,6 +56,7 @@ class Settings(BaseSettings):
     langsmith: bool = False
     folders: Annotated[tuple[Path, ...] | None, NoDecode, BeforeValidator(_real_folders)] = None
     input_folders: Annotated[tuple[Path, ...] | None, NoDecode, BeforeValidator(_real_folders)] = None
+    scenes: Path | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -73,6 +73,11 @@ def in_service() -> None:
     _in_service = True
 
 
+def is_in_service() -> bool:
+    """Whether a service runs this process as a command: what it writes is read on other machines."""
+    return _in_service
+
+
 def server_address(variable: str = "…_BASE_URL") -> str:
     """What a model's address is given by; `variable` is the one of its provider in the environment."""
     return environment(variable) if _in_service else option("base_url")

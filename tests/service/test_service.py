@@ -39,7 +39,7 @@ def test_a_root_that_is_named_twice_is_one(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "link").symlink_to("photos")
     with Service.open(tmp_path / "data", roots=[tmp_path / "link", tmp_path / "photos"]) as service:
-        assert service.roots == ((tmp_path / "photos").resolve(),)
+        assert dict(service.roots) == {"photos": (tmp_path / "photos").resolve()}
 
 
 def test_a_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:

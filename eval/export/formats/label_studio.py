@@ -34,6 +34,7 @@ from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.records.jsonl import dump_json
 from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, quadruple_sha256
 from uncanny.schema import KINDS
+from uncanny.wording import is_in_service
 
 FILE: Final = "tasks.json"
 CONFIG: Final = "config.xml"
@@ -95,9 +96,15 @@ class LabelStudioWriter(FormatWriter):
         self._tasks += 1
 
     def _address(self, image: ExportImage) -> str:
-        """As Label Studio's local storage has it, whose root is `/`, unless a prefix is asked for."""
+        """As Label Studio's local storage has it, whose root is `/`, unless a prefix is asked for.
+
+        What a service writes is used on other machines: there the root is the folder of the copies, or of the
+        images.
+        """
         if self.job.image_prefix is not None:
             return self.reference(image)
+        if is_in_service():
+            return LOCAL_FILES + quote(self.job.upload_path(image))
         return LOCAL_FILES + quote(self.job.picture(image).absolute().as_posix().lstrip("/"))
 
     def _region(self, finding: ReviewedAnomaly, image: ExportImage) -> Iterator[dict[str, Any]]:

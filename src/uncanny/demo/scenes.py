@@ -14,8 +14,9 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from uncanny.schema import Anomaly, ArtifactCategory, Name, Severity, Text
+from uncanny.settings import settings
 
-DATA = Path(str(files("uncanny.demo"))) / "data"
+DATA = settings().scenes or Path(str(files("uncanny.demo"))) / "data"
 # The word by which a command or function takes the bundled set, where no file is called so.
 SCENES: Final = "scenes"
 

@@ -1,11 +1,17 @@
-"""Folders of this machine that may be read: whether something lies in them, links followed, and what does."""
+"""Folders of this machine that may be read: what they are called, what lies in them, links followed.
+
+Whoever uses the service names a folder given by `--root`, and what is in it, by the name that it has here,
+and is not told where it lies. A link of that name leads to it, so that what jobs write says no more either.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +20,97 @@ from uncanny.images.discover import leads_to_folder
 from uncanny.service.store.names import READ_SUFFIXES
 from uncanny.service.store.uploads import FILE_SUFFIXES
 
+# In the data folder, the links to roots.
+ROOTS: Final = "roots"
 _MOST: Final = 500
 _LOOKED_AT: Final = 20_000
+
+
+class Roots(Mapping[str, Path]):
+    """The folders given by `--root`, real paths, by their names.
+
+    Each keeps its name for good, also while it is not given: what jobs have written goes by it.
+    """
+
+    def __init__(self, links: Path, folders: Iterable[Path]) -> None:
+        """`links` is the folder of the links, one for each name. Raises OSError."""
+        self._links = links
+        self._folders = {_name_for(folder, links): folder for folder in folders}
+
+    def __getitem__(self, name: str) -> Path:
+        return self._folders[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._folders)
+
+    def __len__(self) -> int:
+        return len(self._folders)
+
+    def real(self, path: str) -> Path | None:
+        """What `path` names, from a root's name on, from within a root, or absolute.
+
+        None where nothing is there, or it lies in none of them.
+        """
+        name, _, rest = path.partition("/")
+        places = [self._folders[name] / rest] if name in self._folders else []
+        for place in (*places, *(folder / path for folder in self._folders.values())):
+            found = real_below(place, self._folders.values())
+            if found is not None:
+                return found
+        return None
+
+    def name(self, real: Path) -> str:
+        """What the real path of something in a root is called: from the root's name on."""
+        root = max(
+            (each for each, folder in self._folders.items() if real.is_relative_to(folder)),
+            key=lambda each: len(self._folders[each].parts),
+        )
+        return Path(root, real.relative_to(self._folders[root])).as_posix()
+
+    def place(self, path: str) -> Path | None:
+        """The path that commands are given for `path`, and write down: it leads through the link of its root.
+
+        One that begins with no root's name is of a job that an earlier version has kept: its run goes on with
+        the real path, which its records have. None as of `real`.
+        """
+        real = self.real(path)
+        root = path.partition("/")[0]
+        if real is None or root not in self._folders:
+            return real
+        folder = self._folders[root]
+        return self._links / (
+            Path(root, real.relative_to(folder)) if real.is_relative_to(folder) else self.name(real)
+        )
+
+
+def _name_for(folder: Path, links: Path) -> str:
+    """The name of the link to `folder`, which is made where there is none yet."""
+    links.mkdir(exist_ok=True)
+    plain = (
+        "".join(char if char.isprintable() and char not in ":/" else "_" for char in folder.name) or "root"
+    )
+    for number in count(1):
+        name = plain if number == 1 else f"{plain}-{number}"
+        if name in _WORDS:
+            continue
+        with suppress(FileExistsError):
+            (links / name).symlink_to(folder, target_is_directory=True)
+        if (links / name).is_symlink() and (links / name).readlink() == folder:
+            return name
+    raise AssertionError("numbers do not end")
+
+
+def link_to(link: Path, folder: Path) -> None:
+    """Have `link` lead to `folder`, wherever it led before. Raises OSError."""
+    link.parent.mkdir(exist_ok=True)
+    if not link.is_symlink() or link.readlink() != folder:
+        made = link.with_name(f".{link.name}-{os.getpid()}")
+        made.symlink_to(folder, target_is_directory=True)
+        made.replace(link)
+
+
+# What parameters of jobs mean by these is no folder.
+_WORDS: Final = ("scenes", "generated", "real")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +148,19 @@ def real_below(path: Path, folders: Iterable[Path]) -> Path | None:
     return real if any(real.is_relative_to(folder) for folder in folders) else None
 
 
-def listing(roots: Sequence[Path], path: str | None) -> Listing:
-    """What is in the folder `path`, or which `roots` there are, those given by `--root`.
+def listing(roots: Roots, path: str | None) -> Listing:
+    """What is in the folder `path`, or which `roots` there are.
 
     Raises NotFoundError for what is not a folder under a root, links resolved: also for what is there and may
     not be seen, so that nobody learns what lies elsewhere.
     """
     if not path:
         if len(roots) == 1:
-            return listing(roots, str(roots[0]))
-        return Listing(None, None, [Entry(str(root), str(root), True) for root in roots], 0, 0)
-    folder = _checked(roots, path)
+            return listing(roots, next(iter(roots)))
+        return Listing(None, None, [Entry(root, root, True) for root in roots], 0, 0)
+    folder = roots.real(path)
+    if folder is None or not folder.is_dir():
+        raise NotFoundError("There is no such folder here", remedy="Choose one from the list.")
     folders: list[str] = []
     files: list[str] = []
     images = 0
@@ -75,7 +172,7 @@ def listing(roots: Sequence[Path], path: str | None) -> Listing:
                 if entry.name.startswith("."):
                     continue
                 suffix = Path(entry.name).suffix.lower()
-                if leads_to_folder(entry) and real_below(Path(entry.path), roots) is not None:
+                if leads_to_folder(entry) and real_below(Path(entry.path), roots.values()) is not None:
                     folders.append(entry.name)
                 elif suffix in READ_SUFFIXES:
                     images += 1
@@ -85,26 +182,21 @@ def listing(roots: Sequence[Path], path: str | None) -> Listing:
         raise NotFoundError(
             f"The folder cannot be read: {error.strerror or error}", remedy="Choose another one."
         ) from error
-    up = None if folder in roots else str(folder.parent)
-    if folder in roots and len(roots) > 1:
+    here = roots.name(folder)
+    up = None if here in roots else here.rpartition("/")[0]
+    if here in roots and len(roots) > 1:
         up = ""
-    shown = [Entry(name, str(folder / name), True) for name in sorted(folders)]
-    shown += [Entry(name, str(folder / name), False) for name in sorted(files)]
-    return Listing(str(folder), up, shown[:_MOST], images, max(0, len(shown) - _MOST))
-
-
-def _checked(roots: Sequence[Path], path: str) -> Path:
-    real = real_below(Path(path), roots) if Path(path).is_absolute() else None
-    if real is None or not real.is_dir():
-        raise NotFoundError("There is no such folder here", remedy="Choose one from the list.")
-    return real
+    shown = [Entry(name, f"{here}/{name}", True) for name in sorted(folders)]
+    shown += [Entry(name, f"{here}/{name}", False) for name in sorted(files)]
+    return Listing(here, up, shown[:_MOST], images, max(0, len(shown) - _MOST))
 
 
 def without_paths(text: str, named: Mapping[Path, str]) -> str:
     """Words for people who are not to know where things lie on this machine.
 
     A path below one of the `named` folders becomes the folder's name and what follows it, any other absolute
-    path its last part. Addresses on the network stay.
+    path its last part, and one that leads to a root's link goes from its name on. Addresses on the network
+    stay.
     """
 
     def shorter(found: re.Match[str]) -> str:
@@ -114,8 +206,9 @@ def without_paths(text: str, named: Mapping[Path, str]) -> str:
                 return (name + path.removeprefix(str(folder))).lstrip("/") or "."
         return path.rstrip("/").rpartition("/")[2] or path
 
-    return _ABSOLUTE.sub(shorter, text)
+    return _ABSOLUTE.sub(shorter, _TO_ROOT.sub("", text))
 
 
 # Not within a word or an address: `and/or`, `https://…`, `run/annotations.jsonl`.
 _ABSOLUTE: Final = re.compile(r"(?<![\w.:/~*-])/(?:[\w.@%+,=~:#-]+/)+[\w.@%+,=~#-]*[\w@%+=~#-]")
+_TO_ROOT: Final = re.compile(rf"(?:\.\./)+{ROOTS}/")

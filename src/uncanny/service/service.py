@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from uncanny.demo.scenes import DATA as SCENES
 from uncanny.errors import NotFoundError, UsageError
-from uncanny.service.folders import without_paths
+from uncanny.service.folders import ROOTS, Roots, link_to, without_paths
 from uncanny.service.jobs.folder import RUN
 from uncanny.service.jobs.kinds import check_params
 from uncanny.service.store.audit import AuditLog
@@ -42,12 +42,12 @@ class Service:
         self,
         data: Path,
         database: Database,
-        roots: Sequence[Path] = (),
+        roots: Roots,
         weights: Mapping[str, Path] | None = None,
     ) -> None:
         """`open` is how one is made."""
         self.data = data
-        self.roots = tuple(roots)
+        self.roots = roots
         self.weights = dict(weights or {})
         self.database = database
         self.jobs = JobStore(database)
@@ -91,6 +91,9 @@ class Service:
         try:
             for name in _FOLDERS:
                 (data / name).mkdir(parents=True, exist_ok=True)
+            links = data.resolve() / ROOTS
+            link_to(links / "scenes", SCENES.resolve())
+            named = Roots(links, dict.fromkeys(root.resolve() for root in roots))
         except OSError as error:
             raise UsageError(
                 f"{data} cannot be used: {error.strerror or error}",
@@ -101,7 +104,7 @@ class Service:
             service = cls(
                 data.resolve(),
                 opened,
-                list(dict.fromkeys(root.resolve() for root in roots)),
+                named,
                 {name: folder.resolve() for name, folder in weights.items()},
             )
             service._check_data()
@@ -136,17 +139,19 @@ class Service:
 
         What records name is no reference of a job, and anybody who uploads some may name any file in them.
         """
-        return [*(self.data / name for name in _FOLDERS), *self.roots, SCENES.resolve()]
+        return [*(self.data / name for name in _FOLDERS), *self.roots.values(), SCENES.resolve()]
 
     def child_settings(self) -> dict[str, str]:
         """What the processes of jobs find in their environment besides this one's."""
         folders = os.pathsep.join(map(str, self.folders))
-        return {"UNCANNY_FOLDERS": folders, "UNCANNY_INPUT_FOLDERS": folders}
+        scenes = str(self.data / ROOTS / "scenes")
+        return {"UNCANNY_FOLDERS": folders, "UNCANNY_INPUT_FOLDERS": folders, "UNCANNY_SCENES": scenes}
 
-    def without_paths(self, text: str, job_id: str) -> str:
-        """What a job says, for its readers: paths from its folder, the data folder or a root's name on."""
-        named = {root: root.name for root in self.roots} | {self.data: ""}
-        return without_paths(text, named | {self.data / "jobs" / job_id: ""})
+    def without_paths(self, text: str, folder: Path | None = None) -> str:
+        """What a command in `folder` says, for people: paths from it, the data folder or a root's name on."""
+        named = {folder: name for name, folder in self.roots.items()}
+        named |= {self.data: "", self.data / ROOTS: "", **({folder: ""} if folder else {})}
+        return without_paths(text, named)
 
     def job_folder(self, job_id: str) -> Path:
         """Where a job's files lie: `run`, `out`, `result.json`, `stderr.log`. Raises NotFoundError."""

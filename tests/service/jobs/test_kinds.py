@@ -67,7 +67,7 @@ def test_parameters_become_the_command(opened: Service, root: Path) -> None:
         temperature=0.0,
     )
     assert made[0] == "annotate"
-    assert made[-2:] == ["--", f"{root}/in"]
+    assert made[-2:] == ["--", f"{opened.data}/roots/root/in"]
     assert set(made[1:-2]) == {
         *("--run=run", "--json", "--role=integrator=openai/gpt-4o-mini", "--timeout=2.5", "--no-cache"),
         *("--retry-failed", "--temperature=0.0", "--schedule=paper", "--model=openai/gpt-4o"),
@@ -164,7 +164,7 @@ def test_nothing_outside_can_be_named(opened: Service, root: Path, reference: st
 
 def test_links_within_the_allowed_folders_are_followed(opened: Service, root: Path) -> None:
     (root / "link").symlink_to(root / "in")
-    assert command(opened, "annotate", images="link", model="demo")[-1] == str(root / "in")
+    assert command(opened, "annotate", images="link", model="demo")[-1] == f"{opened.data}/roots/root/in"
 
 
 def test_a_link_that_leads_out_later_is_refused_when_the_job_starts(opened: Service, root: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_link_that_leads_out_later_is_refused_when_the_job_starts(opened: Serv
     with working(opened):
         done = ended(opened, job)
     assert (done.state, done.attempt) == ("failed", 1)
-    assert "images.0: 'in' is not there, or is not in an allowed folder" in (done.error or "")
+    assert "images.0: 'root/in' is not there, or is not in an allowed folder" in (done.error or "")
 
 
 @pytest.mark.parametrize(

@@ -390,20 +390,25 @@ def test_folders_are_looked_through_below_the_roots_only(tmp_path: Path) -> None
     (root / "self").symlink_to(root / "self")
     with Service.open(tmp_path / "data", roots=[root]) as service, client_of(service) as client:
         page = client.get("/new/folder").text
-        assert f'data-look="{root}/photos"' in page
-        assert f'data-look="{root}/in"' in page
-        assert f'data-take="{root}/items.jsonl"' in page
+        assert 'data-look="root/photos"' in page
+        assert 'data-look="root/in"' in page
+        assert 'data-take="root/items.jsonl"' in page
+        assert str(tmp_path) not in page
         assert "out" not in re.findall(r'data-look="[^"]*/(\w+)"', page)
         assert ".hidden" not in page
-        assert "1 image here" in client.get("/new/folder", params={"path": f"{root}/photos"}).text
+        for path in ("root/photos", "root/in", f"{root}/photos"):
+            inner = client.get("/new/folder", params={"path": path}).text
+            assert "1 image here" in inner
+            assert 'data-look="root"' in inner  # up, also from what a link leads to
         outside = (
             str(secret),
             f"{root}/../secret",
             f"{root}/out",
             "/etc",
-            "photos",
+            "root/../secret",
+            "root/out",
             "\0",
-            f"{root}/items.jsonl",
+            "root/items.jsonl",
         )
         for path in outside:
             assert client.get("/new/folder", params={"path": path}).status_code == 404, path

@@ -237,7 +237,8 @@ def _changing(api: APIRouter) -> None:
         job = service.jobs.get(job_id)
         params = job.params | body.model_dump(exclude_unset=True)
         kept = {name: value for name, value in params.items() if value is not None or name in job.params}
-        return answer(service.jobs.change(job, service.check(job.kind, kept), note))
+        service.check(job.kind, kept)
+        return answer(service.jobs.change(job, kept, note))
 
     @api.delete(
         "/jobs/{job_id}",

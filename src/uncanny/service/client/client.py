@@ -264,7 +264,7 @@ class Client:
 def as_reference(source: object) -> str | None:
     """What an input is called on the service; None where it has to be sent first.
 
-    There are jobs, references, paths there (`server:/data/photos`), and the bundled `scenes`.
+    There are jobs, references, paths there (`server:photos/2025`), and the bundled `scenes`.
     """
     if isinstance(source, ClientJob):
         return source.reference

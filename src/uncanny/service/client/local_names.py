@@ -25,7 +25,7 @@ _LONGEST: Final = 4_000
 _DEEPEST: Final = 50
 _IN_SET: Final = re.compile(r"(?:^|/)(set_[a-z2-7]{20})(?:/(.+))?$", re.DOTALL)
 _FILE: Final = re.compile(r"(?:^|/)(file_[a-z2-7]{20})(?:/[^/]+)?$")
-_OF_JOB: Final = re.compile(r"(?:^|/)jobs/(job_[a-z2-7]{20})/run(?:/(.+))?$", re.DOTALL)
+_OF_JOB: Final = re.compile(r"(?:^|/)(job_[a-z2-7]{20})/run(?:/(.+))?$", re.DOTALL)
 # Every way in which such a name is recognised: lines without one are taken over as they are.
 _MARKS: Final = (b"set_", b"file_", b"job_")
 

@@ -6,6 +6,7 @@ of its job, in which it works: `run` for runs, `out` for all else.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -288,22 +289,37 @@ def records_file(service: Service, job: Job) -> Path | None:
 def check_params(service: Service, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters as they are kept: valid for the kind, and all they name is there and allowed.
 
-    Raises NotFoundError for an unknown kind, ParamsError.
+    A path under an allowed folder is kept from the folder's name on, however it was named: anybody who reads
+    is shown it. Raises NotFoundError for an unknown kind, ParamsError.
     """
     values = _read(kind, params)
     _places(service, values)
-    return values.model_dump(mode="json", exclude_unset=True, by_alias=True)
+
+    def kept(text: str) -> str:
+        return text.kept(service) if isinstance(text, Reference) else text
+
+    named = {name: replaced(getattr(values, name), kept) for name in values.model_fields_set}
+    return values.model_copy(update=named).model_dump(mode="json", exclude_unset=True, by_alias=True)
 
 
-def command_of(service: Service, job: Job) -> list[str]:
-    """The command line of a job, all it names looked up once more. Raises NotFoundError, ParamsError."""
+def command_of(service: Service, job: Job, folder: Path | None = None) -> list[str]:
+    """The command line of a job, all it names looked up once more. Raises NotFoundError, ParamsError.
+
+    For a command that works in `folder` the paths go from there, since what it writes has them, and people
+    read that who are not to know where the service lies. Else they are absolute.
+    """
     values = _read(job.kind, job.params)
     places = _places(service, values)
     kind = KINDS[job.kind]
-    fields = {name: getattr(values, name) for name in type(values).model_fields}
-    inputs, options = arguments(
-        kind, replaced(fields, lambda text: places[text] if isinstance(text, Reference) else text)
-    )
+
+    def place(text: str) -> str:
+        path = places[text] if isinstance(text, Reference) else text
+        return (
+            os.path.relpath(path, folder) if folder and path.startswith(f"{service.data}{os.sep}") else path
+        )
+
+    fields = {name: replaced(getattr(values, name), place) for name in type(values).model_fields}
+    inputs, options = arguments(kind, fields)
     return [*kind.command, *kind.fixed, *options, "--", *inputs]
 
 

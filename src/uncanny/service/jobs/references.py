@@ -6,7 +6,7 @@ more each time a job starts. An address on the network is no reference, and neve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from uncanny.errors import NotFoundError
-from uncanny.service.folders import real_below
+from uncanny.service.folders import Roots
 from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.store.ids import is_id
 from uncanny.service.store.jobs import ENDED
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from uncanny.service.service import Service
 
 _LONGEST: Final = 4096
-_EXAMPLES: Final = ("upload:set_" + "a" * 20, "job:job_" + "b" * 20, "/data/photos")
+_EXAMPLES: Final = ("upload:set_" + "a" * 20, "job:job_" + "b" * 20, "photos/2025")
 BUNDLED: Final = ("scenes", "scenes:rendered", "scenes:drawn")
 
 
 class Reference(str):
-    """`upload:SET`, `upload:FILE`, `job:JOB`, or a path under an allowed folder."""
+    """`upload:SET`, `upload:FILE`, `job:JOB`, or a path under an allowed folder, from its name on."""
 
     __slots__ = ()
     _bundled = False
@@ -71,6 +71,14 @@ class Reference(str):
             raise ValueError(f"{shown(self)} is an address on the network; upload what is there")
         return str(_under_root(service.roots, self))
 
+    def kept(self, service: Service) -> str:
+        """The same as it is kept: a path under an allowed folder from that folder's name on."""
+        real = service.roots.real(self) if self._is_path() else None
+        return str(self) if real is None else service.roots.name(real)
+
+    def _is_path(self) -> bool:
+        return not self.startswith(("upload:", "job:")) and not (self._bundled and self in BUNDLED)
+
 
 class Source(Reference):
     """A reference, or a word for the images and answers that come with uncanny."""
@@ -105,6 +113,9 @@ class Weights(Reference):
             )
             raise ValueError(f"{shown(self)} is not the name of a folder of weights here; there are {there}")
         return str(folder)
+
+    def _is_path(self) -> bool:
+        return False
 
 
 def texts(value: object, place: str = "") -> Iterator[tuple[str, str]]:
@@ -174,16 +185,15 @@ def _of_job(service: Service, job_id: str) -> Path:
     raise ValueError(f"job {job_id} has no records")
 
 
-def _under_root(roots: Sequence[Path], text: str) -> Path:
-    """The real path of what `text` names, absolute or from one of the roots."""
+def _under_root(roots: Roots, text: str) -> Path:
+    """Where that lies what `text` names, from a root's name on, from within one, or absolute."""
     if not roots:
         raise ValueError(
             f"{shown(text)} is a path, and no folder is allowed; "
             "upload the files, or start the service with one"
         )
-    for root in roots:
-        real = real_below(root / text, roots)
-        if real is not None:
-            return real
+    place = roots.place(text)
+    if place is not None:
+        return place
     # Whether something lies outside is nobody's business either.
     raise ValueError(f"{shown(text)} is not there, or is not in an allowed folder")

@@ -125,7 +125,7 @@ class _Attempt:
             if self._lease == "cancel":
                 self._end("cancelled", None)
                 return
-            arguments = command_of(self._service, self._job)
+            arguments = command_of(self._service, self._job, self._folder)
             (self._folder / "out").mkdir(parents=True, exist_ok=True)
             if _is_locked(self._folder / "run" / LOCK):
                 self._requeue(self._pace.again_s)
@@ -147,7 +147,7 @@ class _Attempt:
                 self._child.wait()
 
     def _shown(self, words: str) -> str:
-        return self._service.without_paths(words, self._job.id)
+        return self._service.without_paths(words, self._folder)
 
     def _settings(self) -> dict[str, str]:
         return self._service.child_settings() | {"UNCANNY_RUN_NAME": title_of(self._job)}

@@ -105,7 +105,8 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
             raise ApiError(503, "Other forecasts are being made. Try again in a moment.")
         try:
             command = command_of(site.service, job)
-            return {"text": _dry_run(KINDS[kind], command, site.service.child_settings())}
+            words = _dry_run(KINDS[kind], command, site.service.child_settings())
+            return {"text": site.service.without_paths(words)}
         finally:
             forecasts.release()
 
