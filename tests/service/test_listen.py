@@ -173,6 +173,16 @@ def test_a_stream_does_not_keep_the_server_from_ending() -> None:
         assert "".join(pieces) == "last"
 
 
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_it_ends_in_good_order_as_soon_as_it_says_that_it_listens(number: str) -> None:
+    ended_at_once = f"import os, signal\n{PROGRAM}".replace(
+        "proxies=sys.argv[1:]", f"ready=lambda _: os.kill(os.getpid(), signal.{number})"
+    )
+    done = subprocess.run([sys.executable, "-c", ended_at_once], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("listening on ")
+
+
 def test_a_proxy_is_believed_where_it_is_named() -> None:
     headers = {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"}
     with serving() as (_, port):

@@ -76,10 +76,13 @@ def serve(
         limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE_S,
     )
-    with listening:
+
+    def begin() -> None:
         print(f"listening on {address}", flush=True)
         ready(address)
-        asyncio.run(_Server(config, ending).serve(sockets=[listening]))
+
+    with listening:
+        asyncio.run(_Server(config, begin, ending).serve(sockets=[listening]))
 
 
 class BehindProxies:
@@ -179,10 +182,14 @@ class _Protocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Ends on a signal as its normal end: uvicorn would raise the signal once more."""
+    """Ends on a signal as its normal end: uvicorn would raise the signal once more.
 
-    def __init__(self, config: uvicorn.Config, ending: Callable[[], None]) -> None:
+    From `begin` on, which is called once: whoever has read that it listens may end it.
+    """
+
+    def __init__(self, config: uvicorn.Config, begin: Callable[[], None], ending: Callable[[], None]) -> None:
         super().__init__(config)
+        self._begin = begin
         self._ending: Callable[[], None] | None = ending
 
     @contextlib.contextmanager
@@ -192,6 +199,7 @@ class _Server(uvicorn.Server):
         for number in signals:
             loop.add_signal_handler(number, self._end)
         try:
+            self._begin()
             yield
         finally:
             for number in signals:
