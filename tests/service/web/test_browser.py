@@ -185,7 +185,7 @@ def test_what_is_wrong_in_a_form_is_said_where_it_is(browser: Browser, tmp_path:
         expect(page.locator("#w-limit")).to_have_text("Must be 1 or more.")
         page.get_by_label("Only the first inputs").fill("")
         expect(page.locator("#w-limit")).to_be_empty()
-        expect(page.locator("#w-images")).to_contain_text("No folder is allowed")
+        expect(page.locator("#w-images")).to_contain_text("no folder is allowed")
         expect(page.locator("#w-model")).to_contain_text("nobody")
         page.keyboard.press("Control+Enter")
         expect(page).to_have_url(f"{address}/new/annotate")
