@@ -221,12 +221,15 @@ class Edits:
                 f"{option('group_by')}: no table has the column {by!r}", remedy=f"There are {there}."
             )
         column = by or ORIGINAL_COLUMNS[0]
-        cells, keys = self.column(column), list[str]()
+        originals = self.column(ORIGINAL_COLUMNS[0]) if ORIGINAL_COLUMNS[0] in self.columns else None
+        cells, keys, of_original = self.column(column), list[str](), dict[str, str]()
         for image, row in zip(self.images, self.rows.tolist(), strict=True):
             cell = cell_text(cells[row]) if row >= 0 else None
-            # An original is in the group of the edits that name it.
             keys.append(image if cell is None else cell if column in ORIGINAL_COLUMNS else f"={cell}")
-        return ImageGroups.of(column, keys)
+            if cell is not None and originals is not None and originals[row] is not None:
+                of_original.setdefault(str(originals[row]), keys[-1])
+        # An original is in the group of the edits that name it.
+        return ImageGroups.of(column, [of_original.get(key, key) for key in keys])
 
     def numbers(self, name: str) -> Floats | None:
         """A column as numbers, NaN where there is none; None where some are none, or all are missing."""
