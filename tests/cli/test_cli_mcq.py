@@ -168,7 +168,7 @@ def test_bad_tables(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     problems(uncanny_here("mcq", "import", tmp_path / "bad.csv", "-o", tmp_path / "o"), "row_id")
     one_line(uncanny_here("mcq", "export", "scenes", "-o", tmp_path / "t.xyz"), ".parquet")
-    one_line(uncanny_here("mcq", "export", "scenes", "-o", tmp_path / "no" / "way" / "t.parquet" / "x.csv"))
+    one_line(uncanny_here("mcq", "export", "scenes", "-o", tmp_path / "bad.csv" / "x.csv"), "is not a folder")
 
 
 def test_build_drafts_from_a_run(tmp_path: Path, bundled_run: BundledRuns) -> None:
