@@ -51,7 +51,8 @@ def test_each_model_has_a_run_and_one_table_shows_all(task: str, tmp_path: Path)
         head = [word for name in names for word in (name, "n", name)]
         assert any(line.split() == head for line in table.splitlines())
     else:
-        assert rows[:6] == [*names, *names]
+        # Sorted by their scores, which differ.
+        assert sorted(rows[:3]) == sorted(rows[3:6]) == names
     assert str(out / "openai_b_c") in table
     if task == "mcq run":  # one folder stands for the runs in it
         assert f"Score    uncanny mcq score scenes {out}\n" in table

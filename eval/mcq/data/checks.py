@@ -335,8 +335,9 @@ def _check_member(item: Item, pair_id: str, pair: Sequence[Item]) -> list[Proble
     others = [other for other in pair if other is not item]
     partners = [other for other in others if other.split == wanted]
     if not partners:
+        # As in a set that was drawn from another: its figures are sound, those over pairs lack this one.
         message = f"pair {shown(pair_id)} has no {wanted} image; add it, or take the item out"
-        return [Problem(item.id, "pair_id", message)]
+        return [Problem(item.id, "pair_id", message, severity="warning")]
     if len(others) > 1:
         message = f"pair {shown(pair_id)} has {len(pair)} images; a pair is one {item.split} and one {wanted}"
         return [Problem(item.id, "pair_id", message)]
