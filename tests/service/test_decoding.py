@@ -136,11 +136,13 @@ def test_one_that_takes_too_long_is_killed_and_the_next_is_made(file: Path) -> N
 def test_one_whose_process_dies_is_not_waited_for(file: Path) -> None:
     before = _decoders_of(os.getpid())
     decoders = Decoders(processes=1)
-    decoders.ask(Asked("size", str(file))).result()
-    (child,) = _decoders_of(os.getpid()) - before
-    child.kill()
+    asked = decoders.ask(Asked("size", str(file)))
+    while not (children := _decoders_of(os.getpid()) - before):
+        assert not asked.done()
+    (child,) = children
+    child.kill()  # long before it has imported what it needs to answer
     with pytest.raises(ImageError, match="ended"):
-        decoders.ask(Asked("thumbnail", str(file))).result()
+        asked.result()
     assert decoders.ask(Asked("thumbnail", str(file))).result().data
 
 
