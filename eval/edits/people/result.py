@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import Cell, Column, RowsResult, Table, explain_intervals
 from uncanny.eval.edits.data import EditSet
@@ -136,7 +137,8 @@ class PeopleScores(RowsResult):
 
     `factors` have figures by factor and group, over the group's edits and their originals. `questionnaire`
     has, by column, whether people who answered differently are right differently often; people with fewer
-    than `least_answers` judgements are in none of it. `left` is in no figure.
+    than `least_answers` judgements are in none of it. `left` is in no figure. `grouped` are the judged images
+    that intervals take as one: an original and its edits.
     """
 
     columns: ClassVar = COLUMNS
@@ -152,6 +154,7 @@ class PeopleScores(RowsResult):
     least_answers: int
     left: Left
     pairs: EditSet = field(repr=False, compare=False)
+    grouped: ImageGroups | None
     judgements: tuple[Judgement, ...] = field(repr=False, compare=False)
     resamples: int
     seed: int
@@ -211,6 +214,7 @@ class PeopleScores(RowsResult):
                 {},
                 resamples=self.resamples,
                 seed=self.seed,
+                groups=self.grouped,
             ),
             "intervals": METHOD,
             "resamples": self.resamples,
@@ -250,7 +254,9 @@ class PeopleScores(RowsResult):
             tables.append(self._questionnaire_table())
         first, *others = tables
         notes = (*first.notes, *(f"{note}." for note in self.notes()))
-        return explain_intervals((replace(first, notes=notes), *others), wanted=self.resamples)
+        return explain_intervals(
+            (replace(first, notes=notes), *others), wanted=self.resamples, groups=self.grouped
+        )
 
     def notes(self) -> Iterator[str]:
         """Agreement, and what is in no figure, in words without a full stop."""

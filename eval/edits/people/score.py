@@ -21,6 +21,7 @@ import numpy as np
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.groups import ORIGINAL_COLUMNS, ImageGroups
 from uncanny.eval.common.pixels.crops import Crop, Mask, crop
 from uncanny.eval.common.pixels.masks import component_crops
 from uncanny.eval.common.pixels.shapes import box_crop
@@ -31,7 +32,7 @@ from uncanny.eval.edits.stress.data import GENERATED, REAL, Source, join, read_e
 from uncanny.eval.edits.stress.localize import Located, localize, mean_iou
 from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.eval.metrics.association import LEAST_ANSWERS, questionnaire
-from uncanny.eval.metrics.intervals import RESAMPLES, Ints, ratio, share_intervals
+from uncanny.eval.metrics.intervals import RESAMPLES, Ints, group_codes, ratio, share_intervals
 from uncanny.eval.metrics.regions import region_counts
 from uncanny.parameters import check_parameters, check_records
 from uncanny.wording import option, shown
@@ -78,8 +79,8 @@ def score_people(
     run folders of `uncanny edits people`, or files of `Judgement` records. `by` names further columns of the
     pairs. `predictions` of detectors, by name, are scored on the same images, read as `stress` reads them,
     with `threshold`. Of the questionnaire people with at least `least_answers` judgements count. Where a
-    person has judged an image twice, the last time counts. The same `seed` gives the same intervals; with 0
-    `resamples` there are none.
+    person has judged an image twice, the last time counts. Intervals take an original and its edits as a
+    whole. The same `seed` gives the same intervals; with 0 `resamples` there are none.
 
     Raises UsageError for what cannot be read, where nothing was judged, and where no judgement is of an image
     of the pairs; ItemsError with all that is wrong in files.
@@ -142,6 +143,7 @@ def score_people(
         least_answers=least_answers,
         left=left,
         pairs=task.pairs,
+        grouped=ImageGroups.of(ORIGINAL_COLUMNS[0], task.originals(votes)),
         judgements=tuple(judgements),
         resamples=resamples,
         seed=seed,
@@ -209,6 +211,13 @@ class _Task:
     def key(self, pair: str, shown: Side) -> _Key:
         return _Key(shown, pair if shown == "edited" else str(self._by_id[pair].original))
 
+    def originals(self, images: Iterable[_Key]) -> list[str]:
+        """What images belong together by: the file of an original, its own and of each of its edits."""
+        return [
+            str(self._by_id[image.name].original) if image.shown == "edited" else image.name
+            for image in images
+        ]
+
     def known(self, recorded: Sequence[Judgement]) -> tuple[list[Judgement], Left]:
         """The judgements that count, the last of each person and image, and what does not."""
         last: dict[tuple[str, _Key], Judgement] = {}
@@ -272,7 +281,7 @@ class _Task:
         located: bool = True,
         most_resamples: int | None = None,
     ) -> Figures:
-        """All figures of these judgements. Images are resampled: all judgements of one go together."""
+        """All figures of these judgements; originals are resampled, each with its edits and what was judged."""
         resamples = min(self.resamples, most_resamples or self.resamples)
         images = {image: place for place, image in enumerate(dict.fromkeys(row.image for row in rows))}
         counts: Ints = np.zeros((4, len(images)), dtype=np.int16)
@@ -295,7 +304,8 @@ class _Task:
             ratio(tn, tn + wrong_real),
             ratio(2 * tp, 2 * tp + fp + fn),
         ]
-        ends = share_intervals(ratios, resamples=resamples, seed=self.seed)
+        groups = group_codes(self.originals(images))
+        ends = share_intervals(ratios, groups=groups, resamples=resamples, seed=self.seed)
         accuracy, precision, recall, specificity, f1 = (
             Share(each.value, int(each.counts.sum()), int(each.out_of.sum()), interval)
             for each, interval in zip(ratios, ends, strict=True)
@@ -340,7 +350,8 @@ class _Task:
             if (measured := value(row)) is not None:
                 by_image[row.image].append(measured)
         values = np.array([sum(each) / len(each) for each in by_image.values()])
-        return mean_iou(values, resamples=resamples, seed=self.seed)
+        groups = group_codes(self.originals(by_image))
+        return mean_iou(values, groups=groups, resamples=resamples, seed=self.seed)
 
     def factors(self, rows: Sequence[_Row], by: Sequence[str]) -> dict[str, dict[str, Figures]]:
         """By what is known of the pairs: the judgements of a group's edits and of their originals."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from uncanny.eval.common.estimates import Estimate, Share, share_of
 from uncanny.eval.edits.stress.data import GENERATED, REAL, UNCLEAR
+from uncanny.eval.edits.stress.data import SOURCES as TRUTHS
 from uncanny.eval.edits.stress.result import ClassScore
 from uncanny.eval.metrics.detection import SOURCES, Accuracy, Judged
 from uncanny.eval.metrics.intervals import (
@@ -23,10 +24,8 @@ from uncanny.eval.metrics.intervals import (
     resampled_sums,
     sums_by_group,
 )
-from uncanny.schema import Source as SourceName
 
 CODES: Final[Mapping[int, Judged]] = {GENERATED: "generated", REAL: "real", UNCLEAR: "unparseable"}
-TRUTHS: Final[Mapping[SourceName, int]] = {"generated": GENERATED, "real": REAL}
 
 
 def class_scores(

@@ -22,7 +22,7 @@ from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.edits.people.data import JUDGEMENTS, PROFILES, default_form, read_form
 from uncanny.eval.edits.people.result import PeopleScores
 from uncanny.eval.edits.people.score import box_ious, score_people
-from uncanny.eval.metrics.intervals import wilson_interval
+from uncanny.eval.metrics.intervals import clustered_interval, wilson_interval
 
 SIZE = (20, 10)
 
@@ -94,11 +94,32 @@ def pairs(tmp_path: Path) -> Path:
     return make_pairs(tmp_path / "set", [[(5, 0, 15, 10)], [(0, 0, 20, 10)], None])
 
 
+def test_edits_of_one_original_count_as_one(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "shared").mkdir()
+    own = make_pairs(tmp_path / "own", [[(5, 0, 15, 10)]] * 8)
+    shared = make_pairs(tmp_path / "shared", [[(5, 0, 15, 10)]] * 8)
+    lines = [orjson.loads(line) for line in shared.read_bytes().splitlines()]
+    for number, line in enumerate(lines):
+        line["original"] = f"images/{number // 4}-original.png"
+    shared.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    edits = [judged(number, "edited", "ann", "edited" if number < 4 else "real") for number in range(8)]
+    run = write(tmp_path / "run", edits)
+    apart, together = score_people(own, run), score_people(shared, run)
+    assert apart.grouped is None
+    assert apart.together.accuracy.interval == wilson_interval(4, 8)
+    assert together.together.accuracy.interval == clustered_interval([4, 0], [4, 4])
+    assert together.to_json()["about"]["intervals"]["groups"] == {"by": "original", "groups": 2, "images": 8}
+    assert "8 images come in 2 groups (by original)" in str(together)
+    assert apart.together.accuracy.value == together.together.accuracy.value
+
+
 def test_a_case_worked_by_hand(pairs: Path, tmp_path: Path) -> None:
     scores = score_people(pairs, write(tmp_path / "run", BY_HAND))
     ann, ben, both = scores.people["ann"], scores.people["ben"], scores.together
     assert (ann.accuracy.counts, ann.accuracy.out_of, ann.accuracy.value) == (3, 4, 0.75)
-    assert ann.accuracy.interval == wilson_interval(3, 4)
+    # An original and its edit are a group: she is right on both of the first, on one of the second.
+    assert ann.accuracy.interval == clustered_interval([2, 1], [2, 2])
     assert (ann.precision.value, ann.recall.value, ann.specificity.value) == (2 / 3, 1.0, 0.5)
     assert ann.f1.value == pytest.approx(0.8)
     # Boxes 0–10 and mask 5–15 share 5 of 15 columns; of the other edit no place was named.
