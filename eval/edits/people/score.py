@@ -281,7 +281,7 @@ class _Task:
         located: bool = True,
         most_resamples: int | None = None,
     ) -> Figures:
-        """All figures of these judgements; originals are resampled, each with its edits and what was judged."""
+        """All figures of these judgements; originals are resampled, each together with its edits."""
         resamples = min(self.resamples, most_resamples or self.resamples)
         images = {image: place for place, image in enumerate(dict.fromkeys(row.image for row in rows))}
         counts: Ints = np.zeros((4, len(images)), dtype=np.int16)
