@@ -115,6 +115,12 @@ BOMBS: Mapping[str, tuple[str, Callable[[], bytes]]] = {
         "10,000 segments",
         lambda: jpeg_of_scans(20, between=_segment(0xFE, b"") * 100_000),
     ),
+    "markers without length": ("10,000 segments", lambda: _jpeg_with(b"\xff\x01" * 1_000_000)),
+    "starts within a start": ("10,000 segments", lambda: _jpeg_with(b"\xff\xd8" * 1_000_000)),
+    "markers without length between scans": (
+        "10,000 segments",
+        lambda: b"\xff\xd8\xff\xda\0\x02" + b"\xff\x01" * 4_000_000,
+    ),
     "tables of codes": ("10,000 segments", lambda: _jpeg_with(_of_kind(0xC4) * 100_000)),
     "tables of numbers": ("bytes of quantization", lambda: _jpeg_with(_of_kind(0xDB) * 10_000)),
     "EXIF without end": (

@@ -19,7 +19,8 @@ from uncanny.images.signature import Format, sniff
 
 # Each goes over all pixels. Encoders make about ten, and at most a few dozen.
 MOST_SCANS: Final = 100
-# Marked parts of a JPEG, before and between its scans; with 64 kB each, these hold more than a file may have.
+# Markers of a JPEG before and between its scans, with a part behind them or without one. With 64 kB each, the
+# parts hold more than a file may have.
 _MOST_SEGMENTS: Final = 10_000
 # Bytes of what decoders read piece by piece: quantization tables, EXIF that goes over several segments,
 # Photoshop's resources, filling between segments.
@@ -32,7 +33,7 @@ _MOST_BLOCKS: Final = 500_000
 # Entries of a TIFF's directory, and numbers in all of them: two for each strip or tile.
 _MOST_ENTRIES, _MOST_VALUES = 4_096, 400_000
 _MOST_RUN_BYTES: Final = 4_000_000
-_BLOCK: Final = 1 << 20
+_SMALL_BLOCK, _BLOCK = 1 << 12, 1 << 20
 _MOST_OF_A_MARK: Final = 512
 _REMEDY: Final = "If it is a real picture, save it anew with another program."
 # In the data of a scan a marker is no zero, no restart and no filling.
@@ -120,11 +121,11 @@ def _check_jpeg(file: BinaryIO, *, scans: bool) -> None:
         at = file.tell()
         if kind in (b"", b"\xd9", b"\xda"):
             break
-        if kind in _WITHOUT_LENGTH:
-            continue
         segments += 1
         if segments > _MOST_SEGMENTS:
             _refuse(_MOST_SEGMENTS, "segments")
+        if kind in _WITHOUT_LENGTH:
+            continue
         (length,) = struct.unpack(">H", read(2))
         at += max(length, 2)
         if kind == b"\xdb":
@@ -147,13 +148,14 @@ def _check_jpeg(file: BinaryIO, *, scans: bool) -> None:
 
 def _count_scans(file: BinaryIO, at: int) -> None:
     """From behind the marker of the first one on. Raises `ImageError`."""
-    scans, segments = 1, 0
+    markers = _Markers(file)
+    scans, segments, kind = 1, 0, b"\xda"
     while True:
-        file.seek(at)
-        (length,) = struct.unpack(">H", file.read(2))
-        kind, at = _next_marker(file, at + max(length, 2))
-        while kind in _WITHOUT_LENGTH:
-            kind, at = _next_marker(file, at)
+        if kind not in _WITHOUT_LENGTH:
+            file.seek(at)
+            (length,) = struct.unpack(">H", file.read(2))
+            at += max(length, 2)
+        kind, at = markers.next(at)
         if kind in (b"", b"\xd9"):
             return
         scans += kind == b"\xda"
@@ -164,19 +166,27 @@ def _count_scans(file: BinaryIO, at: int) -> None:
             _refuse(_MOST_SEGMENTS, "segments")
 
 
-def _next_marker(file: BinaryIO, at: int) -> tuple[bytes, int]:
-    """The next marker from a place on, empty at the end of the file, and the place behind it."""
-    file.seek(at)
-    size, rest = 4096, b""
-    while block := file.read(size):
-        data = rest + block
-        if (found := _MARKER.search(data)) is not None:
-            return data[found.start() + 1 : found.end()], at - len(rest) + found.end()
-        at += len(block)
-        rest = data[-1:] if data.endswith(b"\xff") else b""
-        # Between two scans of a bomb there are some bytes, in those of a picture megabytes.
-        size = min(2 * size, _BLOCK)
-    return b"", at
+class _Markers:
+    """The markers of a file. The block that was read last is kept: the next marker is often in it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._start, self._block = file, 0, b""
+
+    def next(self, at: int) -> tuple[bytes, int]:
+        """The first marker at or after a place, empty at the end of the file, and the place behind it."""
+        size = _SMALL_BLOCK
+        while True:
+            if not 0 <= at - self._start < len(self._block) - 1:
+                self._file.seek(at)
+                self._start, self._block = at, self._file.read(size)
+                # Between two scans of a bomb there are some bytes, in those of a picture megabytes.
+                size = min(2 * size, _BLOCK)
+            if len(self._block) < 2:
+                return b"", at
+            if (found := _MARKER.search(self._block, at - self._start)) is not None:
+                return self._block[found.start() + 1 : found.end()], self._start + found.end()
+            # The last byte may be the first of a marker.
+            at = self._start + len(self._block) - 1
 
 
 def _check_png(file: BinaryIO) -> None:
