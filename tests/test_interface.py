@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, get_origin
 
 import pytest
+from langchain_core.runnables import RunnableLambda
 
 import uncanny
 from tests.doors import MODULES, PROTOCOLS
@@ -48,6 +49,25 @@ def test_type_checkers_and_python_see_the_same(door: ModuleType) -> None:
     for module, name in imports:
         assert module is not None
         assert getattr(door, name) is getattr(import_module(module), name)
+
+
+ASYNC = [(door, name) for door in DOORS for name in door.__all__ if name.endswith("_async")]
+
+
+@pytest.mark.parametrize(("door", "name"), ASYNC, ids=[f"{door.__name__}.{name}" for door, name in ASYNC])
+def test_async_functions_are_told_apart_from_plain_ones(door: ModuleType, name: str) -> None:
+    # By these LangChain, FastAPI and others decide whether they await a call or make it in a thread.
+    assert inspect.iscoroutinefunction(getattr(door, name))
+    assert asyncio.iscoroutinefunction(getattr(door, name))
+    plain = getattr(door, name.removesuffix("_async"))
+    assert not inspect.iscoroutinefunction(plain)
+    assert not asyncio.iscoroutinefunction(plain)
+
+
+async def test_a_framework_awaits_an_async_function(names: dict[str, Any]) -> None:
+    function: Any = uncanny.annotate_image_async
+    annotation = await RunnableLambda(function).ainvoke(names["image"], model="demo")
+    assert annotation.status == "ok"
 
 
 @pytest.fixture

@@ -7,15 +7,14 @@ door, in words: else it would be a TypeError from deep inside, or, as `cache="no
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import NoReturn, ParamSpec, TypeVar, cast
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 from uncanny.errors import UsageError, writable
 from uncanny.wording import option, shown
@@ -191,17 +190,23 @@ def _call(name: str, parameters: Sequence[inspect.Parameter]) -> str:
 
 
 def called_right(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function; a call that does not fit it raises UsageError, as `check_call` does."""
+    """The same function; a call that does not fit it raises UsageError, as `check_call` does.
+
+    A coroutine function stays one, by which frameworks tell whether a call is to be awaited.
+    """
     name = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    async def checked_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+        check_call(function, args, kwargs, name)
+        return await cast("Awaitable[Any]", function(*args, **kwargs))
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
         check_call(function, args, kwargs, name)
         return function(*args, **kwargs)
 
-    if inspect.iscoroutinefunction(function) and sys.version_info >= (3, 12):
-        inspect.markcoroutinefunction(checked)
-    return checked
+    return cast("Callable[P, T]", checked_async) if inspect.iscoroutinefunction(function) else checked
 
 
 def check_parameters(**values: object) -> None:
