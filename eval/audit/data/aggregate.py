@@ -54,7 +54,7 @@ class AuditedImage:
 
     `image` is the name in the record, `path` where the file ought to be: it may be missing. `sha256` is what
     it must have to be shown: "" where it may not, None where that is not known. `anomalies` has
-    the most severe first. `prompt` is the key it is paired by, None where nothing is paired.
+    the most severe first. `prompt` is the key of the column it is paired by, None where none was asked for.
     """
 
     image: str
@@ -71,8 +71,8 @@ class AuditedImage:
 class Aggregate:
     """One generator's records, added one by one.
 
-    `locate` says where a record's image file is. `prompt_of` gives what a record is paired by, None where
-    nothing is paired. `from_run` says that these are a run's records, whose images have a digest.
+    `locate` says where a record's image file is. `pairing` says what records are resampled with, and which
+    stand in one row. `from_run` says that these are a run's records, whose images have a digest.
     `counts` and `severity_sums` have an entry an image: its anomalies, and the sum of their severities.
     `marks` has an entry an image too, with the bits of what it shows; `name_numbers` has one an anomaly,
     image by image: the place of its name in `name_keys`.
@@ -82,7 +82,7 @@ class Aggregate:
     """
 
     locate: Callable[[str], Path]
-    prompt_of: Callable[[Annotation], str] | None = None
+    pairing: Pairing = field(default_factory=lambda: Pairing())
     most_worst: int = MOST_WORST
     from_run: bool = False
     counts: array[int] = field(default_factory=lambda: array("q"))
@@ -113,8 +113,8 @@ class Aggregate:
         self.severity_sums.append(severity_sum)
         self.marks.append(_marks(record))
         self.without_objects += names_nothing(record)
-        if self.prompt_of is not None:
-            self.prompt_keys.append(self.prompt_of(record))
+        if self.pairing.prompt_of is not None:
+            self.prompt_keys.append(self.pairing.prompt_of(record))
         self.row_keys.append(_digest(self.row_key(record)))
         self.places.append(place)
         if record.sha256:
@@ -124,13 +124,18 @@ class Aggregate:
             self._add_anomalies(record, 100 * len(record.anomalies) - severity_sum)
 
     def row_key(self, record: Annotation) -> str:
-        """What stands in one row with `record`: what it is paired by, else images of the same file name."""
-        return self.prompt_of(record) if self.prompt_of else _prompt(record, STEM)
+        """What stands in one row with `record`: the column that was asked for, else its file name."""
+        return _prompt(record, self.pairing.rows_by)
 
     @property
     def images(self) -> int:
         """Those in scores."""
         return len(self.counts)
+
+    @property
+    def prompts(self) -> int | None:
+        """How many distinct keys of resampling there are; None where each image is drawn by itself."""
+        return None if self.pairing.prompt_of is None else len(set(self.prompt_keys))
 
     @property
     def records(self) -> int:
@@ -192,7 +197,7 @@ class Aggregate:
             height=record.height,
             u=sum(100 - anomaly.severity for anomaly in record.anomalies) / 100,
             anomalies=tuple(sorted(record.anomalies, key=lambda anomaly: anomaly.severity)),
-            prompt=None if self.prompt_of is None else self.prompt_of(record),
+            prompt=self.row_key(record) if self.pairing.asked else None,
         )
 
 
@@ -259,16 +264,24 @@ class Pairing:
     """What images of one prompt share, so that they are resampled together: `by` a column, or `stem`.
 
     `prompt_of` gives a record's prompt and raises ValueError for a record without one. Both are None where
-    each image is drawn by itself.
+    each image is drawn by itself. `asked` says that the user named the column. Only then does it also decide
+    which images of two generators or releases are compared: groups that the records happen to know must not
+    separate images that share a file name.
     """
 
     by: str | None = None
     prompt_of: Callable[[Annotation], str] | None = None
+    asked: bool = False
 
     @classmethod
     def named(cls, by: str) -> Pairing:
         """By the column of that name, or by `stem`; the word `image` pairs nothing."""
-        return cls() if by == IMAGE else cls(by, lambda record: _prompt(record, by))
+        return cls() if by == IMAGE else cls(by, lambda record: _prompt(record, by), asked=True)
+
+    @property
+    def rows_by(self) -> str:
+        """By what images stand in one row: the column that was asked for, else `stem`."""
+        return self.by if self.asked and self.by is not None else STEM
 
 
 def _prompt(record: Annotation, by: str) -> str:

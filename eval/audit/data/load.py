@@ -56,7 +56,7 @@ def load_generators(
     for source in sources:
         records = open_source(source, root)
         places.append(records.place)
-        aggregate = Aggregate(records.locate, paired.prompt_of, worst, from_run=records.run is not None)
+        aggregate = Aggregate(records.locate, paired, worst, from_run=records.run is not None)
         own_problems = _read(records, aggregate, paired.by)
         problems += (
             [of_place(each, records.place) for each in own_problems] if len(sources) > 1 else own_problems
@@ -82,7 +82,7 @@ def load_generators(
 def find_pairing(pair_by: str | None, sources: Sequence[Source], root: Path | None = None) -> Pairing:
     """The pairing that is asked for, or else the one that the records know: pairs and originals.
 
-    Records are read once more only where some have such a column.
+    The latter is for resampling alone. Records are read once more only where some have such a column.
     """
     if pair_by is not None:
         return Pairing.named(pair_by)

@@ -46,7 +46,7 @@ class PromptRows:
     by: str
 
 
-def prompt_rows(generators: Sequence[Generator], pair_by: str | None) -> PromptRows | None:
+def prompt_rows(generators: Sequence[Generator]) -> PromptRows | None:
     """The rows; None where no two generators share a prompt, or records cannot be read a second time."""
     with_images = [generator for generator in generators if generator.aggregate.images]
     if len(with_images) < 2:
@@ -68,7 +68,7 @@ def prompt_rows(generators: Sequence[Generator], pair_by: str | None) -> PromptR
         rows = _read(with_images, parts, spread[chosen].tolist())
     except UsageError:
         return None
-    return PromptRows(rows, int(several.sum()), len(differing), pair_by or "stem")
+    return PromptRows(rows, int(several.sum()), len(differing), with_images[0].aggregate.pairing.rows_by)
 
 
 def _worst_of_each(generators: Sequence[Generator]) -> NDArray[np.void]:

@@ -34,10 +34,13 @@ from uncanny.eval.common.headline import proven
 from uncanny.eval.metrics.association import against_the_rest, holm
 from uncanny.eval.metrics.intervals import (
     LEVEL,
+    Codes,
     Interval,
+    group_codes,
     percentile_intervals,
     resampled_sums,
     resampled_t_test,
+    sums_by_group,
 )
 from uncanny.eval.metrics.paired import paired_interval, unpaired_interval
 from uncanny.eval.metrics.significance import mcnemar_exact
@@ -115,14 +118,17 @@ class Release:
     """One generator now and before.
 
     `images` are those of before and now that count. `paired` is over how many prompts differences are taken,
-    None where they are not paired. `kinds` and `groups` are shares of images with such an anomaly, not
-    measured where one of the releases does not record kinds. Of the `shared` prompts `n_worse` got worse and
-    `n_better` got better; `worse` and `better` are those that changed most, at most a hundred each.
+    None where they are not paired. `drawn_from` says how many prompts, or groups of prompts or images that
+    belong together, resamples are drawn from: the smaller number where releases are not paired. `kinds` and
+    `groups` are shares of images with such an anomaly, not measured where one of the releases does not record
+    kinds. Of the `shared` prompts `n_worse` got worse and `n_better` got better; `worse` and `better` are
+    those that changed most, at most a hundred each.
     """
 
     name: str
     images: tuple[int, int]
     paired: int | None
+    drawn_from: int
     figures: Mapping[ReleaseFigure, Change]
     kinds: Mapping[Kind | None, Change]
     groups: tuple[tuple[NameGroup, Change], ...]
@@ -134,8 +140,8 @@ class Release:
 
     @property
     def too_few(self) -> bool:
-        """Whether there are too few prompts, or unpaired images, for any interval."""
-        return (min(self.images) if self.paired is None else self.paired) < FEWEST_SHARED
+        """Whether there are too few prompts, unpaired images, or groups of them, for any interval."""
+        return self.drawn_from < FEWEST_SHARED
 
     @property
     def compares_groups(self) -> bool:
@@ -186,6 +192,7 @@ def compare_releases(
     tables = [
         _by_prompt(each, own, shared) if paired else each for each, own in zip(columns, keys, strict=True)
     ]
+    tables = _by_group(tables, releases, shared if paired else None)
     values = [_figures(table.sum(axis=0)[None])[0] for table in tables]
     differences = values[1] - values[0]
     intervals, figure_tests = _intervals(tables, paired=paired, resamples=resamples, seed=seed)
@@ -215,6 +222,7 @@ def compare_releases(
         now.name,
         (before.aggregate.images, now.aggregate.images),
         len(shared) if paired else None,
+        min(map(len, tables)),
         dict(zip(FIGURES, changes, strict=False)),
         dict(zip(KIND_BITS, changes[kinds_from:groups_from], strict=True)),
         tuple(zip(groups.groups[:number], changes[groups_from:], strict=True)),
@@ -245,6 +253,43 @@ def _by_prompt(columns: Floats, keys: Sequence[int], shared: Sequence[int]) -> F
     kept = [number for number, key in enumerate(keys) if key in place]
     np.add.at(table, [place[keys[number]] for number in kept], columns[kept])
     return table
+
+
+def _by_group(
+    tables: Sequence[Floats], releases: Sequence[Aggregate], shared: Sequence[int] | None
+) -> list[Floats]:
+    """The same tables with a row for each group of rows that belong together.
+
+    `shared` are the keys of their rows, or None where there is a row an image. Prompts of which images are in
+    one group, in either release, are together.
+    """
+    if any(release.prompts is None for release in releases):
+        return list(tables)
+    if shared is None:
+        return [
+            sums_by_group(table, group_codes(release.prompt_keys))
+            for table, release in zip(tables, releases, strict=True)
+        ]
+    place = {key: number for number, key in enumerate(shared)}
+    links = {
+        (place[key], group)
+        for release in releases
+        for key, group in zip(release.row_keys, release.prompt_keys, strict=True)
+        if key in place
+    }
+    codes = _linked([row for row, _ in links], group_codes(group for _, group in links), len(shared))
+    return [sums_by_group(table, codes) for table in tables]
+
+
+def _linked(rows: Sequence[int], groups: Codes, size: int) -> Codes:
+    """For each of `size` rows the number of what it is linked with through groups, from 0."""
+    from scipy.sparse import coo_array  # type: ignore[import-untyped]  # slow to import
+    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
+
+    nodes = size + int(groups.max(initial=-1)) + 1
+    graph = coo_array((np.ones(len(rows), np.int8), (rows, size + groups)), shape=(nodes, nodes))
+    _, labels = connected_components(graph, directed=False)
+    return group_codes(labels[:size].tolist())
 
 
 def _figures(sums: Floats) -> Floats:
@@ -344,7 +389,7 @@ def _p_values(tables: Sequence[Floats], *, paired: bool) -> list[float | None]:
         gaps = counts / now[:, :1] - counts_before / before[:, :1]
         p_values = mcnemar_exact((gaps > 0).sum(axis=0), (gaps < 0).sum(axis=0)).tolist()
     else:
-        sizes = np.array([len(now), len(before)])
+        sizes = np.array([now[:, 0].sum(), before[:, 0].sum()]).astype(np.int64)
         hits = np.stack([counts.sum(axis=0), counts_before.sum(axis=0)]).astype(np.int64)
         p_values = [float(against_the_rest(each, sizes)[0]) for each in hits.T]
     totals = (counts.sum(axis=0) + counts_before.sum(axis=0)).tolist()

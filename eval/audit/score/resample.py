@@ -43,7 +43,8 @@ class Resamples:
     """All resamples of all generators, and of the `pairs` to be compared.
 
     Where nothing is paired, each generator's images are resampled by themselves, in a way that depends on
-    `seed` and its name alone. Otherwise prompts are resampled, each with its images in all generators.
+    `seed` and its name alone. Otherwise prompts are resampled, each with its images in all generators, and
+    differences are taken over the prompts of both where the pairing was asked for.
     """
 
     def __init__(
@@ -56,7 +57,8 @@ class Resamples:
         seed: int,
     ) -> None:
         self._sums = _by_prompt(aggregates) if paired else _by_image(aggregates)
-        self._shared = {pair: self._in_both(pair) for pair in pairs} if paired else {}
+        asked = any(aggregate.pairing.asked for aggregate in aggregates.values())
+        self._shared = {pair: self._in_both(pair) for pair in pairs} if paired and asked else {}
         self._resampled: dict[str | tuple[Pair, str], Floats] = {}
         if paired:
             self._resample_together(resamples, seed)

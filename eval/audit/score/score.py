@@ -93,7 +93,7 @@ def score_audit(
         against=second,
         agreement=() if second is None else agreement(leaderboard, second),
         published=published_table() if published else None,
-        side_by_side=prompt_rows(generators, pair_by),
+        side_by_side=prompt_rows(generators),
         own=tuple(own),
         releases={
             each.name: compare_releases(each, earlier[each.name], groups, resamples=resamples, seed=seed)
@@ -219,7 +219,7 @@ def _rank(metrics: AuditMetrics) -> tuple[bool, float]:
 
 
 def _drawn_from(aggregate: Aggregate) -> int:
-    return aggregate.images if aggregate.prompt_of is None else len(set(aggregate.prompt_keys))
+    return aggregate.images if aggregate.prompts is None else aggregate.prompts
 
 
 def _pairs(order: Sequence[str]) -> list[Pair]:
@@ -252,7 +252,7 @@ def _score(
         names=aggregate.names,
         worst=aggregate.worst,
         provenance=generator.provenance,
-        prompts=None if aggregate.prompt_of is None else len(set(aggregate.prompt_keys)),
+        prompts=aggregate.prompts,
         unfinished=generator.unfinished,
         faults=faults,
     )

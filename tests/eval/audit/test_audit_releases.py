@@ -216,3 +216,59 @@ def test_what_changed_alike_on_every_prompt_is_judged_without_an_interval(tmp_pa
     assert {change.adjusted_p for change in changed.values()} == {4 * 2 * 0.5**12}
     same = audit({"a": never}, before={"a": never}, resamples=200).releases["a"].figures
     assert {change.verdict for change in same.values()} == {"no clear change"}
+
+
+def grouped(path: Path, severities: list[list[int]], **groups: str) -> Path:
+    """An image a prompt, new bytes in each file; the images named in `groups` have the column `pair`."""
+    records = [record(f"{number}.png", each) for number, each in enumerate(severities)]
+    for number, group in groups.items():
+        records[int(number.removeprefix("n"))]["columns"] = {"pair": group}
+    return written(path, records)
+
+
+def test_two_images_that_belong_together_leave_releases_paired_by_file_name(tmp_path: Path) -> None:
+    severities = [[5]] * 20 + [[]] * 20
+    old = grouped(tmp_path / "old.jsonl", [[5]] * 40)
+    alone = grouped(tmp_path / "now.jsonl", severities)
+    of_two = grouped(tmp_path / "two.jsonl", severities, n0="x", n30="x")
+    without = audit({"g": alone}, before={"g": old}, resamples=200).releases["g"]
+    together = audit({"g": of_two}, before={"g": old}, resamples=200).releases["g"]
+    for changed in (without, together):
+        assert (changed.paired, changed.shared, changed.n_better) == (40, 40, 20)
+    # Two prompts of forty are drawn as one.
+    assert (without.drawn_from, together.drawn_from) == (40, 39)
+    both = audit({"g": of_two, "h": old}, resamples=200)
+    assert both.side_by_side is not None
+    assert (both.side_by_side.by, both.side_by_side.shared, both.side_by_side.differing) == ("stem", 40, 20)
+    assert both.pair_by == "pair"
+
+
+def test_releases_of_pairs_are_drawn_pair_by_pair(tmp_path: Path) -> None:
+    """Twelve prompts in two pairs of six are two cases: nothing is said of them."""
+    pairs = {f"n{number}": str(number % 2) for number in range(12)}
+    old = grouped(tmp_path / "old.jsonl", [[5]] * 12, **pairs)
+    now = grouped(tmp_path / "now.jsonl", [[]] * 12, **pairs)
+    changed = audit({"g": now}, before={"g": old}, resamples=200).releases["g"]
+    assert (changed.paired, changed.drawn_from, changed.too_few) == (12, 2, True)
+    assert {change.verdict for change in changed.figures.values()} == {"not measured"}
+    other = written(tmp_path / "other.jsonl", [record(f"other{number}.png", [5]) for number in range(12)])
+    unpaired = audit({"g": now}, before={"g": other}, resamples=200).releases["g"]
+    assert (unpaired.paired, unpaired.drawn_from, unpaired.too_few) == (None, 2, True)
+    one_by_one = audit({"g": now}, before={"g": old}, pair_by="image", resamples=200).releases["g"]
+    assert (one_by_one.paired, one_by_one.drawn_from) == (12, 12)
+    assert one_by_one.figures["visible"].verdict == "better"
+
+
+def test_differences_are_of_all_images_where_no_column_was_asked_for(tmp_path: Path) -> None:
+    pairs = {f"n{number}": str(number // 2) for number in range(20)}
+    files = {
+        "g": grouped(tmp_path / "g.jsonl", [[5]] * 30, **pairs),
+        "h": grouped(tmp_path / "h.jsonl", [[5]] * 20 + [[]] * 10, **pairs),
+    }
+    board = audit(files, resamples=200).leaderboard
+    difference = board.difference("h", "g")
+    assert difference is not None
+    assert difference.paired is None
+    assert difference.af.value == pytest.approx(
+        board.generators["h"].af.value - board.generators["g"].af.value
+    )
