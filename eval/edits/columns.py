@@ -15,7 +15,8 @@ from uncanny.errors import UsageError
 from uncanny.eval.edits.data import EditFiles
 from uncanny.extras import pyarrow
 from uncanny.images import display_path
-from uncanny.records.jsonl import dump_json, write_named
+from uncanny.json_values import dump_json
+from uncanny.records.jsonl import write_named
 
 # The contract's columns, in order.
 FIGURES: Final = (

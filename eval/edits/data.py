@@ -35,8 +35,8 @@ from uncanny.eval.common.pixels.crops import Mask, Size
 from uncanny.eval.common.pixels.masks import decode_rle, read_mask
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.images import SkippedInputs, display_path, read_rgb
+from uncanny.json_values import load_json
 from uncanny.parameters import check_parameters, check_records
-from uncanny.records.jsonl import load_json
 from uncanny.schema import Number, Record
 from uncanny.wording import counted, option, shown
 

@@ -26,9 +26,10 @@ from uncanny.eval.export.data import ExportImage, LeftOut, Selection, export_ima
 from uncanny.eval.export.formats import FORMATS, FormatName
 from uncanny.eval.export.writer import IMAGES, ChatForm, ExportJob, FormatWriter, Pictures, check_fraction
 from uncanny.eval.metrics.agreement import Agreement
+from uncanny.json_values import dump_json
 from uncanny.models.tokens import text_tokens
 from uncanny.parameters import check_needed, check_parameters
-from uncanny.records.jsonl import LinesByImage, dump_json, write_atomically
+from uncanny.records.jsonl import LinesByImage, write_atomically
 from uncanny.records.reviews import ReviewLog
 from uncanny.records.run_folder import check_apart, unfinished
 from uncanny.wording import counted, option, shown

@@ -26,8 +26,9 @@ from uncanny.files import read_file
 from uncanny.images import SkippedInputs
 from uncanny.images.columns import plain_cells
 from uncanny.images.row_readers import Cell
+from uncanny.json_values import dump_json
 from uncanny.parameters import check_parameters, check_records
-from uncanny.records.jsonl import dump_json, write_atomically
+from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
 from uncanny.schema import Record
 from uncanny.wording import counted, option

@@ -26,11 +26,11 @@ from uncanny.eval.realism.data import PairFiles, PairSet, PairSource, load, pair
 from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, VerdictOutcome
 from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
 from uncanny.images import PreparedImage, RecordedFile, prepare
+from uncanny.json_values import dump_json
 from uncanny.models.base import Sampling
 from uncanny.parameters import called_right
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
-from uncanny.records.jsonl import dump_json
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_apart
 from uncanny.records.run_manifest import RunSettings

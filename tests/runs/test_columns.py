@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,17 @@ def test_a_metadata_file_that_cannot_be_read_is_named_and_costs_nothing(
     (warning,) = run.summary.warnings
     assert wrong in warning
     assert run.summary.statuses["ok"] == 2
+
+
+def test_whole_numbers_of_a_metadata_file_keep_all_digits(folder: Path, tmp_path: Path) -> None:
+    values = {"largest": 2**63 - 1, "seed": 123456789012345678901234567890, "negative": -(2**64)}
+    (folder / "metadata.jsonl").write_text(json.dumps({"file_name": FILES[0].name, **values}) + "\n")
+    run = uncanny.annotate(folder, model="noop", out=tmp_path / "run")
+    assert cells(run)[FILES[0].name]["columns"] == {
+        "largest": 2**63 - 1,
+        "seed": "123456789012345678901234567890",
+        "negative": str(-(2**64)),
+    }
 
 
 def test_metadata_of_something_else_is_left_alone(folder: Path, tmp_path: Path) -> None:

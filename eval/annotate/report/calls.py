@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import orjson
 
 from uncanny.files import open_file
+from uncanny.json_values import dump_json
 from uncanny.models.base import MOST_TOKENS
-from uncanny.records.jsonl import dump_json
 from uncanny.schema import as_count, as_dollars
 
 _TEXTS = ("agent", "object", "model", "served_model", "request_id", "prompt", "outcome", "detail")

@@ -36,7 +36,7 @@ from uncanny.eval.common.pictures import (
 from uncanny.eval.common.runs import open_annotations, page_of_run, stream_annotations
 from uncanny.eval.common.tables import Table
 from uncanny.eval.common.texts import other_texts
-from uncanny.records.jsonl import dump_json
+from uncanny.json_values import dump_json
 from uncanny.schema import STATUSES, Annotation
 from uncanny.settings import settings
 

@@ -25,7 +25,7 @@ from uncanny.eval.metrics.intervals import Floats
 from uncanny.extras import pyarrow
 from uncanny.files import open_file
 from uncanny.images.row_files import column_paths
-from uncanny.records.jsonl import load_json
+from uncanny.json_values import load_json
 from uncanny.wording import shown
 
 _KINDS = "a CSV, Parquet or JSON Lines file, a data frame, or a sequence of mappings"

@@ -20,8 +20,8 @@ from uncanny.errors import UsageError
 from uncanny.files import open_file, read_file
 from uncanny.images.row_files import ROW_SUFFIXES, saved_files
 from uncanny.images.row_readers import RowFile, class_names, opened
+from uncanny.json_values import load_json
 from uncanny.records.annotation_table import is_annotation_table, lines_of
-from uncanny.records.jsonl import load_json
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

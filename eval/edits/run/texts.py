@@ -22,11 +22,11 @@ from uncanny.errors import ImageError, ItemsError, StepFailedError, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.images import PreparedImage, RecordedFile
 from uncanny.images.columns import plain_cells
+from uncanny.json_values import dump_json
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_records
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
-from uncanny.records.jsonl import dump_json
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_apart, copy_into
 from uncanny.records.run_manifest import RunSettings

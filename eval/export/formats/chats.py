@@ -16,8 +16,8 @@ from typing import Final
 
 from uncanny.eval.export.data import ExportImage
 from uncanny.eval.export.writer import ExportJob, FormatWriter
+from uncanny.json_values import dump_json
 from uncanny.prompts import prompt_set
-from uncanny.records.jsonl import dump_json
 from uncanny.schema import Anomaly
 from uncanny.wording import option
 

@@ -29,7 +29,7 @@ from uncanny.eval.export.returned import (
 )
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.files import read_file
-from uncanny.records.jsonl import dump_json
+from uncanny.json_values import dump_json
 from uncanny.schema import KINDS
 
 CATEGORIES: Final = (*KINDS, NO_KIND)

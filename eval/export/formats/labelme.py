@@ -25,7 +25,7 @@ from uncanny.eval.export.returned import (
     whole,
 )
 from uncanny.eval.export.writer import ExportJob, FormatWriter
-from uncanny.records.jsonl import dump_json
+from uncanny.json_values import dump_json
 from uncanny.records.reviews import DECISIONS
 from uncanny.schema import KINDS
 

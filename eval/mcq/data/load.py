@@ -17,8 +17,9 @@ from uncanny.eval.common.inputs.problems import UTF8_MARK, by_line, parse_record
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.eval.mcq.data.flat_tables import flat_items, is_flat_table
 from uncanny.eval.mcq.data.items import Item, ItemSet
+from uncanny.json_values import dump_json
 from uncanny.parameters import check_parameters, check_records
-from uncanny.records.jsonl import dump_json, write_atomically, write_named
+from uncanny.records.jsonl import write_atomically, write_named
 from uncanny.records.run_folder import RunFolder, check_no_links, check_within
 from uncanny.records.run_manifest import RunManifest
 from uncanny.wording import either, option

@@ -21,6 +21,7 @@ from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, ItemSet, Let
 from uncanny.eval.mcq.data.load import ITEMS_FILE, OWN_ID, write_items
 from uncanny.eval.mcq.data.released_rows import CellError, read_type
 from uncanny.files import open_file, read_file
+from uncanny.json_values import load_json
 from uncanny.wording import option
 
 
@@ -147,8 +148,8 @@ def import_payloads(path: Path, folder: Path) -> ItemSet:
 
 def _item(line: bytes, number: int, base: Path, folder: Path) -> Item | list[Problem]:
     try:
-        fields: Any = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        fields: Any = load_json(line)
+    except ValueError as error:
         return [Problem(None, None, f"not JSON: {error}", line=number)]
     if not isinstance(fields, dict):
         return [Problem(None, None, "not a JSON object", line=number)]

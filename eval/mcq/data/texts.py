@@ -22,8 +22,8 @@ from uncanny.eval.mcq.data.items import (
     Question,
     TextChoice,
 )
+from uncanny.json_values import dump_json
 from uncanny.prompts import Prompt, PromptSet, earlier_set, prompt_set
-from uncanny.records.jsonl import dump_json
 
 NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}
 NO_PICTURE = "no picture was provided"

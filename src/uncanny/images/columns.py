@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from uncanny.beneath import place_of
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
@@ -24,6 +22,7 @@ from uncanny.files import open_file, read_file
 from uncanny.images.path_names import short_path
 from uncanny.images.row_files import row_of, row_place
 from uncanny.images.row_readers import Cell, opened, plain_cell
+from uncanny.json_values import load_json
 
 METADATA: Final = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 FILE_NAME: Final = "file_name"
@@ -165,8 +164,8 @@ def _of_json_lines(file: Path, data: bytes) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line.strip():
             try:
-                content = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
+                content = load_json(line)
+            except ValueError as error:
                 raise UsageError(f"{short_path(file)}, line {number} is not valid JSON: {error}") from error
             if not isinstance(content, dict):
                 raise UsageError(f"{short_path(file)}, line {number} is not an object")

@@ -20,7 +20,8 @@ from uncanny.beneath import place_of
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
 from uncanny.files import open_file
-from uncanny.records.jsonl import dump_json, load_json, write_atomically
+from uncanny.json_values import dump_json, load_json
+from uncanny.records.jsonl import write_atomically
 from uncanny.records.line_copies import line_copy
 from uncanny.schema import Annotation, Detection
 from uncanny.wording import shown

@@ -17,8 +17,9 @@ from pydantic import ValidationError
 from uncanny.beneath import confine
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
 from uncanny.files import open_file, read_file
+from uncanny.json_values import dump_json
 from uncanny.records.annotation_table import LINES, TABLE, restore_lines
-from uncanny.records.jsonl import dump_json, shared_file, write_atomically
+from uncanny.records.jsonl import shared_file, write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.schema import MOST_COUNTED
 from uncanny.wording import either, option

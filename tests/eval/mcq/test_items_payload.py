@@ -15,7 +15,7 @@ from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data.answers import load_predictions, write_predictions
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.data.load import scene_item
-from uncanny.eval.mcq.data.payload import from_payload, to_payload
+from uncanny.eval.mcq.data.payload import from_payload, import_payloads, to_payload
 
 TEXTS = {"A": "a", "B": "b", "C": "c", "D": "d"}
 PAYLOAD: dict[str, Any] = {
@@ -34,6 +34,14 @@ def test_a_payload_is_an_item() -> None:
     assert item.q3 is not None
     assert item.q3.boxes["D"] == (322, 181, 414, 271)
     assert item.model_extra == {"annotator": 3}
+
+
+def test_whole_numbers_beside_a_payload_keep_all_digits(tmp_path: Path) -> None:
+    line = PAYLOAD | {"id": "one", "image": "a.png", "split": "art_pg", "seed": 2**70 + 1}
+    (tmp_path / "payloads.jsonl").write_text(json.dumps(line) + "\n")
+    (item,) = import_payloads(tmp_path / "payloads.jsonl", tmp_path / "set")
+    assert item.model_extra == {"seed": 2**70 + 1}
+    assert json.loads((tmp_path / "set" / "items.jsonl").read_bytes())["seed"] == 2**70 + 1
 
 
 @pytest.mark.parametrize("scene", scenes(), ids=lambda scene: scene.id)

@@ -232,7 +232,8 @@ class ScoreFiles:
     ) -> None:
         """Write and print what is wanted of scores; `after` is what the terminal gets below the tables."""
         from uncanny.eval.common.tables import tables_text as text
-        from uncanny.records.jsonl import dump_json, write_named
+        from uncanny.json_values import dump_json
+        from uncanny.records.jsonl import write_named
 
         if self.json == STANDARD_OUTPUT:
             say_json(to_json())

@@ -89,7 +89,7 @@ def note_origins(origins: Iterable[Origin]) -> None:
 def say_json(content: object) -> None:
     """Print to standard output, indented; always UTF-8."""
     sys.stdout.flush()
-    from uncanny.records.jsonl import dump_json  # where there is JSON, this is loaded already
+    from uncanny.json_values import dump_json  # where there is JSON, this is loaded already
 
     sys.stdout.buffer.write(dump_json(content, indent=True) + b"\n")
     sys.stdout.buffer.flush()

@@ -131,7 +131,8 @@ class Results:
 
     def _write_files(self, job: ClientJob, result: Any) -> list[str]:
 
-        from uncanny.records.jsonl import dump_json, write_named
+        from uncanny.json_values import dump_json
+        from uncanny.records.jsonl import write_named
 
         written: list[str] = []
         file = self._values.get("json_file")

@@ -18,7 +18,8 @@ import orjson
 
 from uncanny.errors import ServiceError
 from uncanny.images.path_names import display_path
-from uncanny.records.jsonl import dump_json, load_json, write_atomically
+from uncanny.json_values import dump_json, load_json
+from uncanny.records.jsonl import write_atomically
 from uncanny.service.client.sets import UploadedImage
 
 _LONGEST: Final = 4_000

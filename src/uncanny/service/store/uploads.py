@@ -27,7 +27,8 @@ from uncanny.images.decode import explain, header_size, without_warnings
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.signature import Format, sniff
 from uncanny.images.structure import check_structure
-from uncanny.records.jsonl import append_whole, dump_json, open_to_append
+from uncanny.json_values import dump_json
+from uncanny.records.jsonl import append_whole, open_to_append
 from uncanny.service.store.database import Also, Database, nothing
 from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.names import image_name, numbered, safe_name
