@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isnan
 from pathlib import PurePosixPath
-from typing import Any, Final, Literal, get_args
+from posixpath import dirname, join, normpath
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.matching import Parts, find_originals, stem_parts
 from uncanny.eval.metrics.intervals import Codes, group_codes
-from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.wording import option
 
 # By these images belong together wherever a record has one of them, without being told.
@@ -62,22 +63,38 @@ def _cells(record: object) -> Mapping[str, Any]:
 def group_of(record: object, by: str) -> str | None:
     """The group of a record by one column, or by the word `stem`; None where it has none.
 
-    Originals are called by their file's name, so that paths from different folders name the same one.
+    Originals are called by their path without leading `..` and without the extension of an image.
     """
     if by == STEM:
         return PurePosixPath(_image(record)).stem
     value = cell_of(record, by)
-    return value if value is None or by not in ORIGINAL_COLUMNS else _file_name(value)
+    return value if value is None or by not in ORIGINAL_COLUMNS else "/".join(_path(value))
 
 
 def _image(record: object) -> str:
     return str(getattr(record, "image", ""))
 
 
-def _file_name(path: str) -> str:
-    name = PurePosixPath(path.replace("\\", "/")).name
-    stem, dot, suffix = name.rpartition(".")
-    return stem if dot and f".{suffix.lower()}" in IMAGE_SUFFIXES else name
+def _picture(record: object) -> str:
+    digest = getattr(record, "sha256", None) or sha256(_image(record).encode()).hexdigest()
+    return f"{_DIGEST}{digest}"
+
+
+def _path(name: str) -> Parts:
+    return stem_parts(name) or (name,)
+
+
+class _Reference(NamedTuple):
+    """What a record says of its original: the column, the path, and that path from the record's folder on."""
+
+    by: str
+    path: Parts
+    beside: Parts
+
+    @classmethod
+    def of(cls, record: object, by: str, path: str) -> _Reference:
+        folder = dirname(_image(record).replace("\\", "/"))
+        return cls(by, _path(path), _path(normpath(join(folder, path.replace("\\", "/")))))
 
 
 def _rank(link: str) -> tuple[bool, str]:
@@ -132,6 +149,10 @@ class Groups:
     by all of `KNOWN`, the word `image` by nothing. Records with the same picture are in one group in any
     case. Records are linked through whatever they share, so that no two groups share anything. `without`
     counts records that have no column to be grouped by.
+
+    An original is a path: from the folder of the record that names it, where an image lies there; else the
+    same path as that of an image, or the end of it or the other way round in whole steps. A path that is
+    the end of several, as `1.png` of `a/1.png` and `b/1.png`, is none of these: it stands for itself.
     """
 
     def __init__(self, by: str | None = None) -> None:
@@ -140,24 +161,29 @@ class Groups:
         self._parents: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
         self._columns: set[str] = set()
-        self._originals: set[str] = set()
-        # Images that may turn out to be somebody's original, by their file's name.
-        self._unnamed: dict[str, list[str]] = {}
+        self._originals: dict[_Reference, str] = {}
+        # Images that may turn out to be somebody's original, by their paths.
+        self._unnamed: dict[Parts, list[str]] = {}
 
     def add(self, record: object) -> None:
         """Take a record into account; all are added before any is asked for."""
-        first, *others = self._links(record)
-        self.without += first.startswith(_DIGEST)
-        self._columns |= _cells(record).keys() - {"columns"}
-        root = self._find(first)
+        picture = _picture(record)
+        root = self._find(picture)
         self._sizes[root] = self._sizes.get(root, 0) + 1
-        for link in others:
-            self._unite(first, link)
-        columns = [by for by in self._by if by in ORIGINAL_COLUMNS]
-        named = {f"{by}={value}" for by in columns if (value := group_of(record, by)) is not None}
-        self._originals |= named
-        if columns and not named:
-            self._unnamed.setdefault(_file_name(_image(record)), []).append(first)
+        self._columns |= _cells(record).keys() - {"columns"}
+        originals = [by for by in self._by if by in ORIGINAL_COLUMNS]
+        named = [
+            _Reference.of(record, by, value) for by in originals if (value := cell_of(record, by)) is not None
+        ]
+        others = [by for by in self._by if by not in ORIGINAL_COLUMNS]
+        links = [f"{by}={value}" for by in others if (value := group_of(record, by)) is not None]
+        self.without += not named and not links
+        for link in links:
+            self._unite(picture, link)
+        for reference in named:
+            self._unite(picture, self._originals.setdefault(reference, picture))
+        if originals and not named:
+            self._unnamed.setdefault(_path(_image(record)), []).append(picture)
 
     def check(self) -> None:
         """Raises UsageError where no record has the column that was asked for."""
@@ -179,17 +205,18 @@ class Groups:
         A column and its value, as `pair=7`; the digest of the picture for a record that has no such column.
         """
         self._settle()
-        return self._find(self._links(record)[0]).removeprefix(_DIGEST)
+        return self._find(_picture(record)).removeprefix(_DIGEST)
 
     def name(self, record: object) -> str | None:
         """The same in files; None for a record that shares nothing but its picture."""
-        root = self._find(self._links(record)[0])
+        self._settle()
+        root = self._find(_picture(record))
         return None if root.startswith(_DIGEST) else root
 
     def size(self, record: object) -> int:
         """How many records are in the group of a record; 1 for one by itself."""
         self._settle()
-        return self._sizes.get(self._find(self._links(record)[0]), 1)
+        return self._sizes.get(self._find(_picture(record)), 1)
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -213,16 +240,19 @@ class Groups:
         self._settle()
         return sum(size for size in self._sizes.values() if size > 1)
 
-    def _links(self, record: object) -> list[str]:
-        """What a record may share with another: the values of its columns, and its picture."""
-        digest = getattr(record, "sha256", None) or sha256(_image(record).encode()).hexdigest()
-        values = ((by, group_of(record, by)) for by in self._by)
-        return [*(f"{by}={value}" for by, value in values if value is not None), f"{_DIGEST}{digest}"]
-
     def _settle(self) -> None:
         """Put each image that others name as their original into their group."""
-        for original in self._originals:
-            for link in self._unnamed.get(original.partition("=")[2], ()):
+        if not self._originals:
+            return
+        called = {
+            each: each.beside if each.beside in self._unnamed else each.path for each in self._originals
+        }
+        found = find_originals(called.values(), self._unnamed)
+        for reference, picture in self._originals.items():
+            path, image = found[called[reference]]
+            link = f"{reference.by}={'/'.join(path)}"
+            self._unite(picture, link)
+            for original in () if image is None else self._unnamed[image]:
                 self._unite(original, link)
         self._originals.clear()
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from uncanny.errors import UsageError
 from uncanny.images.discover import IMAGE_SUFFIXES
@@ -18,7 +18,7 @@ from uncanny.images.discover import IMAGE_SUFFIXES
 Rule = Literal["name", "sha256", "path", "stem", "file"]
 
 _LISTED = 10
-_Parts = tuple[str, ...]
+Parts = tuple[str, ...]
 # Places in the predictions and in the truth.
 _Edge = tuple[int, int]
 
@@ -130,7 +130,7 @@ def _unambiguous(edges: Sequence[_Edge]) -> list[_Edge]:
     return [(predicted, true) for predicted, true in edges if left[predicted] == right[true] == 1]
 
 
-def _common_ends(candidates: _Candidates, parts: Callable[[str], _Parts]) -> list[_Edge]:
+def _common_ends(candidates: _Candidates, parts: Callable[[str], Parts]) -> list[_Edge]:
     """Free images of which the path of one is the end of the other's."""
     predicted = {place: parts(candidates.predicted[place].image) for place in candidates.free_predicted}
     true = {place: parts(candidates.true[place].image) for place in candidates.free_true}
@@ -139,8 +139,8 @@ def _common_ends(candidates: _Candidates, parts: Callable[[str], _Parts]) -> lis
     return sorted(edge for edge in edges if candidates.may_be_the_same(*edge))
 
 
-def _ending_in(longer: Mapping[int, _Parts], shorter: Mapping[int, _Parts]) -> Iterable[_Edge]:
-    whole: dict[_Parts, list[int]] = defaultdict(list)
+def _ending_in(longer: Mapping[int, Parts], shorter: Mapping[int, Parts]) -> Iterable[_Edge]:
+    whole: dict[Parts, list[int]] = defaultdict(list)
     for place, parts in shorter.items():
         whole[parts].append(place)
     for place, parts in longer.items():
@@ -149,7 +149,58 @@ def _ending_in(longer: Mapping[int, _Parts], shorter: Mapping[int, _Parts]) -> I
                 yield place, end
 
 
-def _parts(name: str) -> _Parts:
+class Original(NamedTuple):
+    """What a path of an original stands for: the longest path of the same one, and the image that it is, if
+    any."""
+
+    path: Parts
+    image: Parts | None
+
+
+def find_originals(paths: Collection[Parts], images: Collection[Parts]) -> dict[Parts, Original]:
+    """Which image each of `paths` means, of `images` that may be originals; paths are those of `stem_parts`.
+
+    The same path, else one that is the end of the other, in whole steps. A path that is the end of several
+    images or of several other `paths` is not clear: it stands for itself and is no image.
+    """
+    named, there = set(paths), set(images)
+    longer = _ends_of(named, named)
+    tops = {path: [each for each in longer[path] if not longer[each]] for path in named}
+    holders = _ends_of(named, there)
+    found: dict[Parts, Original] = {}
+    # Images whose path is the end of an original's.
+    shorter: dict[Parts, list[Parts]] = defaultdict(list)
+    for path in sorted(named, key=len, reverse=True):
+        found[path] = Original(path, path if path in there else None)
+        if path in there:
+            continue
+        if not tops[path]:
+            if len(holders[path]) == 1:
+                found[path] = Original(path, holders[path][0])
+            elif not holders[path] and (end := next((each for each in _ends(path) if each in there), None)):
+                shorter[end].append(path)
+        elif len(tops[path]) == 1 and set(holders[path]) <= {found[tops[path][0]].image}:
+            found[path] = found[tops[path][0]]
+    alone = {named_so[0]: end for end, named_so in shorter.items() if len(named_so) == 1}
+    return {path: Original(it.path, alone.get(it.path, it.image)) for path, it in found.items()}
+
+
+def _ends(path: Parts) -> Iterable[Parts]:
+    """The path without its first steps, longest first."""
+    return (path[start:] for start in range(1, len(path)))
+
+
+def _ends_of(shorter: Collection[Parts], longer: Iterable[Parts]) -> dict[Parts, list[Parts]]:
+    """By each of `shorter` those that it is the end of, without itself."""
+    holders: dict[Parts, list[Parts]] = {path: [] for path in shorter}
+    for path in longer:
+        for end in _ends(path):
+            if end in holders:
+                holders[end].append(path)
+    return holders
+
+
+def _parts(name: str) -> Parts:
     plain = name if name.isascii() else unicodedata.normalize("NFC", name)
     # By hand: a path object takes ten times as long, and there may be hundreds of thousands.
     parts = [part for part in plain.replace("\\", "/").split("/") if part not in ("", ".")]
@@ -159,7 +210,8 @@ def _parts(name: str) -> _Parts:
     return tuple(parts[start:])
 
 
-def _stem_parts(name: str) -> _Parts:
+def stem_parts(name: str) -> Parts:
+    """The steps of a path without the extension of an image; leading `..` do not count."""
     parts = _parts(name)
     if not parts:
         return parts
@@ -167,13 +219,13 @@ def _stem_parts(name: str) -> _Parts:
     return (*parts[:-1], stem) if stem and dot + suffix.lower() in IMAGE_SUFFIXES else parts
 
 
-def _file_parts(name: str) -> _Parts:
-    return _stem_parts(name)[-1:]
+def _file_parts(name: str) -> Parts:
+    return stem_parts(name)[-1:]
 
 
-_PATH_RULES: Mapping[Rule, Callable[[str], _Parts]] = {
+_PATH_RULES: Mapping[Rule, Callable[[str], Parts]] = {
     "path": _parts,
-    "stem": _stem_parts,
+    "stem": stem_parts,
     "file": _file_parts,
 }
 

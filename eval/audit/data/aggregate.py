@@ -125,7 +125,7 @@ class Aggregate:
 
     def row_key(self, record: Annotation) -> str:
         """What stands in one row with `record`: the column that was asked for, else its file name."""
-        return _prompt(record, self.pairing.rows_by)
+        return self.pairing.row_of(record)
 
     @property
     def images(self) -> int:
@@ -282,6 +282,10 @@ class Pairing:
     def rows_by(self) -> str:
         """By what images stand in one row: the column that was asked for, else `stem`."""
         return self.by if self.asked and self.by is not None else STEM
+
+    def row_of(self, record: Annotation) -> str:
+        """The key of a record's row. Raises ValueError for a record without one."""
+        return self.prompt_of(record) if self.asked and self.prompt_of else _prompt(record, STEM)
 
 
 def _prompt(record: Annotation, by: str) -> str:

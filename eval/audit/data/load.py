@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.audit.data.aggregate import MOST_WORST, Aggregate, Pairing
 from uncanny.eval.common.alike import Provenance
-from uncanny.eval.common.groups import KNOWN, Groups, cell_of
+from uncanny.eval.common.groups import KNOWN, ORIGINAL_COLUMNS, Groups, cell_of
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.eval.common.runs import ReadRun
 from uncanny.eval.common.sources import FINISHED, OpenSource, Source, of_place, open_source
 from uncanny.records.run_folder import Unfinished, unfinished
+from uncanny.schema import Annotation
 from uncanny.wording import option
 
 
@@ -84,17 +85,35 @@ def find_pairing(pair_by: str | None, sources: Sequence[Source], root: Path | No
 
     The latter is for resampling alone. Records are read once more only where some have such a column.
     """
-    if pair_by is not None:
+    if pair_by is not None and pair_by not in ORIGINAL_COLUMNS:
         return Pairing.named(pair_by)
     opened = [open_source(source, root) for source in sources]
+    if pair_by is not None:
+        return _by_original(pair_by, opened)
     column = next((name for name in KNOWN if any(_mentions(each, name) for each in opened)), None)
     if column is None:
         return Pairing()
-    groups = Groups()
+    groups = _all(Groups(), opened)
+    return Pairing(column, groups.of) if groups.grouped else Pairing()
+
+
+def _by_original(column: str, opened: Sequence[OpenSource]) -> Pairing:
+    """By what all records together call an original: tables may give the same one by different paths."""
+    plain, groups = Pairing.named(column), _all(Groups(column), opened)
+
+    def prompt_of(record: Annotation) -> str:
+        assert plain.prompt_of is not None
+        own = plain.prompt_of(record)  # raises for a record without one
+        return (groups.name(record) or own).removeprefix(f"{column}=")
+
+    return replace(plain, prompt_of=prompt_of)
+
+
+def _all(groups: Groups, opened: Sequence[OpenSource]) -> Groups:
     for each in opened:
         for _, record in each.records([]):
             groups.add(record)
-    return Pairing(column, groups.of) if groups.grouped else Pairing()
+    return groups
 
 
 def _mentions(records: OpenSource, column: str) -> bool:

@@ -67,6 +67,21 @@ def test_edits_of_one_original_are_drawn_together_without_being_told(tmp_path: P
     assert by_original.leaderboard.generators["g"].to_json() == together.leaderboard.generators["g"].to_json()
 
 
+def test_generators_share_an_original_that_their_tables_call_by_different_paths(tmp_path: Path) -> None:
+    """Twelve originals, each in a folder of its own under the same file name."""
+    files = {}
+    for name, start in (("a", ""), ("b", "../photos/")):
+        edits = [
+            {**record(f"{name}{n}.png", [5 * n]), "columns": {"original": f"{start}{n}/original.png"}}
+            for n in range(12)
+        ]
+        files[name] = written(tmp_path / f"{name}.jsonl", edits)
+    result = uncanny.audit(files, pair_by="original", resamples=100)
+    assert result.leaderboard.differences[0].paired == 12
+    assert result.side_by_side is not None
+    assert (result.side_by_side.by, result.side_by_side.shared) == ("original", 12)
+
+
 def test_an_original_among_the_images_is_drawn_with_its_edits(tmp_path: Path) -> None:
     records = [own(n, record(f"{n}.png", [10])) for n in range(12)]
     edits = [

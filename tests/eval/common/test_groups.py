@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.groups import KNOWN, Groups, group_of
+from uncanny.eval.common.matching import find_originals, stem_parts
 from uncanny.eval.export.data import split_of
 from uncanny.schema import Annotation
 
@@ -63,6 +64,58 @@ def test_images_of_one_name_are_not_one_group_unless_somebody_names_them() -> No
         {"c.png"},
     ]
     assert grouped([record("a/1.png"), record("b/1.jpg")], "stem") == [{"a/1.png", "b/1.jpg"}]
+
+
+@pytest.mark.parametrize("folder", ["", "data/", "../../data/"])
+@pytest.mark.parametrize("beside", [False, True])
+def test_originals_of_one_file_name_are_told_apart_by_their_folders(folder: str, beside: bool) -> None:
+    """Twenty scenes of four images; a table calls originals by their path, or from the folder of the edit."""
+    records, scenes = [], []
+    for scene in range(20):
+        original = f"{scene:02}/original.png"
+        edits = [f"{folder}{scene:02}/{name}.png" for name in ("edited", "b", "c")]
+        scenes.append({f"{folder}{original}", *edits})
+        records += [
+            record(f"{folder}{original}"),
+            *(record(edit, original="original.png" if beside else original) for edit in edits),
+        ]
+    assert grouped(records) == scenes
+
+
+def test_an_image_of_the_same_file_name_is_not_an_original_that_lies_elsewhere() -> None:
+    edits = [record("e/1.png", original="photos/001.png"), record("e/2.png", original="001.jpg")]
+    unrelated, itself = record("gen3/001.png"), record("../data/photos/001.png")
+    assert grouped([edits[0], unrelated]) == [{"e/1.png"}, {"gen3/001.png"}]
+    together = {"e/1.png", itself.image}
+    # The bare name may be that of either image.
+    for records in ([*edits, unrelated, itself], [itself, unrelated, *edits]):
+        assert grouped(records) == [together, {"e/2.png"}, {"gen3/001.png"}]
+    assert grouped([*edits, itself]) == [together | {"e/2.png"}]
+    assert grouped([*edits, record("e/3.png", original="drawings/001.png")]) == [
+        {"e/1.png"},
+        {"e/2.png"},
+        {"e/3.png"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("named", "images", "image"),
+    [
+        (["a/1", "x/a/1"], ["1"], "1"),
+        (["a/1", "b/1"], ["1"], None),
+        (["1"], ["a/1", "x/a/1"], None),
+        (["1"], ["1", "a/1"], "1"),
+        (["photos/1"], ["photos/1", "1"], "photos/1"),
+        (["x/a/1"], ["1", "a/1"], "a/1"),
+        (["1", "photos/1"], ["a/1"], None),
+        (["2"], ["12", "2/1"], None),
+    ],
+)
+def test_an_original_is_the_one_image_that_fits(
+    named: list[str], images: list[str], image: str | None
+) -> None:
+    found = find_originals([stem_parts(each) for each in named], [stem_parts(each) for each in images])
+    assert {each.image for each in found.values()} == {None if image is None else stem_parts(image)}
 
 
 def test_what_two_columns_say_adds_up() -> None:
