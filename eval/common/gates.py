@@ -133,10 +133,13 @@ class GateResult:
         return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
     def write_junit(self, out: Path | str) -> Path:
-        """Write `junit` to `out` and return its path; the file appears whole. Raises OSError."""
-        from uncanny.records.jsonl import write_atomically
+        """Write `junit` to `out`, whose folders are made, and return its path; the file appears whole.
 
-        write_atomically(Path(out), [self.junit()])
+        Raises OSError.
+        """
+        from uncanny.records.jsonl import write_named
+
+        write_named(Path(out), [self.junit()])
         return Path(out)
 
 

@@ -29,20 +29,21 @@ def test_an_audit_fails_where_one_kind_got_worse(places: tuple[Path, Path], tmp_
     base = ["audit", f"a={now}", "--before", f"a={old}", "--resamples", "200"]
     conditions = ["worse", "visible:worse", "kind:light:worse", "kind:text>0.5", "lower:visible>0.1"]
     fail_if = [part for each in conditions for part in ("--fail-if", each)]
-    files = ["--junit", str(tmp_path / "gate.xml"), "--json", str(tmp_path / "a.json")]
+    file = tmp_path / "new" / "folder" / "gate.xml"
+    files = ["--junit", str(file), "--json", str(tmp_path / "a.json")]
     done = uncanny_here(*base, *fail_if, *files)
     assert done.code == 4
     assert (tmp_path / "a.json").is_file()
     assert "FAILED: worse: a: images with text faults 8 % → 20 %" in done.err
     assert "Gate: 2 of 5 conditions failed." in done.err
-    cases = ElementTree.parse(tmp_path / "gate.xml").findall("testsuite/testcase")
+    cases = ElementTree.parse(file).findall("testsuite/testcase")
     assert [case.find("failure") is not None for case in cases] == [True, False, False, False, True]
     # Its own file may be written over; another's may not.
     passing = uncanny_here(*base, "--fail-if", "visible:worse", *files)
     assert (passing.code, "passed: visible:worse" in passing.err) == (0, True)
-    (tmp_path / "gate.xml").write_text("<notes/>")
+    file.write_text("<notes/>")
     assert uncanny_here(*base, "--fail-if", "worse", *files).code == 2
-    assert (tmp_path / "gate.xml").read_text() == "<notes/>"
+    assert file.read_text() == "<notes/>"
 
 
 def test_what_cannot_be_measured_fails_and_says_why(tmp_path: Path) -> None:
