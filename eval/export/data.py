@@ -14,8 +14,6 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import orjson
-
 from uncanny.errors import ImageError, UsageError
 from uncanny.eval.common.groups import Groups
 from uncanny.eval.common.inputs.image_files import read_bytes, repeated_images, take_apart
@@ -23,6 +21,7 @@ from uncanny.eval.common.runs import ReadRun, stream_annotations
 from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import sniff
+from uncanny.records.jsonl import dump_json
 from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, ReviewLog, quadruple_sha256, review_image
 from uncanny.schema import Annotation, Source, columns_of
 from uncanny.wording import option, shown
@@ -97,7 +96,7 @@ class ExportImage:
         """The same for tables, whose columns are the same in every row: those of the input are JSON."""
         identity = self.identity()
         columns = identity.pop("columns")
-        return {**identity, "columns": orjson.dumps(columns).decode() if columns else None}
+        return {**identity, "columns": dump_json(columns).decode() if columns else None}
 
     def read(self) -> bytes | None:
         """The picture's file, read whole; None where it is missing, or not the one the record is about."""

@@ -18,9 +18,10 @@ from PIL import Image
 from pydantic import ValidationError
 
 import uncanny
+from tests.bundled_runs import BundledRuns
 from tests.eval.export.made_runs import FORMULAS, HOSTILE, SIZE, anomaly, judge, make_run
 from uncanny.answers import ANOMALIES, read_list
-from uncanny.eval.export.formats import FORMATS
+from uncanny.eval.export.formats import FORMATS, FormatName
 from uncanny.eval.export.formats.chats import listed
 from uncanny.eval.export.run import ExportResult
 from uncanny.records.jsonl import read_records
@@ -64,6 +65,20 @@ def test_csv_cells_are_no_formulas_and_come_back(tmp_path: Path) -> None:
     )
     back = [each.anomaly for each in FORMATS["csv"].load_reader()(table)]
     assert [each and each["reasoning"].split() for each in back] == [text.split() for text in texts]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_column_holds_whole_numbers_of_any_size(
+    bundled_run: BundledRuns, tmp_path: Path, form: FormatName
+) -> None:
+    import pandas
+
+    path = bundled_run("annotate").copy(tmp_path / "run")
+    records = [record | {"columns": {"seed": 2**70}} for record in lines(path / "annotations.jsonl")]
+    (path / "annotations.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    file = uncanny.export(path, form, tmp_path / f"out.{form}", all=True).files[form]
+    table = getattr(pandas, f"read_{form}")(file)
+    assert set(table["columns"].dropna()) == {f'{{"seed":{2**70}}}'}
 
 
 def test_csv_is_what_pandas_reads(to: Callable[..., ExportResult], tmp_path: Path) -> None:

@@ -61,6 +61,14 @@ def test_saving_what_is_there_changes_nothing(file: Path, items: ItemsFile) -> N
     assert [orjson.loads(line) for line in file.read_bytes().splitlines()] == before
 
 
+def test_a_box_with_a_huge_number_is_shown(file: Path, client: TestClient) -> None:
+    lines = file.read_bytes().splitlines()
+    first = orjson.loads(lines[0])
+    first["q3"]["boxes"]["A"][0] = 1e30
+    file.write_bytes(b"\n".join([orjson.dumps(first), *lines[1:]]) + b"\n")
+    assert str(int(1e30)) in client.get("/").text
+
+
 def test_only_what_was_changed_is_written_and_unknown_keys_stay(file: Path, items: ItemsFile) -> None:
     lines = file.read_bytes().splitlines()
     fields = fields_of(items)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import quote
 
-import orjson
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import Field, StringConstraints
 
 from uncanny.errors import Problem
 from uncanny.eval.mcq.data.items import OPTIONS, ArtifactType, Letter, Split
+from uncanny.records.jsonl import dump_json
 from uncanny.schema import Box
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.people.authoring import Entry, ItemsFile
@@ -133,7 +133,7 @@ def _content(request: Request, items: ItemsFile) -> dict[str, Any]:
         "faulty": _next_faulty(listed, place),
         "errors": sum(each.errors for each in listed),
         "data": data,
-        "fields": orjson.dumps(_as_fields(data or {})).decode(),
+        "fields": dump_json(_as_fields(data or {})).decode(),
         "images": [*([chosen] if chosen and chosen not in items.images else []), *items.images],
         "image": chosen,
         "may_add": bool(items.images),
