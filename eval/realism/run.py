@@ -284,7 +284,9 @@ class RealismTask(Task[PairFiles, Verdict]):
         check_apart(self.folder.path, (file for pair in self.pairs for file in (pair.original, pair.edited)))
         pairs = {pair.id: pair for pair in self.pairs.pairs[: self.options.limit]}
         held = None if self.pairs.source == "program" else {pair.id for pair in self.pairs}
-        return self.standing(pairs, records, progress, stands=self._stands, files=_files, held=held)
+        return self.standing(
+            pairs, records, progress, stands=self._stands, files=_files, held=held, cells=_cells
+        )
 
     def _stands(self, pair: PairFiles, verdict: Verdict) -> bool:
         if verdict.asked != self._digest(pair):
@@ -347,7 +349,7 @@ class RealismTask(Task[PairFiles, Verdict]):
             "prompts": self.prompts.id,
             "asked": self._digest(files),
             "usage": usage(calls),
-            **({"columns": dict(files.columns)} if files.columns else {}),
+            **_cells(files),
             **other_models(calls, model),
         }
         return Verdict(**fields)
@@ -371,8 +373,7 @@ class RealismTask(Task[PairFiles, Verdict]):
     def _digest(self, pair: PairFiles) -> str:
         """Changes when a pair of this id becomes another one."""
         content = [self._name(pair.original), self._name(pair.edited), pair.group]
-        more = [dict(pair.columns)] if pair.columns else []
-        return hashlib.sha256(dump_json([*content, *more])).hexdigest()[:8]
+        return hashlib.sha256(dump_json(content)).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +384,11 @@ class OpenPair:
     edited: PreparedImage | None = None
     errors: tuple[CheckError, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def _cells(pair: PairFiles) -> dict[str, object]:
+    """The further keys of a pair, as its verdict has them."""
+    return {"columns": dict(pair.columns)} if pair.columns else {}
 
 
 def _files(pair: PairFiles, verdict: Verdict) -> Iterator[RecordedFile]:

@@ -28,6 +28,7 @@ from uncanny.answers.captions import failed_caption_gates
 from uncanny.demo.server.app import FaultName
 from uncanny.eval.edits.run.perturb import Perturbation
 from uncanny.eval.edits.run.prompts import WrittenPrompts
+from uncanny.schema import columns_of
 
 PROTOCOLS = ["openai", "anthropic"]
 FAULTS: tuple[FaultName, ...] = ("429", "500", "hang", "malformed", "refusal", "length")
@@ -169,6 +170,22 @@ def test_thirty_percent_of_faults_cost_nothing_but_what_they_spoil(
     assert {name: totals[name] for name in outcomes} == outcomes
     assert outcomes["refused"] == stats["faults"]["refusal"]
     assert done.code == (1 if outcomes.keys() - {"ok", "refused"} else 0)
+
+
+@pytest.mark.parametrize("command", ["perturb", "prompts"])
+def test_further_keys_of_a_text_go_into_its_records_without_a_call(
+    command: str, tmp_path: Path, run: Run
+) -> None:
+    file = texts(tmp_path / "in", 2)
+    with serving() as server:
+        arguments = ("edits", command, file, *server.asked(), "-o", run.path, "-q", "--no-cache")
+        assert uncanny_here(*arguments).code == 0
+        requests = server.requests()
+        file.write_bytes(file.read_bytes().replace(b'{"', b'{"source": "coco", "'))
+        assert uncanny_here(*arguments).code == 0
+        assert server.requests() == requests
+    found = perturbations(run) if command == "perturb" else written(run)
+    assert [columns_of(each).get("source") for each in found] == ["coco"] * len(found)
 
 
 def test_a_text_that_changed_is_asked_about_again(tmp_path: Path, run: Run) -> None:

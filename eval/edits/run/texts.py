@@ -243,7 +243,15 @@ class TextTask(Task[I, W]):
         check_apart(self.folder.path, (file for item in every.values() if (file := self.file(item))))
         items = {key: item for key, item in every.items() if item.image.id in first}
         held = None if self.texts.source == "program" else every
-        return self.standing(items, records, progress, stands=self._stands, files=self._files, held=held)
+        return self.standing(
+            items,
+            records,
+            progress,
+            stands=self._stands,
+            files=self._files,
+            held=held,
+            cells=self._cells,
+        )
 
     def failed(self, item: I, error: StepError, calls: Sequence[CallRecord]) -> Sequence[W]:  # noqa: ARG002
         return (self.record(item, "failed", errors=(error,)),)
@@ -264,7 +272,7 @@ class TextTask(Task[I, W]):
             "asked": self._digest(item),
             "sha256": None if image is None else image.source_sha256,
             "file_stamp": None if image is None else image.stamp,
-            **({"columns": columns} if (columns := plain_cells(item.image.model_extra or {})) else {}),
+            **self._cells(item),
         }
 
     def _stands(self, item: I, record: W) -> bool:
@@ -277,9 +285,13 @@ class TextTask(Task[I, W]):
         if file is not None and record.sha256 is not None:
             yield RecordedFile(file, record.sha256, record.file_stamp)
 
-    def _digest(self, item: I) -> str:
+    def _cells(self, item: I) -> dict[str, Any]:
+        """The further keys of a text, as its record has them."""
         columns = plain_cells(item.image.model_extra or {})
-        content = [item.image.original, *self.about(item), *([columns] if columns else [])]
+        return {"columns": columns} if columns else {}
+
+    def _digest(self, item: I) -> str:
+        content = [item.image.original, *self.about(item)]
         return hashlib.sha256(dump_json(content)).hexdigest()[:8]
 
 

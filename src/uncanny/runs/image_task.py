@@ -23,7 +23,7 @@ from uncanny.records.record_file import RecordFile
 from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
 from uncanny.runs.progress import Progress
-from uncanny.runs.task import Stock, Task
+from uncanny.runs.task import CELL_KEYS, Stock, Task
 from uncanny.schema import (
     STATUSES,
     Annotation,
@@ -42,7 +42,6 @@ A = TypeVar("A", bound=BaseModel)
 MOST_IMAGES_AT_ONCE = 64
 # Of so many images an error says which columns there are.
 MOST_LOOKED_AT = 100
-CELL_KEYS = frozenset({"row", "columns"})
 
 
 class ImageRecord(Protocol):
@@ -83,8 +82,6 @@ class ImageTask(Task[ImageFile, A]):
     format: RecordFormat = "jsonl"
     files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
     _columns: ImageColumns = field(init=False, repr=False, default_factory=ImageColumns)
-    _outdated: set[str] = field(init=False, repr=False, default_factory=set)
-    _by_image: dict[str, ImageFile] = field(init=False, repr=False, default_factory=dict)
     _records: RecordFile[A] = field(init=False, repr=False)
     _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
     _running: dict[str, asyncio.Event] = field(init=False, repr=False, default_factory=dict)
@@ -147,8 +144,6 @@ class ImageTask(Task[ImageFile, A]):
         stock = self.stock_of_images(inputs, records, progress)
         self._records = records
         self._by_digest = {each.sha256: image for image, each in stock.records.items() if each.sha256}
-        self._outdated -= stock.pending.keys()
-        self._by_image = {file.image: file for file in self.files if file.image in self._outdated}
         return list(stock.pending.values())
 
     def stock_of_images(
@@ -166,22 +161,13 @@ class ImageTask(Task[ImageFile, A]):
             stands=self._stands,
             files=_recorded_file,
             held=inputs,
+            cells=self._cells,
             summarize=lambda record: _counted(record, self.found),
             count=_count,
         )
 
-    def _stands(self, file: ImageFile, record: A) -> bool:
-        known = about(record)
-        cells = {name: value for name, value in (known.model_extra or {}).items() if name in CELL_KEYS}
-        if cells != self._cells(file):
-            self._outdated.add(file.image)
-        return known.status == "ok" or not self.options.retry_failed
-
-    def renewed(self, records: RecordFile[A]) -> Iterator[A]:
-        for image in sorted(self._outdated):
-            record = records.get(image)
-            content = record.model_dump(exclude=set(CELL_KEYS))
-            yield type(record).model_validate(content | self._cells(self._by_image[image]))
+    def _stands(self, file: ImageFile, record: A) -> bool:  # noqa: ARG002
+        return about(record).status == "ok" or not self.options.retry_failed
 
     async def process(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
         try:

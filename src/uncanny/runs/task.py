@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -35,6 +36,10 @@ S = TypeVar("S")
 MOST_INPUTS_AT_ONCE = 64
 # So many more than calls at once, so that slots do not stand empty while pictures are read.
 INPUTS_AHEAD = 2
+
+
+# What records take over from the rows of their inputs: no model is shown it.
+CELL_KEYS: Final = frozenset({"row", "columns"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,9 @@ class Task(ABC, Generic[Item, R]):
     policy: PixelPolicy = field(default_factory=PixelPolicy)
     root: Path | None = None
     prompts: PromptSet
+    _outdated: dict[str, Callable[[], Mapping[str, object]]] = field(
+        init=False, repr=False, default_factory=dict
+    )
 
     @property
     @abstractmethod
@@ -131,9 +139,12 @@ class Task(ABC, Generic[Item, R]):
         """What is to be known of the results when the run ends, in words; `progress` has counted them."""
         return ()
 
-    def renewed(self, records: RecordFile[R]) -> Iterable[R]:  # noqa: ARG002
-        """Records that stand and yet say something else now, without being asked for: to be written again."""
-        return ()
+    def renewed(self, records: RecordFile[R]) -> Iterator[R]:
+        """Records that stand, with the cells that their inputs have now; written again, without a call."""
+        for key, cells in sorted(self._outdated.items()):
+            record = records.get(key)
+            content = record.model_dump(exclude=set(CELL_KEYS))
+            yield type(record).model_validate({**content, **cells()})
 
     def after_records(self) -> Sequence[str]:
         """Write what is made of the records when a session has ended; in words, what could not be."""
@@ -163,6 +174,7 @@ class Task(ABC, Generic[Item, R]):
         stands: Callable[[Item, R], bool],
         files: Callable[[Item, R], Iterable[RecordedFile]] = lambda _item, _record: (),
         held: Container[str] | None = None,
+        cells: Callable[[Item], Mapping[str, object]] | None = None,
     ) -> Sequence[Item]:
         """What `load_pending` does where one record answers for one item; see `take_stock`."""
         stock = self.take_stock(
@@ -172,6 +184,7 @@ class Task(ABC, Generic[Item, R]):
             stands=stands,
             files=files,
             held=held,
+            cells=cells,
             summarize=lambda record: record,
             count=self.note,
         )
@@ -188,6 +201,7 @@ class Task(ABC, Generic[Item, R]):
         held: Container[str] | None,
         summarize: Callable[[R], S],
         count: Callable[[Progress, S], None],
+        cells: Callable[[I], Mapping[str, object]] | None = None,
     ) -> Stock[I, S]:
         """Which records belong to the run, and which of `items`, by key, are still to be done.
 
@@ -196,7 +210,8 @@ class Task(ABC, Generic[Item, R]):
         for example, belongs to the run if `held`, all keys that the inputs have now, contains its key; None
         is for inputs of which that cannot be told. Records of inputs that are gone do not belong to the run,
         unless `keep_missing` is set: `progress.gone` lists them. `summarize` says what to keep of a record
-        until `count` counts it.
+        until `count` counts it. `cells` are the keys among `CELL_KEYS` that an item's record has; a record
+        that stands with others is `renewed`.
         """
         standing: dict[str, S] = {}
         about: dict[str, tuple[RecordedFile, ...]] = {}
@@ -205,6 +220,7 @@ class Task(ABC, Generic[Item, R]):
             key = self.key(record)
             standing.pop(key, None)
             about.pop(key, None)
+            self._outdated.pop(key, None)
             if key not in items:
                 if held is None or key in held or self.options.keep_missing:
                     standing[key] = summarize(record)
@@ -213,10 +229,13 @@ class Task(ABC, Generic[Item, R]):
             elif stands(items[key], record):
                 standing[key] = summarize(record)
                 about[key] = tuple(files(items[key], record))
+                if cells is not None and cells_of(record) != cells(items[key]):
+                    self._outdated[key] = partial(cells, items[key])
         changed = changed_files(set[RecordedFile]().union(*about.values()))
         for key, recorded in about.items():
             if not changed.isdisjoint(recorded):
                 del standing[key]
+                self._outdated.pop(key, None)
         for summary in standing.values():
             count(progress, summary)
         progress.gone = tuple(gone)
@@ -227,6 +246,11 @@ class Task(ABC, Generic[Item, R]):
     def recorded(self, records: RecordFile[R]) -> Callable[[str], bool]:
         """Whether an input, as call records name it, has a record."""
         return records.__contains__
+
+
+def cells_of(record: BaseModel) -> dict[str, object]:
+    """The keys among `CELL_KEYS` that a record has."""
+    return {name: value for name, value in (record.model_extra or {}).items() if name in CELL_KEYS}
 
 
 @contextmanager

@@ -195,11 +195,14 @@ def test_two_sizes_are_compared_as_they_are_and_noted(tmp_path: Path, run: Reali
 def test_further_keys_of_a_pair_go_into_its_verdict_without_a_call(tmp_path: Path, run: RealismRun) -> None:
     pairs = small_pairs(tmp_path / "set", 2)
     with serving() as server:
-        assert uncanny_here(*command(pairs, server, run)).code == 0
+        assert uncanny_here(*command(pairs, server, run), "--no-cache").code == 0
         requests = server.requests()
         assert all("columns" not in (each.model_extra or {}) for each in run.verdicts().values())
         rewritten(pairs, lambda _: {"source": "coco", "seed": 3, "tags": ["a"]})
-        assert uncanny_here(*command(pairs, server, run)).code == 0
+        assert uncanny_here(*command(pairs, server, run), "--no-cache").code == 0
+        assert server.requests() == requests
+        rewritten(pairs, lambda _: {"seed": 4})
+        assert uncanny_here(*command(pairs, server, run), "--no-cache").code == 0
         assert server.requests() == requests
     columns = [(each.model_extra or {})["columns"] for each in run.verdicts().values()]
-    assert columns == [{"source": "coco", "seed": 3}] * 2
+    assert columns == [{"source": "coco", "seed": 4}] * 2
