@@ -24,7 +24,7 @@ from uncanny.eval.audit.score.releases import before_name
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
 from uncanny.eval.common.alike import Provenance, as_texts, check_alike, settings_of, together
-from uncanny.eval.common.groups import IMAGE, STEM
+from uncanny.eval.common.groups import IMAGE, STEM, cell_text
 from uncanny.eval.common.similarity.base import (
     MeasureOptions,
     Similarity,
@@ -373,7 +373,7 @@ class Annotating:
         task = self.task(source, images, dry=True)
         columns = ImageColumns(task.paths, task.columns)
         cells = {file.image: columns.of(file.path).values for file in task.inputs().files}
-        missing = [image for image, values in cells.items() if pair_by not in values]
+        missing = [image for image, values in cells.items() if cell_text(values.get(pair_by)) is None]
         if missing:
             known = sorted(set().union(*cells.values()))
             raise UsageError(

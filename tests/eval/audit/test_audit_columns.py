@@ -12,6 +12,7 @@ from tests.eval.audit.annotation_sets import record, written
 from tests.runs.e2e import uncanny_here
 from tests.runs.test_table_runs import write
 from uncanny.demo.scenes import scenes
+from uncanny.errors import UsageError
 
 FILES = [scene.image_path for scene in scenes()][:4]
 
@@ -44,6 +45,16 @@ def test_a_column_that_is_not_there_is_refused_before_anything_is_asked(tmp_path
     done = uncanny_here(*command, "--pair-by", "prompt_id")
     assert done.code == 2
     assert "1 image of a" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("blank", ["", "   ", float("nan")])
+def test_a_blank_cell_is_refused_before_anything_is_asked(tmp_path: Path, blank: object) -> None:
+    numbers = isinstance(blank, float)
+    prompts = [blank, *([1.0, 1.0, 2.0] if numbers else ["p1", "p1", "p2"])]
+    source = table(tmp_path / "set.parquet", prompt_id=prompts)
+    with pytest.raises(UsageError, match="1 image of a"):
+        uncanny.audit({"a": source}, model="noop", out=tmp_path / "out", pair_by="prompt_id")
     assert not (tmp_path / "out").exists()
 
 
