@@ -111,6 +111,39 @@ def test_a_metadata_file_that_cannot_be_read_is_named_and_costs_nothing(
     assert run.summary.statuses["ok"] == 2
 
 
+@pytest.mark.parametrize("place", [".", "inner"])
+def test_records_keep_their_columns_while_a_metadata_file_cannot_be_read(
+    folder: Path, tmp_path: Path, place: str
+) -> None:
+    name, other = FILES[0].name, f"inner/{FILES[1].name}"
+    good = f"file_name,pair\n{name},1\n{other},2\n"
+    (folder / "metadata.csv").write_text(good)
+    uncanny.annotate(folder, model="noop", out=tmp_path / "run")
+    (folder / place / "metadata.csv").write_text(good.replace("2\n", "2,\n"))
+    run = uncanny.annotate(folder, model="noop", out=tmp_path / "run")
+    (warning,) = run.summary.warnings
+    assert "line 3 has 3 cells" in warning
+    assert [each["columns"] for each in cells(run).values()] == [{"pair": "1"}, {"pair": "2"}]
+
+    shutil.copy(FILES[2], folder / other)  # another picture under the same name
+    run = uncanny.annotate(folder, model="noop", out=tmp_path / "run")
+    assert [each["columns"] for each in cells(run).values()] == [{"pair": "1"}, {"pair": "2"}]
+
+    (folder / place / "metadata.csv").write_text(f"file_name,pair\n{name},3\n{FILES[1].name},3\n")
+    run = uncanny.annotate(folder, model="noop", out=tmp_path / "run")
+    found = [each.get("columns") for each in cells(run).values()]
+    assert found == ([{"pair": "3"}, None] if place == "." else [{"pair": "1"}, {"pair": "3"}])
+
+
+def test_a_column_that_is_asked_for_and_cannot_be_read_is_refused_with_the_reason(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "metadata.csv").write_text("file_name,pair\na.png,1,2\n")
+    with pytest.raises(UsageError, match="No image has the column 'pair'") as refusal:
+        uncanny.annotate(folder, model="noop", out=tmp_path / "run", columns=["pair"])
+    assert "line 2 has 3 cells" in str(refusal.value.remedy)
+
+
 def test_whole_numbers_of_a_metadata_file_keep_all_digits(folder: Path, tmp_path: Path) -> None:
     values = {"largest": 2**63 - 1, "seed": 123456789012345678901234567890, "negative": -(2**64)}
     (folder / "metadata.jsonl").write_text(json.dumps({"file_name": FILES[0].name, **values}) + "\n")

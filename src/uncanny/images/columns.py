@@ -62,13 +62,17 @@ class ImageColumns:
         self._folders = tuple(place for place in places if place.is_dir())
         self._wanted = None if wanted is None else frozenset(wanted)
         self._metadata: dict[Path, Mapping[str, Mapping[str, Any]] | None] = {}
-        self._problems: list[str] = []
+        self._problems: dict[Path, list[str]] = {}
 
     def look(self, folders: Iterable[Path]) -> Sequence[str]:
         """Read the metadata files of all `folders` of images; in words, which of them cannot be read."""
         for folder in sorted(folders):
             self._line_of(folder / "image")
-        return tuple(self._problems)
+        return tuple(problem for problems in self._problems.values() for problem in problems)
+
+    def is_known(self, image: Path) -> bool:
+        """False where the file that may speak of an image cannot be read, so that `of` says nothing."""
+        return self._problems.keys().isdisjoint(self._asked(image))
 
     def of(self, image: Path) -> ImageCells:
         """What is known of an image; nothing where no table speaks of it."""
@@ -92,13 +96,20 @@ class ImageColumns:
 
     def _line_of(self, image: Path) -> Mapping[str, Any]:
         """The line of the nearest metadata file, up to the folder that was given."""
-        for folder in self._between(image):
-            if folder not in self._metadata:
-                self._metadata[folder] = self._read(folder)
+        for folder in self._asked(image):
             lines = self._metadata[folder]
             if lines is not None:
                 return lines.get(image.relative_to(folder).as_posix(), {})
         return {}
+
+    def _asked(self, image: Path) -> Iterator[Path]:
+        """The folders whose metadata files are read for an image, up to the first that has one."""
+        for folder in self._between(image):
+            if folder not in self._metadata:
+                self._metadata[folder] = self._read(folder)
+            yield folder
+            if self._metadata[folder] is not None:
+                return
 
     def _between(self, image: Path) -> Iterator[Path]:
         """The image's folder, then those it lies in, as far as one that was given."""
@@ -115,11 +126,11 @@ class ImageColumns:
                 try:
                     lines = {str(line.pop(FILE_NAME)): line for line in _lines(file) if FILE_NAME in line}
                 except UsageError as error:
-                    self._problems.append(f"{error.message}. Its columns are not in the records")
+                    self._problems.setdefault(folder, []).append(error.message)
                     continue
                 if lines:
                     return lines
-        return None
+        return {} if folder in self._problems else None
 
 
 def _lines(file: Path) -> Iterator[dict[str, Any]]:

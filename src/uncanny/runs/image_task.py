@@ -23,7 +23,7 @@ from uncanny.records.record_file import RecordFile
 from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
 from uncanny.runs.progress import Progress
-from uncanny.runs.task import CELL_KEYS, Stock, Task
+from uncanny.runs.task import CELL_KEYS, Stock, Task, cells_of
 from uncanny.schema import (
     STATUSES,
     Annotation,
@@ -42,6 +42,7 @@ A = TypeVar("A", bound=BaseModel)
 MOST_IMAGES_AT_ONCE = 64
 # Of so many images an error says which columns there are.
 MOST_LOOKED_AT = 100
+_WITHOUT_COLUMNS = "New records lack its columns, and earlier records keep theirs"
 
 
 class ImageRecord(Protocol):
@@ -82,6 +83,7 @@ class ImageTask(Task[ImageFile, A]):
     format: RecordFormat = "jsonl"
     files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
     _columns: ImageColumns = field(init=False, repr=False, default_factory=ImageColumns)
+    _earlier: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
     _records: RecordFile[A] = field(init=False, repr=False)
     _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
     _running: dict[str, asyncio.Event] = field(init=False, repr=False, default_factory=dict)
@@ -151,9 +153,10 @@ class ImageTask(Task[ImageFile, A]):
     ) -> Stock[ImageFile, _Counted]:
         """A record stands where it is `ok`, or failed ones are kept, and its file still holds those bytes,
         however old the file looks. Raises UsageError."""
-        self._columns = ImageColumns(self.paths, self.columns)
-        progress.warnings += self._columns.look({file.path.parent for file in inputs.files})
-        self._check_columns(inputs.files)
+        self._columns, self._earlier = ImageColumns(self.paths, self.columns), {}
+        problems = self._columns.look({file.path.parent for file in inputs.files})
+        progress.warnings += [f"{problem}. {_WITHOUT_COLUMNS}" for problem in problems]
+        self._check_columns(inputs.files, problems)
         return self.take_stock(
             {file.image: file for file in inputs.files},
             records,
@@ -166,7 +169,9 @@ class ImageTask(Task[ImageFile, A]):
             count=_count,
         )
 
-    def _stands(self, file: ImageFile, record: A) -> bool:  # noqa: ARG002
+    def _stands(self, file: ImageFile, record: A) -> bool:
+        if not self._columns.is_known(file.path):
+            self._earlier[file.image] = cells_of(record)
         return about(record).status == "ok" or not self.options.retry_failed
 
     async def process(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
@@ -224,12 +229,17 @@ class ImageTask(Task[ImageFile, A]):
         )
 
     def _cells(self, file: ImageFile) -> dict[str, Any]:
-        """The further keys of a record that say what a table has of the image."""
+        """The further keys of a record that say what a table has of the image.
+
+        Those of its record before where the table cannot be read.
+        """
+        if (earlier := self._earlier.get(file.image)) is not None:
+            return earlier
         cells = self._columns.of(file.path)
         keys = {"row": cells.row, "columns": dict(cells.values)}
         return {name: value for name, value in keys.items() if value not in (None, {})}
 
-    def _check_columns(self, files: Sequence[ImageFile]) -> None:
+    def _check_columns(self, files: Sequence[ImageFile], problems: Sequence[str]) -> None:
         """Raises UsageError for a column that is asked for and that no image has."""
         missing = set(self.columns or ())
         for file in files if missing else ():
@@ -242,7 +252,9 @@ class ImageTask(Task[ImageFile, A]):
                 known |= every.of(file.path).values.keys()
             raise UsageError(
                 f"No image has the column {', '.join(map(repr, sorted(missing)))}",
-                remedy=f"There are {', '.join(map(repr, sorted(known)))}."
+                remedy=f"{problems[0]}."
+                if problems
+                else f"There are {', '.join(map(repr, sorted(known)))}."
                 if known
                 else "Columns come from Parquet and Arrow files, and from metadata.csv beside images.",
             )
