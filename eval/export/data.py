@@ -21,7 +21,7 @@ from uncanny.eval.common.runs import ReadRun, stream_annotations
 from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import sniff
-from uncanny.records.jsonl import dump_json
+from uncanny.json_values import dump_json
 from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, ReviewLog, quadruple_sha256, review_image
 from uncanny.schema import Annotation, Source, columns_of
 from uncanny.wording import option, shown
