@@ -48,10 +48,15 @@ def cell_text(value: object) -> str | None:
         value = value.item()
     if isinstance(value, str):
         return value.strip() or None
-    if not isinstance(value, int | float) or isnan(value):
+    if isinstance(value, float):
+        # Tables with gaps have whole numbers as 7.0.
+        return None if isnan(value) else str(int(value) if value.is_integer() else value)
+    if not isinstance(value, int):
         return None
-    # Tables with gaps have whole numbers as 7.0.
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    try:
+        return str(value)
+    except ValueError:  # of more digits than Python writes
+        return hex(value)
 
 
 def _cells(record: object) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 import uncanny
@@ -76,6 +77,20 @@ def test_edits_of_one_original_are_drawn_together_without_being_told(tmp_path: P
     assert together.leaderboard.generators["g"].cap.interval is None
     by_original = uncanny.audit({"g": files["b"]}, pair_by="original")
     assert by_original.leaderboard.generators["g"].to_json() == together.leaderboard.generators["g"].to_json()
+
+
+def test_a_pair_may_be_a_number_of_any_length(tmp_path: Path) -> None:
+    """As JSON has it, which knows no largest number."""
+    lines = [orjson.dumps({**own(n, record(f"{n}.png", [5])), "pair": "N"}) for n in range(3)]
+    for digits in (400, 4200):
+        number = b"1" + b"0" * digits
+        file = tmp_path / f"{digits}.jsonl"
+        file.write_bytes(b"".join(line.replace(b'"N"', number) + b"\n" for line in lines))
+        result = uncanny.audit({"g": file}, resamples=0)
+        assert (result.pair_by, result["g"].prompts) == ("pair", 1)
+        compared = uncanny.compare({"a": file, "b": file}, resamples=0)
+        groups = compared.to_json()["about"]["intervals"]["groups"]
+        assert groups == {"by": "pair", "groups": 1, "images": 3}
 
 
 def test_generators_share_an_original_that_their_tables_call_by_different_paths(tmp_path: Path) -> None:

@@ -211,6 +211,15 @@ def test_gaps_of_tables_hold_nothing_together(values: list[object], groups: list
     assert grouped(records, "scene") == [set(each) for each in groups]
 
 
+# Python writes no whole number of more than 4,300 digits, and records in memory may have one.
+@pytest.mark.parametrize("digits", [308, 309, 400, 4300, 4301, 4700])
+def test_numbers_of_any_length_are_values(digits: int) -> None:
+    low, high = 10**digits - 2, 10**digits - 1
+    records = [record(name, pair=value) for name, value in zip("abc", [low, low, high], strict=True)]
+    assert grouped(records) == [{"a", "b"}, {"c"}]
+    assert len(group_of(records[0], "pair") or "") > 0.8 * digits
+
+
 @pytest.mark.parametrize("value", ["", " ", nan, [1]])
 def test_a_column_without_any_value_is_said_to_be_empty(value: object) -> None:
     with pytest.raises(UsageError, match="the column 'scene' is empty for all images"):
