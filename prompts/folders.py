@@ -15,9 +15,11 @@ from pathlib import Path
 from string import Template
 from typing import Final, Literal, get_args
 
+from uncanny.beneath import OutsideError, names_in
 from uncanny.errors import UsageError
-from uncanny.files import read_file
+from uncanny.files import open_file
 from uncanny.prompts import OTHER_FORMS, PromptSet, earlier_set, make_set, prompt_set
+from uncanny.settings import secrets
 from uncanny.wording import counted, option, shown
 
 # `annotate` has the texts of its paper schedule, the other two have sets of their own.
@@ -199,7 +201,8 @@ def _text_file(name: str, text: str) -> TextFile:
 def _read_folder(protocol: Protocol, folder: Path) -> dict[str, str]:
     named = f"{option('prompts')}: {folder}"
     try:
-        files = sorted(folder.iterdir())
+        real = folder.resolve()
+        files = [folder / name for name in names_in(folder)]
     except FileNotFoundError:
         raise UsageError(f"{named} is not there", remedy=_remedy(protocol)) from None
     except NotADirectoryError:
@@ -208,18 +211,18 @@ def _read_folder(protocol: Protocol, folder: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"{named} cannot be read: {why}", remedy=_remedy(protocol)) from error
-    texts = {file for file in files if not _passed_over(file.name)}
+    texts = [file for file in files if not _passed_over(file.name)]
     if not texts:
         raise UsageError(f"{named} holds no texts", remedy=_remedy(protocol))
     known = {file.file: file for file in text_files(protocol)}
-    if any(file.name == protocol and file.is_dir() for file in texts):
+    if any(file.name == protocol and file.is_dir() and not file.is_symlink() for file in texts):
         remedy = f"Name {folder / protocol}."
         raise UsageError(f"{named} holds texts of several protocols", remedy=remedy)
-    for file in sorted(texts):
+    for file in texts:
         if file.name not in known:
             what = f"{named}: {protocol} has no text {shown(file.name)}"
             raise UsageError(what, remedy=_where_it_is(protocol, file.name, known))
-    return {file.name.removesuffix(".md"): _read_text(file, known[file.name]) for file in sorted(texts)}
+    return {file.name.removesuffix(".md"): _read_text(file, real, known[file.name]) for file in texts}
 
 
 def _where_it_is(protocol: Protocol, name: str, known: Iterable[str]) -> str:
@@ -239,14 +242,21 @@ def _passed_over(name: str) -> bool:
     return name.startswith(".") or name.endswith("~") or name.casefold() == README.casefold()
 
 
-def _read_text(path: Path, ours: TextFile) -> str:
+def _read_text(path: Path, folder: Path, ours: TextFile) -> str:
+    """A text that lies in the real `folder`. What else a link leads to is not for models, whoever asks."""
     named = str(path)
     try:
-        if not path.is_file():
-            raise UsageError(f"{named} is no ordinary file", remedy="Put the text itself there.")
-        if path.stat().st_size > MOST_BYTES:
+        with open_file(path, within=[folder]) as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
             raise UsageError(f"{named} has more than {MOST_BYTES:,} bytes", remedy="Give a short text.")
-        text = read_file(path, anywhere=True).decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
+    except OutsideError:
+        raise UsageError(
+            f"{named} is a link that leads out of the folder", remedy="Put the text itself there."
+        ) from None
+    except IsADirectoryError:
+        raise UsageError(f"{named} is a folder, not a file", remedy="Put the text itself there.") from None
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{named} is not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}",
@@ -259,6 +269,10 @@ def _read_text(path: Path, ours: TextFile) -> str:
         raise UsageError(
             f"{named} is empty", remedy="Write a text, or delete the file to ask with uncanny's."
         )
+    for variable, secret in secrets():
+        if secret in text:
+            # It would be sent to models and stand in `run.json`.
+            raise UsageError(f"{named} holds the key or password in {variable}", remedy="Take it out.")
     _check_variables(named, text, ours)
     return text
 

@@ -28,6 +28,7 @@ from uncanny.eval.common.similarity.weights import content_hash
 from uncanny.eval.edits.score import Perceptual
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.extras import install_hint
+from uncanny.files import open_file
 from uncanny.parameters import check_parameters
 from uncanny.wording import option, shown
 
@@ -138,13 +139,18 @@ class Lpips:
         import torch
 
         file = weights or Path(torch.hub.get_dir()) / "checkpoints" / _BACKBONES[net]
-        if not file.is_file():
-            raise UsageError(
-                f"LPIPS needs torchvision's weights of {net}, and {file} is not there",
-                remedy=f"Fetch {_BACKBONES[net]} and name it with {option('lpips_weights')}.",
-            )
         try:
-            state = torch.load(file, map_location="cpu", weights_only=True)
+            content = open_file(file, anywhere=weights is None)
+        except OSError as error:
+            raise UsageError(
+                f"LPIPS needs torchvision's weights of {net}, and {file} cannot be read: {error.strerror}",
+                remedy=f"Fetch {_BACKBONES[net]} and name it with {option('lpips_weights')}.",
+            ) from error
+        try:
+            with content:
+                digest = hashlib.file_digest(content, "sha256").hexdigest()
+                content.seek(0)
+                state = torch.load(content, map_location="cpu", weights_only=True)
             # `pnet_rand`: the backbone's weights come from our file and not from the network.
             with warnings.catch_warnings():  # it calls torchvision in an old way
                 warnings.simplefilter("ignore")
@@ -160,7 +166,7 @@ class Lpips:
         self.described: Mapping[str, Any] = {
             "package": f"lpips {version('lpips')}",
             "net": net,
-            "weights": hashlib.sha256(file.read_bytes()).hexdigest()[:16],
+            "weights": digest[:16],
         }
 
     def distance(self, original: Pixels, edited: Pixels) -> float:

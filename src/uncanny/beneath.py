@@ -122,15 +122,30 @@ def open_allowed(path: str | os.PathLike[str], within: Sequence[Path] | None = N
     return open_file_beneath(path, common_folders(allowed, within))
 
 
-def open_named(path: str | os.PathLike[str]) -> int:
-    """A descriptor to read a file that lies where the setting `input_folders` allows, or is our own copy.
+def open_named(path: str | os.PathLike[str], within: Sequence[Path] | None = None) -> int:
+    """A descriptor to read a file, or a folder, where the setting `input_folders` allows it, or our own copy.
 
-    Raises as `open_beneath`.
+    It has to lie `within` one of these real folders, too, where they are given. Raises as `open_beneath`.
     """
     from uncanny.settings import settings
 
     allowed = settings().input_folders
-    return os.open(path, _FLAGS) if allowed is None else open_beneath(path, [*allowed, *_OWN])
+    if allowed is None and within is None:
+        return os.open(path, _FLAGS)
+    return open_beneath(path, common_folders(None if allowed is None else [*allowed, *_OWN], within))
+
+
+def names_in(folder: str | os.PathLike[str]) -> list[str]:
+    """What is in a folder that `open_named` opens, in order. Raises OSError, ValueError for a zero byte."""
+    from uncanny.settings import settings
+
+    if settings().input_folders is None:
+        return sorted(os.listdir(folder))  # noqa: PTH208
+    descriptor = open_named(folder)
+    try:
+        return sorted(os.listdir(descriptor))  # noqa: PTH208
+    finally:
+        os.close(descriptor)
 
 
 def open_without_links(path: str | os.PathLike[str]) -> int:

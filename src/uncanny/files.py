@@ -17,7 +17,7 @@ from uncanny.beneath import open_named
 from uncanny.errors import RecordError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 MOST_LINE: Final = 64 * 2**20
 """Bytes of a line of JSON Lines, its end included. The longest that are written have some 10 MB."""
@@ -52,17 +52,18 @@ class InputFile(BufferedReader):
         return line
 
 
-def open_file(path: Path, *, anywhere: bool = False) -> InputFile:
+def open_file(path: Path, *, anywhere: bool = False, within: Sequence[Path] | None = None) -> InputFile:
     """Open a file for reading, where the setting `input_folders` allows it.
 
-    `anywhere` is for files that whoever runs uncanny has named, and nobody who may start a job. Raises
-    OSError, UsageError for what is no file, but for a pipe of our own.
+    `anywhere` is for files that no parameter of a job names: `--config` and the prices of `UNCANNY_PRICES`.
+    Where `within` names folders, by their real paths, the file has to lie in one of them, links followed.
+    Raises OSError, OutsideError among them, and UsageError for what is not a file or a pipe of our own.
     """
-    if anywhere or _is_own(path):
+    if within is None and (anywhere or _is_own(path)):
         # Without waiting for somebody to write to a pipe; of a file it makes no difference.
         descriptor = os.open(path, os.O_RDONLY | (0 if _is_own(path) else getattr(os, "O_NONBLOCK", 0)))
     else:
-        descriptor = open_named(path)
+        descriptor = open_named(path, within)
     try:
         status = os.fstat(descriptor)
         check_status(path, status)

@@ -1,15 +1,18 @@
 """Machine-wide defaults: an argument wins over the environment, the environment over what stands here.
 
 Nothing scientific is set this way: what changes an outcome is an argument, and stands in `run.json`. API keys
-are not settings; providers read them from their own variables and nothing else ever holds them.
+are not settings; providers read them from their own variables and nothing else ever holds them. `secrets`
+knows them only so that they can be kept out of what is written and sent.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -17,6 +20,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from uncanny.errors import UsageError
 
 WEEK_S = 7 * 24 * 3600.0
+SHORTEST_SECRET: Final = 12
+"""Characters of a key or password. What is shorter may be a word that stands anywhere."""
+_SECRETS: Final = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_BEARER_TOKEN_BEDROCK")
 
 
 def _real_folders(text: object) -> object:
@@ -35,7 +41,8 @@ class Settings(BaseSettings):
     0 for none. `run_name`: what a run is called on its page, None for the name of its folder. `progress`:
     `jsonl` has runs say how far they are as JSON. `folders`: where images and masks may lie, links
     followed, None for anywhere; a file of records may name any file. `input_folders`: the same for every
-    file that a command is given, as a service says it of jobs; prices, prompts and configuration aside.
+    file that a command is given, as a service says it of jobs; only the configuration and the price file of
+    `prices` may lie elsewhere.
     `scenes`: a link to the bundled scenes, by which results name them.
     `langsmith`: whether LangGraph may send what agents see and say to LangSmith, where its own variables
     tell it to.
@@ -73,3 +80,19 @@ def settings() -> Settings:
         first = error.errors()[0]
         variable = f"UNCANNY_{first['loc'][0]!s}".upper()
         raise UsageError(f"{variable}={first['input']!r}: {first['msg']}") from error
+
+
+def secrets() -> Iterator[tuple[str, str]]:
+    """Keys and passwords in the environment, of `SHORTEST_SECRET` characters or more, by their variables."""
+    for name, value in os.environ.items():
+        secret = value.strip() if name.upper().endswith(_SECRETS) else _password(value)
+        if len(secret) >= SHORTEST_SECRET:
+            yield name, secret
+
+
+def _password(address: str) -> str:
+    """The password in an address, as of a proxy; nothing where there is none."""
+    try:
+        return urlsplit(address).password or ""
+    except ValueError:
+        return ""

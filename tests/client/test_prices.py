@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from uncanny.client.prices import PriceTable
 from uncanny.errors import UsageError
 from uncanny.models.base import Tokens
+from uncanny.settings import settings
 
 TABLE = PriceTable.load()
 MILLION = 1_000_000
@@ -128,3 +129,25 @@ def test_a_price_file_that_is_not_there_or_not_json(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("[{")
     with pytest.raises(UsageError, match="Invalid JSON"):
         PriceTable.load(tmp_path / "broken.json")
+
+
+def test_a_job_names_prices_in_allowed_folders_only_and_the_operator_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "root").mkdir()
+    outside, inside = tmp_path / "prices.json", tmp_path / "root" / "prices.json"
+    for path in (outside, inside):
+        path.write_text(json.dumps([GOOD]))
+    monkeypatch.setenv("UNCANNY_INPUT_FOLDERS", str(tmp_path / "root"))
+    settings.cache_clear()
+    try:
+        for path in (outside, tmp_path / "nothing.json"):
+            with pytest.raises(UsageError, match="lies in no folder that may be read"):
+                PriceTable.load(path)
+        assert PriceTable.load(inside).find("a/b")
+        monkeypatch.setenv("UNCANNY_PRICES", str(outside))
+        settings.cache_clear()
+        assert PriceTable.load(settings().prices).find("a/b")
+    finally:
+        monkeypatch.undo()
+        settings.cache_clear()

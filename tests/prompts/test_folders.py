@@ -21,6 +21,7 @@ from uncanny.prompts.folders import (
     variables_page,
     write_prompts,
 )
+from uncanny.settings import Settings
 
 QUESTION = "Pick one.\n\n$options"
 
@@ -160,10 +161,64 @@ def test_texts_of_another_schedule_are_refused_with_its_name(
 
 def test_folders_and_pipes_are_no_texts(folder: Path) -> None:
     (folder / "q1.md").mkdir()
-    assert "q1.md is no ordinary file" in refused(folder)
+    assert "q1.md is a folder, not a file. Put the text itself there." in refused(folder)
     (folder / "q1.md").rmdir()
     os.mkfifo(folder / "q1.md")
-    assert "q1.md is no ordinary file" in refused(folder)
+    assert "q1.md is a named pipe, not a file" in refused(folder)
+
+
+@pytest.mark.parametrize("target", ["/proc/self/environ", "../secret", "../nothing", "../texts2/q1.md"])
+def test_a_link_that_leads_out_of_the_folder_is_refused_whatever_it_leads_to(
+    target: str, folder: Path
+) -> None:
+    (folder.parent / "texts2").mkdir()
+    for secret in ("secret", "texts2/q1.md"):
+        (folder.parent / secret).write_text("The secret.")
+    (folder / "q1.md").symlink_to(target)
+    message = refused(folder)
+    assert f"{folder}/q1.md is a link that leads out of the folder. Put the text itself there." in message
+    assert "secret" not in message
+
+
+def test_a_link_within_the_folder_and_a_link_to_it_are_followed(folder: Path) -> None:
+    (folder / ".texts").mkdir()
+    (folder / ".texts" / "q2").write_text(QUESTION)
+    (folder / "q2.md").symlink_to(".texts/q2")
+    (folder.parent / "link").symlink_to(folder)
+    assert read_prompts("mcq", folder.parent / "link").own == ("q2",)
+
+
+def test_a_folder_where_nothing_may_be_read_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "q1.md").write_text("Well?")
+    (folder.parent / "inside").mkdir()
+    monkeypatch.setattr(
+        "uncanny.settings.settings", lambda: Settings(input_folders=(folder.parent / "inside",))
+    )
+    messages = []
+    for named in (folder, folder.parent / "nothing"):
+        messages.append(refused(named).replace(str(named), ""))
+        assert "lies in no folder that may be read" in messages[-1]
+    assert len(set(messages)) == 1
+    monkeypatch.setattr("uncanny.settings.settings", lambda: Settings(input_folders=(folder.parent,)))
+    assert read_prompts("mcq", folder).own == ("q1",)
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "HF_TOKEN", "https_proxy"])
+def test_a_text_that_holds_a_key_is_refused_and_the_key_is_not_told(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-Zm9v-YmFy-0123456789"
+    monkeypatch.setenv(name, f"http://ann:{secret}@proxy:80" if name == "https_proxy" else f" {secret}\n")
+    (folder / "q1.md").write_text(f"Is it so?\nThe key is {secret}.")
+    message = refused(folder)
+    assert f"q1.md holds the key or password in {name}" in message
+    assert secret not in message
+
+
+def test_a_short_word_for_a_key_is_no_secret(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "artifact")
+    (folder / "q1.md").write_text("Is it an artifact?")
+    assert read_prompts("mcq", folder).own == ("q1",)
 
 
 def test_a_readme_alone_is_no_text(folder: Path) -> None:

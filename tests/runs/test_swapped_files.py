@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -12,12 +13,14 @@ import pytest
 from PIL import Image
 
 from tests.swapped import ATTACK_S, attacked
+from uncanny.client.prices import PriceTable
 from uncanny.errors import UncannyError
 from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.common.pixels.masks import read_mask
 from uncanny.files import read_file
 from uncanny.images import read_rgb
 from uncanny.images.file_bytes import read_image_file
+from uncanny.prompts.folders import read_prompts
 from uncanny.service.jobs.folder import open_no_link, open_within
 from uncanny.service.pictures import Picture, Pictures
 from uncanny.settings import settings
@@ -35,6 +38,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         Image.new("L", (8, 8), shade).save(folder / "a.png")
         (folder / "a.jsonl").write_bytes(b'{"text": "%s"}\n' % text)
         np.save(folder / "a.npy", np.full((8, 8), shade, np.uint8))
+        (folder / "texts").mkdir()
+        (folder / "texts" / "system.md").write_bytes(text)
+        price = {"model": "a/b", "input": 1, "output": 2, "source": text.decode()}
+        (folder / "prices.json").write_text(json.dumps([price]))
     folder = (tmp_path / "root").resolve()
     for variable in ("UNCANNY_FOLDERS", "UNCANNY_INPUT_FOLDERS"):
         monkeypatch.setenv(variable, str(folder))
@@ -77,6 +84,16 @@ def _table(path: Path) -> bytes:
     return b"".join(str(row["text"]).encode() for row in rows(path))
 
 
+def _prompt(path: Path) -> bytes:
+    return read_prompts("single", path.parent)["system"].template.template.encode()
+
+
+def _price(path: Path) -> bytes:
+    price = PriceTable.load(path).find("a/b")
+    assert price is not None
+    return str(price.source).encode()
+
+
 READERS: dict[str, tuple[str, Callable[[Path], bytes | None]]] = {
     "pixels of an image": ("a.png", _image),
     "bytes of an image": ("a.png", lambda path: _as_secret(read_image_file(path, MOST), path)),
@@ -84,6 +101,8 @@ READERS: dict[str, tuple[str, Callable[[Path], bytes | None]]] = {
     "mask as an array": ("a.npy", _mask),
     "items or records": ("a.jsonl", read_file),
     "table": ("a.jsonl", _table),
+    "prompt": ("texts/system.md", _prompt),
+    "prices": ("prices.json", _price),
     "file of a job": ("a.jsonl", _job_file),
     "records of a job": ("a.jsonl", _job_records),
     "picture of a page": ("a.png", _served_picture),
@@ -107,7 +126,7 @@ def _attack(read: Callable[[], bytes | None], root: Path, name: str, seconds: fl
     """How often the secret was read, while the file and the folder it lies in are swapped."""
     file, outside = root / "sub" / name, root.parent / "outside" / "sub"
     leaked = 0
-    for inside, link_to in ((file, outside / name), (file.parent, outside)):
+    for inside, link_to in ((file, outside / name), (file.parent, (outside / name).parent)):
         some, leaks = attacked(read, inside, link_to, SECRET, seconds / 2)
         assert some
         leaked += leaks
@@ -118,11 +137,12 @@ def _attack(read: Callable[[], bytes | None], root: Path, name: str, seconds: fl
 def test_a_link_that_stays_is_not_followed_to_the_outside(reader: str, root: Path) -> None:
     assert _tried(reader, root) not in (None, SECRET)
     path = root / "sub" / READERS[reader][0]
+    outside = root.parent / "outside" / "sub" / READERS[reader][0]
     path.unlink()
-    path.symlink_to(root.parent / "outside" / "sub" / path.name)
+    path.symlink_to(outside)
     assert _tried(reader, root) is None
     path.parent.rename(root / "other")
-    path.parent.symlink_to(root.parent / "outside" / "sub")
+    path.parent.symlink_to(outside.parent)
     assert _tried(reader, root) is None
 
 

@@ -168,8 +168,11 @@ def list_price(model: str) -> Price | None:
 def _read(path: Path) -> list[Price]:
     example = '{"model": "openai/gpt-4o", "input": 2.5, "cached_input": 1.25, "output": 10.0}'
     remedy = f"A price file is a JSON list of entries like {example}."
+    from uncanny.settings import settings  # with pydantic-settings, which those who only ask do not need
+
     try:
-        return _PRICES.validate_json(read_file(path, anywhere=True))
+        # The operator's own file lies anywhere. A job may name it, too: it is what is read without it.
+        return _PRICES.validate_json(read_file(path, anywhere=path == settings().prices))
     except OSError as error:
         raise UsageError(f"Cannot read the price file {path}: {error.strerror}") from None
     except ValidationError as error:

@@ -7,8 +7,10 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ import pytest
 from tests.eval.edits.made_pairs import known_cases, save, squares, write_pairs
 from uncanny.edits import GatedEdits, GateParameters, gate, measure, open_perceptual
 from uncanny.errors import UsageError
+from uncanny.eval.edits import perceptual
+from uncanny.settings import Settings
 
 # Read by `_libraries` when a test here runs, not whenever tests are looked for: that takes seconds.
 torch: Any = None
@@ -379,7 +383,7 @@ def test_what_is_missing_is_named_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    with pytest.raises(UsageError, match=r"not installed|cannot be imported|is not there"):
+    with pytest.raises(UsageError, match=r"not installed|cannot be imported|No such file"):
         open_perceptual(lpips="alex")
     with pytest.raises(UsageError, match=r"missing|no folder"):
         open_perceptual(dreamsim=tmp_path)
@@ -393,3 +397,30 @@ def test_what_is_missing_is_named_before_anything_is_measured(
         open_perceptual(lpips="resnet")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="goes with"):
         open_perceptual(lpips_weights="x.pth")
+
+
+def test_weights_of_lpips_lie_where_a_job_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a package of the same interface: the file is opened before anything of it is called."""
+    for name in ("inside", "outside"):
+        (tmp_path / name).mkdir()
+        torch.save({"weight": torch.ones(1, 1), "bias": torch.zeros(1)}, tmp_path / name / "squeeze.pth")
+
+    class Lpips(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self, **_: Any) -> None:
+            super().__init__()
+            self.net = torch.nn.Linear(1, 1)
+
+    monkeypatch.setitem(sys.modules, "lpips", SimpleNamespace(LPIPS=Lpips))
+    monkeypatch.setattr(perceptual, "version", lambda _: "0")
+    monkeypatch.setattr(perceptual, "_renamed", lambda state, _: state)
+    monkeypatch.setattr(
+        "uncanny.settings.settings", lambda: Settings(input_folders=((tmp_path / "inside").resolve(),))
+    )
+    inside = tmp_path / "inside" / "squeeze.pth"
+    found = perceptual.Lpips("squeeze", inside, "cpu")
+    assert found.described["weights"] == sha256(inside.read_bytes()).hexdigest()[:16]
+    inside.unlink()
+    inside.symlink_to(tmp_path / "outside" / "squeeze.pth")
+    for outside in (inside, tmp_path / "outside" / "squeeze.pth", tmp_path / "outside" / "none.pth"):
+        with pytest.raises(UsageError, match="lies in no folder that may be read"):
+            perceptual.Lpips("squeeze", outside, "cpu")

@@ -208,6 +208,20 @@ def test_records_that_are_uploaded_name_no_image_outside(opened: Service, root: 
     assert "no folder that may be read" in orjson.dumps(lines["bad"]).decode()
 
 
+def test_a_text_of_a_folder_of_prompts_is_none_from_outside(opened: Service, root: Path) -> None:
+    pictures(root / "in", 1)
+    (root / "texts").mkdir()
+    (root.parent / "secret" / "text.md").write_text("The secret text.")
+    (root / "texts" / "system.md").symlink_to(root.parent / "secret" / "text.md")
+    with working(opened):
+        asked = {"images": "in", "model": "demo", "schedule": "single", "prompts": "texts"}
+        job = ended(opened, opened.submit("annotate", asked, by="ann"))
+    assert job.state == "failed"
+    assert "root/texts/system.md is a link that leads out of the folder" in (job.error or "")
+    files = [path for path in opened.job_folder(job.id).rglob("*") if path.is_file()]
+    assert not [path for path in files if b"The secret text" in path.read_bytes()]
+
+
 def test_without_a_root_no_path_is_taken(tmp_path: Path) -> None:
     with Service.open(tmp_path / "data") as service:
         assert "no folder is allowed" in wrong(service, "annotate", images="/", model="demo")["images.0"]

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 from pydantic import ValidationError
@@ -21,6 +20,7 @@ from pydantic import ValidationError
 from uncanny.models.error_body import KeyMask
 from uncanny.service.jobs.folder import LOG, RESULT
 from uncanny.service.store.jobs import Progress
+from uncanny.settings import SHORTEST_SECRET, secrets
 
 _MOST_LINE: Final = 64 * 1024
 _MOST_LOG: Final = 1024 * 1024
@@ -30,9 +30,6 @@ _PROGRESS: Final = b'{"progress":'
 _OURS: Final = ("UNCANNY_DATABASE", "UNCANNY_SERVER")
 # Settings that are paths: the child works in another folder than this process.
 _PATHS: Final = ("UNCANNY_CACHE_DIR", "UNCANNY_PRICES", "UNCANNY_EMBEDDINGS_DIR")
-_SECRETS: Final = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_BEARER_TOKEN_BEDROCK")
-# What is shorter may be a word that stands anywhere.
-_SHORTEST_SECRET: Final = 12
 
 
 class ChildRun:
@@ -148,24 +145,14 @@ class ChildRun:
 def without_keys(text: bytes) -> bytes:
     """The words of a command, without any key of this process. Commands keep them out; a library may not."""
     words = os.fsdecode(text)
-    for name, value in os.environ.items():
-        secret = value.strip() if name.upper().endswith(_SECRETS) else _password(value)
-        if len(secret) >= _SHORTEST_SECRET:
-            words = _mask(name, secret)(words)
+    for name, secret in secrets():
+        words = _mask(name, secret)(words)
     return os.fsencode(words)
 
 
 @lru_cache(maxsize=256)
 def _mask(name: str, secret: str) -> KeyMask:
-    return KeyMask([secret], shortest=_SHORTEST_SECRET, hidden=f"[{name}]")
-
-
-def _password(address: str) -> str:
-    """The password in an address, as of a proxy; nothing where there is none."""
-    try:
-        return urlsplit(address).password or ""
-    except ValueError:
-        return ""
+    return KeyMask([secret], shortest=SHORTEST_SECRET, hidden=f"[{name}]")
 
 
 def child_environment() -> dict[str, str]:
