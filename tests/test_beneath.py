@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -95,13 +98,43 @@ def test_a_confined_folder_reaches_no_further_for_the_rest_of_the_process(
     monkeypatch.setattr(beneath, "_CONFINED", {})
     with open_allowed(root / "out_file") as file:
         assert file.read() == SECRET
-    confine(root)
+    confine(root, root.resolve())
     with pytest.raises(OutsideError):
         open_allowed(root / "out_file")
     with pytest.raises(OutsideError):
         open_allowed(root / "a" / ".." / "out" / "file")
     for path in (root / "to_file", root.parent / "outside" / "file"):
         open_allowed(path).close()
+
+
+def test_folders_are_confined_while_other_threads_open_files(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beneath, "_CONFINED", {})
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    stop = threading.Event()
+
+    def open_all() -> int:
+        opened = 0
+        while not stop.is_set():
+            open_allowed(root / "to_file").close()
+            opened += 1
+        return opened
+
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            opened = [threads.submit(open_all) for _ in range(4)]
+            for number in range(3000):
+                confine(root / f"run{number}", root / f"run{number}")
+            confine(root, root)
+            stop.set()
+            assert all(each.result() for each in opened)
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+    with pytest.raises(OutsideError):
+        open_allowed(root / "out_file")
 
 
 def _read(path: Path, root: Path) -> Callable[[], bytes | None]:

@@ -114,8 +114,9 @@ def open_allowed(path: str | os.PathLike[str], within: Sequence[Path] | None = N
     allowed = settings().folders
     if _CONFINED:
         place = os.path.abspath(path)  # noqa: PTH100  as it is named, links not followed
-        for named, real in _CONFINED.items():
-            if _is_within(place, named):
+        # Looked up, and not gone through: another thread may confine a folder meanwhile.
+        for named in (place, *map(str, Path(place).parents)):
+            if (real := _CONFINED.get(named)) is not None:
                 within = [real] if within is None else common_folders([real], within)
     if allowed is None and within is None:
         return open(path, "rb", opener=lambda name, _: os.open(name, _FLAGS))
@@ -163,12 +164,13 @@ def allow_own(folder: Path) -> None:
 _OWN: Final[list[Path]] = []
 
 
-def confine(folder: Path) -> None:
-    """From now on `open_allowed` opens what is named below `folder` only where it really lies there.
+def confine(folder: Path, real: Path) -> None:
+    """From now on `open_allowed` opens what is named below `folder` only where it lies in its `real` path.
 
     For the rest of the process, as folders that come from elsewhere hold lists of files that are read later.
+    Safe from threads.
     """
-    _CONFINED[os.path.abspath(folder)] = folder.resolve()  # noqa: PTH100
+    _CONFINED[os.path.abspath(folder)] = real  # noqa: PTH100
 
 
 _CONFINED: Final[dict[str, Path]] = {}

@@ -305,7 +305,7 @@ def check_within(folder: Path, named_by: Path, paths: Iterable[Path], *, remedy:
     for path in paths:
         if not path.resolve().is_relative_to(inside):
             raise UsageError(f"{named_by} names {path}, which is not in {folder}", remedy=remedy)
-    confine(folder)
+    confine(folder, inside)
 
 
 def _check_kind(path: Path, is_kind: Any, kind: str, *, writes: bool = False) -> bool:
