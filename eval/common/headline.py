@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import asin, sqrt
 from typing import Final
 
-from uncanny.eval.common.estimates import p_words
+from uncanny.eval.common.estimates import Estimate, p_words
 from uncanny.eval.metrics.intervals import ALPHA
 
 # Claims that are spelled out, and names; the others are counted.
@@ -20,7 +20,7 @@ MOST_NAMED: Final = 4
 UNTESTED: Final = "Whether they differ is not tested."
 
 
-def proven(adjusted_p: float | None, excludes_zero: bool | None = None) -> bool | None:
+def proven(adjusted_p: float | None, excludes_zero: bool | None) -> bool | None:
     """Whether a corrected p-value reaches the level (`ALPHA`); None where nothing was tested.
 
     `excludes_zero` is of the interval that stands beside the test: one that holds 0 proves nothing, whatever
@@ -42,7 +42,7 @@ class Claim:
     words: str
     effect: float
     adjusted_p: float | None
-    excludes_zero: bool | None = None
+    excludes_zero: bool | None
     topic: str = ""
 
     @property
@@ -55,26 +55,28 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Two that are ranked, tested against each other; `ahead` above 0 where `first` is the better one."""
+    """Two that are ranked, tested against each other; `lead` is above 0 where `first` is the better one."""
 
     first: str
     second: str
-    ahead: float | None
+    lead: Estimate
     adjusted_p: float | None
-    excludes_zero: bool | None = None
+
+    @property
+    def ahead(self) -> float | None:
+        return self.lead.value
 
     @property
     def proven(self) -> bool | None:
         if self.ahead is None or not self.ahead:
             return None if self.ahead is None or self.adjusted_p is None else False
-        return proven(self.adjusted_p, self.excludes_zero)
+        return proven(self.adjusted_p, self.lead.excludes_zero)
 
     def seen_from(self, name: str) -> Versus:
         """The same with `name`, one of the two, as the first."""
         if name == self.first:
             return self
-        turned = None if self.ahead is None else -self.ahead
-        return Versus(self.second, self.first, turned, self.adjusted_p, self.excludes_zero)
+        return Versus(self.second, self.first, -self.lead, self.adjusted_p)
 
 
 def share_effect(before: float | None, now: float | None) -> float:
@@ -156,7 +158,12 @@ def ranking(scores: Mapping[str, str], tests: Iterable[Versus], *, what: str, th
     sure = [each for test in tests for each in (test, test.seen_from(test.second)) if _ahead(each)]
     among = [each for each in sure if each.first in leaders and each.second in leaders]
     claims = [
-        Claim(f"{each.first} is significantly ahead of {each.second}", each.ahead or 0.0, each.adjusted_p)
+        Claim(
+            f"{each.first} is significantly ahead of {each.second}",
+            each.ahead or 0.0,
+            each.adjusted_p,
+            each.lead.excludes_zero,
+        )
         for each in among or ([] if behind else sure)
     ]
     said += [f"{headline(claims, nothing='', untested='')}."] if claims else []

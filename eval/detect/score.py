@@ -250,9 +250,7 @@ class DetectComparison(RowsResult):
             for name, share in shares.items()
             if share.value is not None
         }
-        tests = [
-            Versus(each.first, each.second, each.difference.value, each.adjusted_p) for each in self.tests
-        ]
+        tests = [Versus(each.first, each.second, each.difference, each.adjusted_p) for each in self.tests]
         return ranking(words, tests, what="accuracy")
 
     def tables(self) -> tuple[Table, ...]:

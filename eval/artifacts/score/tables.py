@@ -105,7 +105,7 @@ def headline(score: ArtifactScore) -> str:
         for each in [pixels[name]["f1"]]
     }
     tests = [
-        Versus(each.first, each.second, each.estimate.value, each.adjusted_p, each.estimate.excludes_zero)
+        Versus(each.first, each.second, each.estimate, each.adjusted_p)
         for each in score.differences
         if each.figure == "pixel_f1"
     ]

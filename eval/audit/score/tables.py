@@ -153,9 +153,8 @@ def leading(result: AuditResult, board: Leaderboard) -> str:
         Versus(
             own_words(each.first, result),
             own_words(each.second, result),
-            (-each.cap).value,
+            -each.cap,
             each.adjusted_p,
-            each.cap.excludes_zero,
         )
         for each in board.differences
     ]

@@ -125,7 +125,7 @@ def claims(factors: Iterable[Factor]) -> Iterator[Claim]:
             name, v = factor.name.replace("_", " "), factor.test.cramers_v
             furthest = strongest(groups)[:1]
             most = f": {furthest[0].words}" if furthest else ""
-            yield Claim(f"recall differs by {name}, V {v:.2f}{most}", v, factor.adjusted_p, topic=factor.name)
+            yield Claim(f"recall differs by {name}, V {v:.2f}{most}", v, factor.adjusted_p, None, factor.name)
         yield from groups
 
 
@@ -138,7 +138,7 @@ def _group_claim(factor: Factor, group: Group, hits: int, n: int) -> Claim:
         name = f"{factor.name.replace('_', ' ')} {name}"
     often = "missed more often" if phi < 0 else "found more often"
     words = f"{name} is {often}, {own:,} of {of_own:,} found against {hits:,} of {n:,}"
-    return Claim(words, phi, group.p_value, topic=factor.name)
+    return Claim(words, phi, group.p_value, None, factor.name)
 
 
 def group_cells(name: str, group: Group) -> tuple[Cell, ...]:

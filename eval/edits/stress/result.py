@@ -380,7 +380,7 @@ class StressResult(RowsResult):
                 f"{said[0].upper()}{said[1:]}."
             )
         tests = self.tests.get("all") or self.tests.get("generated") or ()
-        pairs = [Versus(each.first, each.second, each.difference.value, each.adjusted_p) for each in tests]
+        pairs = [Versus(each.first, each.second, each.difference, each.adjusted_p) for each in tests]
         shares = {name: self[name].first.accuracy for name in self.ranked()}
         words = {
             name: f"{100 * (each.accuracy or 0.0):.1f} %" for name, each in shares.items() if each.images

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny.eval.common.estimates import interval_words, p_words
+from uncanny.eval.common.headline import proven
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import PageViews, PicturesMode
 from uncanny.eval.common.texts import texts_notes
@@ -42,7 +43,6 @@ from uncanny.eval.mcq.score.tables import (
     texts_by_model,
     texts_words,
 )
-from uncanny.eval.metrics.intervals import ALPHA
 from uncanny.wording import counted
 
 # Of more models charts are tables, and what each answered to a shown item is folded.
@@ -96,7 +96,6 @@ def write_page(
         types=plots.types_of(scores.models.values()),
         tests=mcnemar_rows(scores.mcnemar),
         unseen_tests=mcnemar_rows(scores.blind),
-        alpha=ALPHA,
         gallery=gallery(scores, views, overlays=overlays),
         browser=browse(scores, out, pictures),
         many=len(scores.models) > MANY_MODELS,
@@ -138,6 +137,7 @@ def _environment() -> Environment:
         ("mcq.css",),
         {
             "p": p_words,
+            "proven": proven,
             "ends": interval_words,
             "missing_words": missing_words,
             "points": points,

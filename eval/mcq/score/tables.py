@@ -104,7 +104,7 @@ def headline(scores: McqScores) -> str:
         for name, share in known.items()
     }
     tests = [
-        Versus(each.first, each.second, each.difference.value, each.adjusted_p)
+        Versus(each.first, each.second, each.difference, each.adjusted_p)
         for each in scores.mcnemar
         if each.question == "all_q1_4"
     ]

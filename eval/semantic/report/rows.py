@@ -74,7 +74,7 @@ def headline(score: SemanticScore) -> str:
     """Who leads by SemAP, by the paired tests of the tables; empty where no file has a score."""
     scores = {name: main_score(each) for name, each in best_first(score).predictions.items()}
     tests = [
-        Versus(each.first, each.second, each.estimate.value, each.adjusted_p)
+        Versus(each.first, each.second, each.estimate, each.adjusted_p)
         for each in score.differences
         if (each.protocol, each.metric, each.view) == ("release", "semap", "full")
     ]

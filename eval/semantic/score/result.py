@@ -301,8 +301,8 @@ class Difference:
 
     @property
     def differs(self) -> bool | None:
-        """Whether the corrected p-value is at most 0.05; None where there is none."""
-        return proven(self.adjusted_p)
+        """Whether the corrected p-value is at most 0.05 and no interval holds 0; None without a p-value."""
+        return proven(self.adjusted_p, self.estimate.excludes_zero)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -11,12 +12,14 @@ import pytest
 
 from tests.eval.common.page_text import Page, check_script, check_static_page
 from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
+from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.mcq.data.items import Answer, Item, ItemSet
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.report.gallery import MOST_SHOWN
 from uncanny.eval.mcq.score.controls import baseline_answers
 from uncanny.eval.mcq.score.score import score
 from uncanny.eval.mcq.score.tables import headline
+from uncanny.eval.metrics.intervals import ALPHA
 from uncanny.prompts import prompt_set
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
@@ -193,6 +196,24 @@ def test_p_values_are_said_to_be_corrected(tmp_path: Path) -> None:
     assert "p = 1" in page.text
     alone = report(tmp_path, items, answered(items, ["1111"] * 20, "a"))
     assert "nothing to compare" in alone.text
+
+
+@pytest.mark.parametrize(
+    ("adjusted_p", "interval", "is_marked"),
+    [(ALPHA, (0.01, 0.2), True), (0.001, (-0.01, 0.2), False), (0.001, None, True), (0.051, None, False)],
+)
+def test_cells_are_marked_by_the_rule_of_the_headline(
+    adjusted_p: float, interval: Interval | None, is_marked: bool, tmp_path: Path
+) -> None:
+    items = made_set({"art_dg": 20})
+    answers = answered(items, ["1111"] * 20, "a") + answered(items, ["0111"] * 20, "b")
+    scores = score(ItemSet(tuple(items), tmp_path / "items.jsonl"), answers, resamples=0)
+    difference = Estimate(0.1, interval)
+    tests = [replace(each, adjusted_p=adjusted_p, difference=difference) for each in scores.mcnemar]
+    scores = replace(scores, mcnemar=tuple(tests), blind=tuple(tests))
+    page = scores.report(tmp_path / "mcq.html").read_text(encoding="utf-8")
+    assert page.count('<td class="sig">') == (2 * len(tests) if is_marked else 0)
+    assert ("significantly ahead of" in headline(scores)) is is_marked
 
 
 def test_the_control_has_its_own_table(tmp_path: Path) -> None:

@@ -110,4 +110,6 @@ def test_the_words_of_a_difference_go_by_the_p_that_the_table_has() -> None:
     assert difference_words(apart).startswith("a and b differ: SemAP, release, full +0.1000 (")
     assert "p = 0.03" in difference_words(apart)
     assert difference_words(alike).startswith("a and b can't be told apart:")
+    held = replace(apart, estimate=Estimate(0.1, (-0.01, 0.2)))
+    assert difference_words(held).startswith("a and b can't be told apart:")
     assert difference_words(replace(apart, adjusted_p=None)).startswith("a and b not tested:")
