@@ -13,10 +13,11 @@ import pytest
 
 from uncanny.demo.scenes import scenes
 from uncanny.errors import ImageError, UsageError
-from uncanny.images import RecordedFile, changed_files, discover, row_readers, stored_size
+from uncanny.images import RecordedFile, changed_files, discover, file_bytes, row_readers, stored_size
 from uncanny.images.file_bytes import read_image_file, read_stamped
 from uncanny.images.row_files import saved_files
 from uncanny.images.row_readers import row_names
+from uncanny.settings import Settings
 
 FILES = [scene.image_path for scene in scenes()][:6]
 PICTURES: list[dict[str, Any]] = [{"bytes": file.read_bytes(), "path": file.name} for file in FILES]
@@ -259,3 +260,27 @@ def test_a_null_in_the_name_of_a_saved_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"_data_files": [{"filename": "a\\u0000b.arrow"}]}')
     with pytest.raises(UsageError, match="does not say which files"):
         saved_files(tmp_path)
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["setting", "within"])
+def test_whether_a_table_lies_elsewhere_is_not_told(
+    within: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    table = write(outside / "there.parquet", {"image": PICTURES})
+    (outside / "damaged.parquet").write_bytes(b"PAR1")
+    (outside / "damaged.arrow").write_bytes(b"ARROW1")
+    (inside / "link.parquet").symlink_to(table)
+    allowed = (inside.resolve(),)
+    if not within:
+        monkeypatch.setattr(file_bytes, "settings", lambda: Settings(folders=allowed))
+        monkeypatch.setattr("uncanny.settings.settings", lambda: Settings(folders=allowed))
+    names = ("there.parquet", "damaged.parquet", "damaged.arrow", "none.parquet", "none.arrow")
+    errors = []
+    for path in (*(outside / name for name in names), inside / "link.parquet"):
+        with pytest.raises(ImageError) as caught:
+            read_stamped(path / "000000", MOST, allowed if within else None)
+        errors.append((caught.value.message, caught.value.kind, caught.value.remedy))
+    assert set(errors) == {("the file lies in no folder that may be read", "permission", None)}

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import orjson
 
+from uncanny.beneath import OutsideError
 from uncanny.errors import ImageError, UsageError
 from uncanny.files import read_file
 from uncanny.images.path_names import short_path
@@ -73,7 +74,8 @@ def column_paths(file: Path) -> Mapping[str, list[str]]:
 def read_row(row: Row, within: Sequence[Path] | None = None) -> bytes | Beside:
     """The picture of a row, or the file that the row names instead of it; the table lies `within` folders.
 
-    Raises ImageError for whatever keeps it from being read.
+    Raises ImageError for whatever keeps it from being read, but OutsideError for a table that lies elsewhere:
+    that is said as of any file, so that nobody learns whether there is one.
     """
     try:
         with opened(row.file, within) as rows:
@@ -84,6 +86,8 @@ def read_row(row: Row, within: Sequence[Path] | None = None) -> bytes | Beside:
             column, number = place
             stored = rows.read(column, number)
     except UsageError as error:
+        if isinstance(error.__cause__, OutsideError):
+            raise error.__cause__ from None
         raise ImageError(error.message, kind="damaged", remedy=error.remedy) from error
     return _content(stored, row.file, f"row {number} of {short_path(row.file)}, column {column!r}")
 

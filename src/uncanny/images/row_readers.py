@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from uncanny.beneath import open_allowed, place_of
+from uncanny.beneath import OutsideError, open_allowed, place_of
 from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.files import check_status
@@ -477,6 +477,8 @@ def _damage_named(file: Path) -> Iterator[None]:
     """Whatever a file cannot be read for is a UsageError that names it."""
     try:
         yield
+    except OutsideError as error:
+        raise UsageError(f"{short_path(file)} cannot be read: {error.strerror}") from error
     except (pyarrow("pyarrow").ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         form = "Arrow" if _is_arrow(file) else "Parquet"
         reason = error.strerror if isinstance(error, OSError) and error.errno else str(error)
