@@ -19,7 +19,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.metrics.intervals import LEVEL, RESAMPLES, Bools, Floats, Interval, percentile_intervals
+from uncanny.eval.metrics.intervals import (
+    LEVEL,
+    RESAMPLES,
+    Bools,
+    Codes,
+    Floats,
+    Interval,
+    percentile_intervals,
+    sums_by_group,
+)
 
 Counts = NDArray[np.int64]
 # Counts of many images, which need not be as wide.
@@ -139,18 +148,25 @@ def pixel_auc(counts: Counts) -> float | None:
 
 
 def pixel_auc_interval(
-    counts: ManyCounts, *, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL
+    counts: ManyCounts,
+    *,
+    groups: Codes | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    level: float = LEVEL,
 ) -> Interval | None:
     """A percentile bootstrap over images of their common AUC; `counts` has shape (images, 2, levels).
 
-    Pixels of one image belong together, so images are drawn. None of nothing, of images that are alike unless
-    they are at 0 or 1, and with 0 resamples.
+    Pixels of one image belong together, so images are drawn, or `groups` of them. None of nothing, of
+    images that are alike unless they are at 0 or 1, and with 0 resamples.
     """
-    images = len(counts)
-    if not images or not resamples:
+    if not len(counts) or not resamples:
         return None
     rng = np.random.default_rng(seed)
-    rows = counts.reshape(images, -1).astype(np.float64)
+    rows = counts.reshape(len(counts), -1).astype(np.float64)
+    if groups is not None:
+        rows = sums_by_group(rows, groups)
+    images = len(rows)
     values = np.empty(resamples)
     for start in range(0, resamples, _IMAGES_AT_ONCE):
         stop = min(start + _IMAGES_AT_ONCE, resamples)

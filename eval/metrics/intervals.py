@@ -118,6 +118,11 @@ def group_codes(groups: Iterable[Hashable]) -> Codes:
     return np.fromiter((numbers.setdefault(each, len(numbers)) for each in groups), dtype=np.int64)
 
 
+def units(rows: Bools, groups: Codes | None) -> int:
+    """How many images, or `groups` of images, are among some of them: what resamples are drawn from."""
+    return int(np.count_nonzero(rows)) if groups is None else len(np.unique(groups[rows]))
+
+
 def sums_by_group(values: ArrayLike, codes: Codes) -> Floats:
     """The sum of `values`, an entry or a row an image, in each group; an entry or a row a group."""
     table = np.asarray(values, dtype=np.float64)
@@ -326,10 +331,10 @@ def percentile_intervals(
     """Low and high end of each column of `values`, shape (resamples, scores).
 
     NaN entries are left out; None where nothing is left, and where all is the same, so that there is no
-    width. `images`, of scores in 0–1, says how many each was drawn from: one that is 0, or 1, in all
-    resamples has Wilson's interval of none, or all, of so many. Wilson's is for shares; that a mean or an F1
-    does no better or worse than a share would is our reading, without a source. How often it holds the truth
-    is measured by `python -m benchmarks coverage`.
+    width. `images`, of scores in 0–1, says how many images, or groups of them, each was drawn from (`units`):
+    one that is 0, or 1, in all resamples has Wilson's interval of none, or all, of so many. Wilson's is for
+    shares; that a mean or an F1 does no better or worse than a share would is our reading, without a source.
+    How often it holds the truth is measured by `python -m benchmarks coverage`.
     """
     tail = (1 - level) / 2
     intervals: list[Interval | None] = []

@@ -42,6 +42,7 @@ from uncanny.eval.metrics.intervals import (
     percentile_intervals,
     resampled_sums,
     sums_by_group,
+    units,
 )
 from uncanny.eval.metrics.regions import Bin, agreement, judgement, overlap, presence, value_bins
 from uncanny.schema import ARTIFACT_CATEGORIES
@@ -148,7 +149,7 @@ class _Columns:
 
     def units(self, rows: Bools) -> int:
         """How many images, or groups of images, are among some of them."""
-        return int(rows.sum()) if self._codes is None else len(np.unique(self._codes[rows]))
+        return units(rows, self._codes)
 
 
 class _Estimates:
@@ -217,7 +218,8 @@ class _Estimates:
         generated, called_generated, real, called_real = (int(each) for each in sums[0][0])
         judged = [judgement(*each.T) for each in sums]
         # A class that is there once or twice tells no more of a figure of both.
-        figures = self._estimates(JUDGED, judged, min(generated, real) or max(generated, real))
+        sizes = [self._columns.units(self._columns.judged[:, at + of]) for of in (0, 2)]
+        figures = self._estimates(JUDGED, judged, min(sizes) or max(sizes))
         return Authenticity(
             figures,
             {

@@ -23,6 +23,7 @@ from uncanny.eval.metrics.intervals import (
     percentile_intervals,
     resampled_sums,
     sums_by_group,
+    units,
 )
 
 CODES: Final[Mapping[int, Judged]] = {GENERATED: "generated", REAL: "real", UNCLEAR: "unparseable"}
@@ -89,7 +90,7 @@ def _drawn(
         counts = resampled_sums(table[table.any(axis=1)], rng, resamples=resamples)
     column = {cell: counts[:, place] for place, cell in enumerate(cells)}
     values: dict[tuple[str, str], Floats] = {}
-    # How many images each is of.
+    # How many images, or groups of them, each is of.
     sizes: dict[tuple[str, str], int] = {}
     with np.errstate(invalid="ignore", divide="ignore"):
         for source in SOURCES:
@@ -98,10 +99,10 @@ def _drawn(
             judged = sum(column[each, source] for each in SOURCES)
             values[source, "precision"], values[source, "recall"] = hits / judged, hits / true
             values[source, "f1"] = 2 * hits / (true + judged)
-            of_source = {cell: count for cell, count in accuracy.counts.items() if source in cell}
-            sizes[source, "precision"] = sum(n for cell, n in of_source.items() if cell[1] == source)
-            sizes[source, "recall"] = sum(n for cell, n in of_source.items() if cell[0] == source)
-            sizes[source, "f1"] = sum(of_source.values())
+            is_true, is_judged = truth == TRUTHS[source], verdicts == TRUTHS[source]
+            sizes[source, "precision"] = units(is_judged, groups)
+            sizes[source, "recall"] = units(is_true, groups)
+            sizes[source, "f1"] = units(is_true | is_judged, groups)
         for name in ("precision", "recall", "f1"):
             values["all", name] = (values["generated", name] + values["real", name]) / 2
             # The rarer class says how much is known of both.

@@ -25,7 +25,7 @@ from uncanny.eval.common.pixels.crops import Size
 from uncanny.eval.common.pixels.masks import read_heat_map
 from uncanny.eval.edits.data import mask_sources, read_masks
 from uncanny.eval.metrics.auc import COARSE, LEVELS, coarse, pixel_auc, pixel_auc_interval, pixel_counts
-from uncanny.eval.metrics.intervals import Codes, Floats, Mean, mean_intervals
+from uncanny.eval.metrics.intervals import Codes, Floats, Mean, group_codes, mean_intervals
 
 _THREADS = 2
 _AT_ONCE = 32
@@ -80,13 +80,15 @@ def localize(
     threshold: float,
     resize: bool = False,
     map_size: int | None = None,
+    groups: Codes | None = None,
     resamples: int,
     seed: int,
 ) -> tuple[Localization | None, Floats]:
     """The figures, and the IoU of each edit, NaN where it was not measured; None where no edit has a map.
 
     Maps of another size than their mask are scaled to it with `resize`, and with a `map_size`, which is what
-    all maps and masks are scaled to for the AUC: the side of a square in pixels.
+    all maps and masks are scaled to for the AUC: the side of a square in pixels. `groups` has an entry an
+    edit: which of them belong together.
     """
     ious = np.full(len(edits), np.nan)
     located = [
@@ -97,6 +99,7 @@ def localize(
     left_out: dict[str, str] = {}
     pooled = np.zeros((2, LEVELS), dtype=np.int64)
     kept: list[NDArray[np.int32]] = []
+    with_map: list[int] = []
     intersections = unions = resized = 0
     with ThreadPoolExecutor(_THREADS) as pool:
         # Some at a time: a map of a megapixel is eight megabytes while it is worked on.
@@ -114,14 +117,23 @@ def localize(
                 if result.counts is not None:
                     pooled += result.counts
                     kept.append(coarse(result.counts).astype(np.int32))
+                    with_map.append(place)
     measured = ~np.isnan(ious)
     counts: NDArray[np.int32] = np.stack(kept) if kept else np.zeros((0, 2, COARSE), dtype=np.int32)
     return Localization(
         int(measured.sum()),
-        mean_iou(ious, resamples=resamples, seed=seed),
+        mean_iou(ious, groups=groups, resamples=resamples, seed=seed),
         intersections / unions if unions else None,
         len(kept),
-        Estimate(pixel_auc(pooled), pixel_auc_interval(counts, resamples=resamples, seed=seed)),
+        Estimate(
+            pixel_auc(pooled),
+            pixel_auc_interval(
+                counts,
+                groups=None if groups is None else group_codes(groups[with_map].tolist()),
+                resamples=resamples,
+                seed=seed,
+            ),
+        ),
         threshold,
         resized,
         map_size,

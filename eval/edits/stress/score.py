@@ -311,6 +311,13 @@ class _Task:
 
     def _localize(self, predictions: Predictions, joined: Joined, generated: Bools) -> tuple[Any, Floats]:
         masks = self.edits.column("mask")
+        some = [
+            (predicted, known)
+            for predicted, known in zip(
+                joined.predicted[generated].tolist(), joined.known[generated].tolist(), strict=True
+            )
+            if predictions.heat_maps[predicted] is not None or predictions.masks[predicted] is not None
+        ]
         located = [
             Located(
                 predictions.images[predicted],
@@ -320,16 +327,14 @@ class _Task:
                 self.edits.root,
                 predictions.root,
             )
-            for predicted, known in zip(
-                joined.predicted[generated].tolist(), joined.known[generated].tolist(), strict=True
-            )
-            if predictions.heat_maps[predicted] is not None or predictions.masks[predicted] is not None
+            for predicted, known in some
         ]
         localization, measured = localize(
             located,
             threshold=self.map_threshold,
             resize=self.resize_maps,
             map_size=self.map_size,
+            groups=self.codes(np.array([known for _, known in some], dtype=np.int64)),
             resamples=self.resamples,
             seed=self.seed,
         )

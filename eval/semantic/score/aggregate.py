@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from uncanny.eval.common.anomalies.image import ImagePair, MatchedImage
 from uncanny.eval.common.anomalies.records import ScoredImage
-from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.estimates import Estimate, share_of
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.detection import SOURCES, conditioned, counted, recognised
 from uncanny.eval.metrics.intervals import (
@@ -27,7 +27,6 @@ from uncanny.eval.metrics.intervals import (
     Mean,
     mean_intervals,
     mean_tests,
-    wilson_interval,
 )
 from uncanny.eval.metrics.paired import cohens_d
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Match, ProtocolName, View, f1, unmatched
@@ -297,8 +296,11 @@ def protocol_score(
     )
 
 
-def accuracy_score(columns: ImageColumns, estimate: Estimate) -> Accuracy:
-    """How often the source is right; an answer that is not clear is wrong."""
+def accuracy_score(columns: ImageColumns, estimate: Estimate, groups: Codes | None = None) -> Accuracy:
+    """How often the source is right; an answer that is not clear is wrong.
+
+    `groups` says which images belong together.
+    """
     rows = _with_verdict(columns)
     true, predicted = columns.true_source[rows], columns.predicted_source[rows]
     answers: dict[Source, dict[str, int]] = {}
@@ -306,10 +308,10 @@ def accuracy_score(columns: ImageColumns, estimate: Estimate) -> Accuracy:
         of_source = predicted[true == source]
         answers[source] = {word: int((of_source == word).sum()) for word in SOURCES}
         answers[source]["unclear"] = int((of_source == "").sum())
-    images, right = int(rows.sum()), int((true == predicted).sum())
+    share = share_of(true == predicted, None if groups is None else groups[rows])
     if estimate.interval is not None:  # a plain share, unlike the other means
-        estimate = replace(estimate, interval=wilson_interval(right, images))
-    return Accuracy(estimate, images, right, answers)
+        estimate = replace(estimate, interval=share.interval)
+    return Accuracy(estimate, share.out_of, int((true == predicted).sum()), answers)
 
 
 def _threshold_score(protocol: ProtocolName, row: int, totals: ImageTotals) -> ThresholdScore:

@@ -30,7 +30,7 @@ from uncanny.eval.common.similarity.base import (
     SimilarityName,
     open_measure,
 )
-from uncanny.eval.metrics.intervals import RESAMPLES, Mean
+from uncanny.eval.metrics.intervals import RESAMPLES, Codes, Mean
 from uncanny.eval.metrics.semap import BALANCE, PROTOCOLS, THRESHOLDS, VERSIONS
 from uncanny.eval.semantic.score.aggregate import (
     ImageTotals,
@@ -156,7 +156,7 @@ def score(
     means = {name: each.means for name, each in scored.items()}
     return SemanticScore(
         {
-            name: each.with_intervals(list(islice(values, len(each.means) + 1)))
+            name: each.with_intervals(list(islice(values, len(each.means) + 1)), codes)
             for name, each in scored.items()
         },
         tuple(differences(means, groups=codes, resamples=resamples, seed=seed)),
@@ -226,7 +226,7 @@ class _ScoredSet:
     accuracy: Mean
     detection: bool
 
-    def with_intervals(self, scores: Sequence[Estimate]) -> PredictionScore:
+    def with_intervals(self, scores: Sequence[Estimate], groups: Codes | None) -> PredictionScore:
         """`scores` are those of `means`, in their order, and last the accuracy."""
         *values, accuracy = scores
         by_key = dict(zip(self.means, values, strict=True))
@@ -235,7 +235,7 @@ class _ScoredSet:
             self.name,
             self.predictions.origin,
             {protocol: protocol_score(protocol, self.means, by_key, totals) for protocol in PROTOCOLS},
-            accuracy_score(columns, accuracy) if self.detection else None,
+            accuracy_score(columns, accuracy, groups) if self.detection else None,
             self.left_out,
             dict(self.pairing.by),
             self.predictions.blank_texts,

@@ -199,3 +199,37 @@ def test_runs_are_compared_over_groups() -> None:
     ]
     assert 1.4 < widths[0] / widths[1] < 2.2
     assert groups_json(apart) is None
+
+
+def test_figures_that_are_1_on_all_images_count_groups() -> None:
+    """Two hundred images of twenty originals, ten each of them generated and real, all told apart."""
+    base = {"width": 9, "height": 9, "regions": []}
+    truth = [
+        {**base, "image": f"{g}-{n}.png", "original": f"o{g}.png", "source": ["generated", "real"][g % 2]}
+        for g in range(20)
+        for n in range(10)
+    ]
+    seen = [{**base, "image": each["image"], "source": each["source"]} for each in truth]
+    together, apart = (
+        uncanny.artifacts.score({"m": seen}, truth=truth, resamples=100, group_by=by)["m"].aj.figures
+        for by in (None, "image")
+    )
+    assert {each.interval for each in together.values()} == {wilson_interval(10, 10)}
+    assert {each.interval for each in apart.values()} == {wilson_interval(100, 100)}
+
+
+def test_the_accuracy_of_a_source_counts_groups() -> None:
+    names = [(f"{group}-{n}.png", group, well) for (group, n), well in zip(PLACES, WELL, strict=True)]
+    known = {"anomalies": [], "source": "generated"}
+    truth = [{**known, "image": image, "pair": group} for image, group, _ in names]
+    seen = [{**known, "image": image, "source": "generated" if well else "real"} for image, _, well in names]
+    together, apart = (
+        uncanny.semantic.score({"m": seen}, truth=truth, similarity="chrf", resamples=50, group_by=by)[
+            "m"
+        ].accuracy
+        for by in (None, "image")
+    )
+    assert together is not None
+    assert apart is not None
+    assert together.estimate.interval == pytest.approx(TOGETHER)
+    assert apart.estimate.interval == pytest.approx(APART)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import uncanny
 from uncanny.errors import UsageError
@@ -103,3 +106,47 @@ def test_one_edit_an_original_changes_no_recall() -> None:
         uncanny.edits.stress(some, meta=[first], resamples=0, group_by=by) for by in (None, "image")
     )
     assert recall(together) == recall(apart)
+
+
+def test_figures_that_are_0_on_all_images_count_groups() -> None:
+    """A hundred edits of ten originals of which none is found are ten cases, however many images they are."""
+    meta = [{"original": f"o{o}.png", "edited": f"{o}-{e}.png"} for o in range(10) for e in range(10)]
+    seen = [{"image": row["edited"], "source": "real"} for row in meta]
+    seen += [{"image": f"o{o}.png", "source": "real"} for o in range(10)]
+    together, apart = (
+        uncanny.edits.stress(seen, meta=[meta], resamples=100, group_by=by)["detector"].first.classes
+        for by in (None, "image")
+    )
+    generated = together["generated"]
+    assert generated.f1.interval == wilson_interval(0, 10)
+    assert generated.recall.interval == pytest.approx(wilson_interval(0, 10))
+    assert apart["generated"].f1.interval == wilson_interval(0, 100)
+
+
+def test_maps_of_one_original_are_drawn_together(tmp_path: Path) -> None:
+    mask = np.zeros((8, 8), dtype=np.bool_)
+    mask[:4] = True
+    Image.fromarray(mask).save(tmp_path / "m.png")
+    rng = np.random.default_rng(1)
+    meta, seen = [], []
+    for original in range(12):
+        heat = rng.uniform(0, 255, (8, 8)).astype(np.uint8)
+        heat[: 2 + original % 3] = 255
+        Image.fromarray(heat).save(tmp_path / f"h{original}.png")
+        for edit in range(4):
+            name = f"{original}-{edit}.png"
+            meta.append({"original": f"o{original}.png", "edited": name, "mask": "m.png"})
+            seen.append({"image": name, "source": "generated", "heat_map": f"h{original}.png"})
+    located = [
+        uncanny.edits.stress(seen, meta=[rows], root=tmp_path, resamples=500, group_by=by)[
+            "detector"
+        ].first.localization
+        for rows, by in ((meta, None), (meta, "image"), (meta[::4], "image"))
+    ]
+    intervals = [(each.iou.interval, each.pixel_auc.interval) for each in located if each]
+    for ours, theirs, alone in zip(*intervals, strict=True):
+        assert ours is not None
+        assert theirs is not None
+        # Four edits that are alike say as much as one.
+        assert ours == pytest.approx(alone)
+        assert ours[1] - ours[0] > 1.6 * (theirs[1] - theirs[0])
