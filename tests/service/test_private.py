@@ -54,6 +54,49 @@ def test_words_for_readers_name_paths_from_roots_on(words: str, shown: str | Non
     assert without_paths(words, NAMED) == (words if shown is None else shown)
 
 
+SPACED = {
+    Path("/srv/un canny/data"): "",
+    Path("/srv/un canny/data/roots"): "",
+    Path("/srv/un canny/data/jobs/job_a"): "",
+    Path("/srv/un canny/my (old) photos"): "my (old) photos",
+    Path("/"): "root",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("/srv/un canny/data/jobs/job_a/run is locked", "run is locked"),
+        ("in '/srv/un canny/data/jobs/job_b/run/run.json'.", "in 'jobs/job_b/run/run.json'."),
+        ("/srv/un canny/data/roots/my (old) photos/a b.jpg: gone", "my (old) photos/a b.jpg: gone"),
+        ("/srv/un canny/my (old) photos/in/a b.jpg", "my (old) photos/in/a b.jpg"),
+        ("/srv/un canny/my (old) photos, /srv/un canny/data, too", "my (old) photos, ., too"),
+        ("(/srv/un canny/data)", "(.)"),
+        ("wrapped: /srv/un\n  canny/data/images/a.png", "wrapped: images/a.png"),
+        ("DATA=/srv/un canny/data/x:/srv/un canny/data/y", "DATA=x:y"),
+        ("/usr/lib:/srv/un canny/data/x:/home/ann/y", "lib:x:y"),
+        ("file:///srv/un canny/data/x.parquet", "file://x.parquet"),
+        ("at https://srv/un canny/data/x and a/srv/un canny/data", None),
+        ("names / and 1/2", None),
+    ],
+)
+def test_a_folder_with_a_space_in_its_path_is_not_told_either(words: str, shown: str | None) -> None:
+    assert without_paths(words, SPACED) == (words if shown is None else shown)
+
+
+@pytest.mark.parametrize(
+    "words", ["/srv/un canny/data2/x", "/srv/un canny/data-old/x", "/srv/un canny/data.b/x"]
+)
+def test_a_folder_beside_one_is_not_taken_for_it(words: str) -> None:
+    assert without_paths(words, SPACED) == "un canny/" + words.removeprefix("/srv/un canny/")
+
+
+@given(st.text(), st.text())
+def test_no_words_fail_and_no_folder_is_told_among_them(before: str, after: str) -> None:
+    said = without_paths(f"{before} /srv/un canny/data/jobs/job_a{after}", SPACED)
+    assert "/srv/un canny/data/jobs/job_a" not in said.removeprefix(before)
+
+
 @given(st.text())
 def test_no_words_fail_and_a_path_among_them_is_never_whole(words: str) -> None:
     assert "/srv/other/secret" not in without_paths(f"{words} /srv/other/secret {words}", NAMED)

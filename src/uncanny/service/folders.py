@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -196,19 +197,36 @@ def without_paths(text: str, named: Mapping[Path, str]) -> str:
 
     A path below one of the `named` folders becomes the folder's name and what follows it, any other absolute
     path its last part, and one that leads to a root's link goes from its name on. Addresses on the network
-    stay.
+    stay. A named folder is known whatever its path holds, spaces and line breaks for them too; of any other
+    path with a space, only what stands before the space is known for one.
     """
+    folders, paths = _paths_of(tuple(map(str, named)))
 
     def shorter(found: re.Match[str]) -> str:
-        path = found[0]
-        for folder, name in sorted(named.items(), key=lambda each: -len(str(each[0]))):
-            if path == str(folder) or path.startswith(f"{folder}/"):
-                return (name + path.removeprefix(str(folder))).lstrip("/") or "."
-        return path.rstrip("/").rpartition("/")[2] or path
+        number = found.lastindex
+        if number is None:
+            return found[0].rstrip("/").rpartition("/")[2] or found[0]
+        return (named[Path(folders[number - 1])] + found[0].removeprefix(found[number])).lstrip("/") or "."
 
-    return _ABSOLUTE.sub(shorter, _TO_ROOT.sub("", text))
+    return paths.sub(shorter, _TO_ROOT.sub("", text))
 
 
+@lru_cache(maxsize=64)
+def _paths_of(named: Sequence[str]) -> tuple[Sequence[str], re.Pattern[str]]:
+    """The folders but for the root of all, the longest first, and a group for each; other paths have none."""
+    folders = sorted((folder for folder in named if folder != "/"), key=len, reverse=True)
+    literal = "|".join(f"({_SPACES.sub(_ANY_SPACES, re.escape(folder))})" for folder in folders)
+    below = rf"{_BEFORE}(?:{literal}){_AFTER_FOLDER}{_BELOW}|" if literal else ""
+    return folders, re.compile(below + _ABSOLUTE)
+
+
+_SPACES: Final = re.compile(r"(?:\\?\s)+")
+_ANY_SPACES: Final = r"\\s+"
 # Not within a word or an address: `and/or`, `https://…`, `run/annotations.jsonl`.
-_ABSOLUTE: Final = re.compile(r"(?<![\w.:/~*-])/(?:[\w.@%+,=~:#-]+/)+[\w.@%+,=~#-]*[\w@%+=~#-]")
+_BEFORE: Final = r"(?:(?<=file://)|(?<![\w./~*-]))"
+_AFTER_FOLDER: Final = r"(?![\w@%+=~#-]|[.,:]+[\w@%+=~#-])"
+# Of several paths with colons between them each is one.
+_PART: Final = r"(?:[\w.@%+,=~#-]|:(?!/))"
+_BELOW: Final = rf"(?:/(?:(?:{_PART}|/)*[\w@%+=~#-])?)?"
+_ABSOLUTE: Final = rf"{_BEFORE}/(?:{_PART}+/)+[\w.@%+,=~#-]*[\w@%+=~#-]"
 _TO_ROOT: Final = re.compile(rf"(?:\.\./)+{ROOTS}/")
