@@ -25,7 +25,7 @@ from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.files import read_file
 from uncanny.images import SkippedInputs
 from uncanny.images.columns import plain_cells
-from uncanny.images.row_readers import Cell
+from uncanny.images.row_cells import Cell
 from uncanny.json_values import dump_json
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically

@@ -15,20 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from uncanny.beneath import place_of
 from uncanny.errors import UsageError
-from uncanny.extras import pyarrow
-from uncanny.files import open_file, read_file
+from uncanny.files import read_file
 from uncanny.images.path_names import short_path
+from uncanny.images.row_cells import Cell, CellLines, plain_cell
 from uncanny.images.row_files import row_of, row_place
-from uncanny.images.row_readers import Cell, opened, plain_cell
+from uncanny.images.row_readers import MOST_BYTES, opened
 from uncanny.json_values import load_json
 
 METADATA: Final = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 FILE_NAME: Final = "file_name"
-# A longer text is no label of an image: it is left out of the records.
-LONGEST_TEXT: Final = 10_000
-_MOST_BYTES: Final = 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +41,7 @@ class ImageCells:
 def plain_cells(cells: Mapping[str, Any]) -> dict[str, Cell]:
     """What of `cells` goes into a record: texts that are not too long, numbers, flags and times."""
     values = ((name, plain_cell(cell)) for name, cell in cells.items())
-    return {
-        name: value
-        for name, value in values
-        if value is not None and not (isinstance(value, str) and len(value) > LONGEST_TEXT)
-    }
+    return {name: value for name, value in values if value is not None}
 
 
 class ImageColumns:
@@ -62,20 +54,31 @@ class ImageColumns:
         self._folders = tuple(place for place in places if place.is_dir())
         self._wanted = None if wanted is None else frozenset(wanted)
         self._metadata: dict[Path, Mapping[str, Mapping[str, Any]] | None] = {}
+        self._tables: set[Path] = set()
         self._problems: dict[Path, list[str]] = {}
 
     def look(self, folders: Iterable[Path]) -> Sequence[str]:
-        """Read the metadata files of all `folders` of images; in words, which of them cannot be read."""
+        """Read what tables say of images in `folders`; in words, which of them cannot be read. Blocking."""
         for folder in sorted(folders):
-            self._line_of(folder / "image")
+            self.is_known(folder / "image")
         return tuple(problem for problems in self._problems.values() for problem in problems)
 
     def is_known(self, image: Path) -> bool:
-        """False where the file that may speak of an image cannot be read, so that `of` says nothing."""
-        return self._problems.keys().isdisjoint(self._asked(image))
+        """False where the table that may speak of an image cannot be read, so that `of` says nothing."""
+        row = row_of(image)
+        if row is None:
+            return self._problems.keys().isdisjoint(self._asked(image))
+        if row.file not in self._tables:
+            self._tables.add(row.file)
+            try:
+                with opened(row.file) as rows:
+                    rows.cells(self._wanted)
+            except UsageError as error:
+                self._problems[row.file] = [error.message]
+        return row.file not in self._problems
 
     def of(self, image: Path) -> ImageCells:
-        """What is known of an image; nothing where no table speaks of it."""
+        """What is known of an image; nothing where no table speaks of it. Blocking."""
         row = row_of(image)
         if row is None:
             return ImageCells(values=self._chosen(self._line_of(image)))
@@ -84,8 +87,10 @@ class ImageColumns:
             if place is None:
                 return ImageCells()
             _, number = place
+            if not self.is_known(image):
+                return ImageCells(number)
             with opened(row.file) as rows:
-                return ImageCells(number, self._chosen(rows.cells(number)))
+                return ImageCells(number, self._chosen(rows.cells(self._wanted).row(number)))
         except UsageError:
             return ImageCells()  # the picture's own record says why the table cannot be read
 
@@ -124,7 +129,7 @@ class ImageColumns:
             file = folder / name
             if file.is_file():
                 try:
-                    lines = {str(line.pop(FILE_NAME)): line for line in _lines(file) if FILE_NAME in line}
+                    lines = self._of_table(file) if file.suffix == ".parquet" else _by_name(_lines(file))
                 except UsageError as error:
                     self._problems.setdefault(folder, []).append(error.message)
                     continue
@@ -132,27 +137,25 @@ class ImageColumns:
                     return lines
         return {} if folder in self._problems else None
 
+    def _of_table(self, file: Path) -> Mapping[str, Mapping[str, Any]]:
+        wanted = None if self._wanted is None else self._wanted | {FILE_NAME}
+        with opened(file) as rows:
+            return CellLines(rows.cells(wanted), FILE_NAME)
+
+
+def _by_name(lines: Iterable[dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    return {str(line.pop(FILE_NAME)): line for line in lines if FILE_NAME in line}
+
 
 def _lines(file: Path) -> Iterator[dict[str, Any]]:
     """The lines of a metadata file as mappings. Raises UsageError that names the file and the line."""
     try:
-        if file.suffix == ".parquet":
-            yield from _rows(file)
-            return
-        if file.stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{short_path(file)} is larger than {_MOST_BYTES:,} bytes")
+        if file.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{short_path(file)} is larger than {MOST_BYTES:,} bytes")
         data = read_file(file).removeprefix(b"\xef\xbb\xbf")
         yield from _of_csv(file, data) if file.suffix == ".csv" else _of_json_lines(file, data)
     except OSError as error:
         raise UsageError(f"{short_path(file)} cannot be read: {error.strerror or error}") from error
-
-
-def _rows(file: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with open_file(file) as source, pyarrow("pyarrow.parquet").ParquetFile(place_of(source)) as table:
-            yield from table.read().to_pylist()
-    except pyarrow("pyarrow").ArrowException as error:
-        raise UsageError(f"{short_path(file)} cannot be read as Parquet: {error}") from error
 
 
 def _of_csv(file: Path, data: bytes) -> Iterator[dict[str, Any]]:

@@ -6,46 +6,44 @@ lead to rows are in `row_files`.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from datetime import date, time, timedelta
-from decimal import Decimal
 from functools import cached_property
 from io import BufferedReader
 from pathlib import Path, PureWindowsPath
 from threading import Lock, RLock
 from typing import Any, NamedTuple
 
-import orjson
-
 from uncanny.beneath import OutsideError, open_allowed, place_of
 from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.files import check_status
 from uncanny.images.path_names import short_path
+from uncanny.images.row_cells import Column, RowCells, class_names, features, is_single, is_text, kept
+from uncanny.wording import option
 
 _BUFFER = 2**20  # bytes read at once; without it all of a row group's column would be
 _BATCH_BYTES = 4 * 2**20
-_MOST_ROWS_AT_ONCE = 64
+_MOST_ROWS_AT_ONCE, _MOST_CELLS_AT_ONCE = 64, 10_000
+# No value is longer than what is stored of it, but for those that rows share.
+_SIMPLE_ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 # Rows passed over on the way to another, which other workers are about to ask for.
 _KEPT_BYTES, _MOST_KEPT = 64 * 2**20, 256
 _MOST_OPEN = 8
 # Pictures are packed already: what a column is unpacked to by more than this was made to fill the memory.
 _BOMB_RATIO, _BOMB_BYTES = 20, 128 * 2**20
+MOST_BYTES = 2**30
+"""Bytes of texts and numbers that are held of a table."""
+# Rows of a table that are smaller than a byte each were made to fill the memory with their names.
+_MOST_EMPTY_ROWS = 1_000_000
 _LONGEST_NAME = 200
 _NUMBER = re.compile(r"\d{6,}")
 _MAGIC = b"ARROW1"
-
-
-# What a cell beside a picture may be once it is in a record.
-Cell = str | int | float | bool
-_LARGEST_WHOLE = 2**63 - 1
 
 
 class Stored(NamedTuple):
@@ -53,40 +51,6 @@ class Stored(NamedTuple):
 
     data: bytes | None
     path: str | None
-
-
-def features(schema: Any) -> Mapping[str, Mapping[str, Any]]:
-    """What `datasets` says of each column in a schema; empty where it says nothing."""
-    try:
-        content = orjson.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-        columns = content["info"]["features"]
-        return {name: each for name, each in columns.items() if isinstance(each, dict)}
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        return {}
-
-
-def class_names(schema: Any) -> Mapping[str, list[str]]:
-    """What the numbers of a column stand for, where `datasets` has names for them; -1 is none."""
-    named = {name: each.get("names") for name, each in features(schema).items()}
-    return {name: names for name, names in named.items() if isinstance(names, list) and name in schema.names}
-
-
-def plain_cell(value: object) -> Cell | None:
-    """A value as a record has it: times and durations as text, decimals as numbers.
-
-    None for what is missing (None, NaN), infinite, or neither text nor number.
-    """
-    if isinstance(value, Decimal):
-        value = int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value if abs(value) <= _LARGEST_WHOLE else str(value)
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return str(value)
-    return value if isinstance(value, str | bool) else None
 
 
 @contextmanager
@@ -103,6 +67,11 @@ def opened(file: Path, within: Sequence[Path] | None = None) -> Iterator[RowFile
             known = _OPEN.get(file)
             if known is None or known[0] != stamp:
                 made = _Arrow(file, source) if _is_arrow(file) else _Parquet(file, source)
+                if made.length > max(_MOST_EMPTY_ROWS, status.st_size):
+                    raise UsageError(
+                        f"{short_path(file)} declares {made.length:,} rows in {status.st_size:,} bytes",
+                        remedy="Leave out the rows without a picture.",
+                    )
                 _OPEN[file] = known = (stamp, made)
             _OPEN.move_to_end(file)
             while len(_OPEN) > _MOST_OPEN:
@@ -133,7 +102,8 @@ class RowFile(ABC):
         self.marked = tuple(name for name in self.columns if known.get(name, {}).get("_type") == "Image")
         self._names: dict[str, tuple[list[str], Mapping[str, int]]] = {}
         self._lock = RLock()
-        self._cells: Mapping[str, Any] | None = None
+        self._cells: dict[str, Column] = {}
+        self._taken = 0  # bytes that cells take in memory
 
     @cached_property
     @abstractmethod
@@ -161,30 +131,33 @@ class RowFile(ABC):
                     return column, row
         return None
 
-    def cells(self, row: int) -> dict[str, Any]:
-        """The single values of a row beside its pictures; lists and structures are left out."""
-        with self._lock:
-            if self._cells is None:
-                self._cells = self._single_columns()
-        words = class_names(self.schema)
-        cells = {name: column[row].as_py() for name, column in self._cells.items()}
-        for name, names in words.items():
-            number = cells.get(name)
-            if isinstance(number, int):
-                cells[name] = names[number] if 0 <= number < len(names) else None
-        return cells
+    def cells(self, wanted: Set[str] | None = None) -> RowCells:
+        """The single values of all rows beside their pictures; lists and structures are left out.
 
-    def _single_columns(self) -> Mapping[str, Any]:
-        """Whole columns, as Arrow keeps them: some 10 bytes a number, and the length of each text."""
-        types, arrow = pyarrow("pyarrow.types"), pyarrow("pyarrow")
-        names = [name for name in self.others if not types.is_nested(self.schema.field(name).type)]
-        if not names:
-            return {}
-        batches = list(self.batches(names, 10_000))
-        if not batches:
-            return {}
-        table = arrow.Table.from_batches(batches)
-        return {name: table.column(name) for name in names}
+        `wanted` are the columns to read, None reads all. Raises UsageError for columns that would fill the
+        memory, ArrowException, OSError.
+        """
+        names = [each.name for each in self.schema if is_single(each.type)]
+        with self._lock:
+            try:
+                chosen = {name: self._cell_column(name) for name in names if wanted is None or name in wanted}
+            except UsageError:
+                self._cells, self._taken = {}, 0  # others may be asked for
+                raise
+        return RowCells(chosen, class_names(self.schema))
+
+    def _cell_column(self, name: str) -> Column:
+        if name not in self._cells:
+            try:
+                self._cells[name] = Column(self._cell_arrays(name))
+            except ImageError as error:
+                raise UsageError(error.message, remedy=error.remedy) from error
+            self._taken += self._cells[name].bytes
+        return self._cells[name]
+
+    @abstractmethod
+    def _cell_arrays(self, leaf: str) -> Iterator[Any]:
+        """The values of a column, or of a structure's `column.field`, as they are kept."""
 
     def absent(self, column: str) -> list[bool]:
         """Which rows have neither bytes nor a path in this column of pictures.
@@ -222,13 +195,11 @@ class RowFile(ABC):
     def _own_names(self, column: str) -> Sequence[str | None]:
         kind = self.schema.field(column).type
         fields = {each.name: each.type for each in kind} if pyarrow("pyarrow.types").is_struct(kind) else {}
-        if "path" not in fields or not _is_text(fields["path"]):
+        if "path" not in fields or not is_text(fields["path"]):
             return ()
-        names: list[str | None] = []
         try:
-            for batch in self.batches([f"{column}.path"], 10_000):
-                names += pyarrow("pyarrow.compute").struct_field(batch.column(0), "path").to_pylist()
-        except (pyarrow("pyarrow").ArrowException, OSError, UnicodeDecodeError):
+            names = list(Column(self._cell_arrays(f"{column}.path")))
+        except (pyarrow("pyarrow").ArrowException, OSError, UnicodeDecodeError, UsageError):
             return ()  # each row then says what is wrong with it
         return names if len(names) == self.length else ()
 
@@ -254,6 +225,7 @@ class _Parquet(RowFile):
         self._starts = _sums(sizes)
         self._ends = [start + size for start, size in zip(self._starts, sizes, strict=True)]
         self._cursors: dict[str, _Cursor] = {}
+        self._most = max(_BOMB_BYTES, min(_BOMB_RATIO * os.fstat(source.fileno()).st_size, MOST_BYTES))
 
     @cached_property
     def length(self) -> int:
@@ -278,17 +250,49 @@ class _Parquet(RowFile):
 
     def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:
         # By a reader of its own: that of `read` is asked by one thread at a time.
-        table = pyarrow("pyarrow.parquet").ParquetFile(
-            place_of(self._source), metadata=self._table.metadata, buffer_size=_BUFFER, pre_buffer=False
-        )
-        with table:
+        with self._reader(()) as table:
             yield from table.iter_batches(rows, columns=list(leaves), use_threads=False)
+
+    def _cell_arrays(self, leaf: str) -> Iterator[Any]:
+        self.check_sizes(leaf)
+        groups = range(len(self._starts))
+        chunks = [chunk for group in groups for chunk in self._chunks(leaf, group)]
+        means = [chunk.total_uncompressed_size // max(1, chunk.num_values) for chunk in chunks]
+        rows, shared, taken = _at_once(max(means, default=0), _MOST_CELLS_AT_ONCE), [leaf], self._taken
+        if any(
+            each.physical_type == "BYTE_ARRAY" and set(each.encodings) - _SIMPLE_ENCODINGS for each in chunks
+        ):
+            # A value may repeat most of the one before it: none is longer than what the column declares.
+            rows, shared = _at_once(max(chunk.total_uncompressed_size for chunk in chunks) // 32, rows), []
+        with self._reader(shared) as table:
+            # One group at a time: structures cannot share values across groups.
+            for group in groups:
+                for batch in table.iter_batches(rows, row_groups=[group], columns=[leaf], use_threads=False):
+                    array = kept(_field(batch, leaf))
+                    taken += array.nbytes
+                    if taken > self._most:
+                        raise UsageError(
+                            f"{short_path(self.file)} holds more than {self._most:,} bytes of texts and "
+                            f"numbers, as far as the column {leaf!r}",
+                            remedy=f"Name the columns that you need with {option('columns')}.",
+                        )
+                    yield array
+
+    def _reader(self, shared: Sequence[str]) -> Any:
+        """Another reader of the file, which keeps the values of `shared` columns once."""
+        return pyarrow("pyarrow.parquet").ParquetFile(
+            place_of(self._source),
+            metadata=self._table.metadata,
+            read_dictionary=list(shared),
+            buffer_size=_BUFFER,
+            pre_buffer=False,
+        )
 
     def _pictures(self, column: str, group: int) -> Iterator[Any]:
         rows = max(1, self._table.metadata.row_group(group).num_rows)
         mean = sum(chunk.total_uncompressed_size for chunk in self._chunks(column, group)) // rows
         batches = self._table.iter_batches(
-            min(_MOST_ROWS_AT_ONCE, max(1, _BATCH_BYTES // max(1, mean))),
+            _at_once(mean, _MOST_ROWS_AT_ONCE),
             row_groups=[group],
             columns=self._leaves(column),
             use_threads=False,
@@ -298,7 +302,7 @@ class _Parquet(RowFile):
 
     def _chunks(self, column: str, group: int) -> Iterator[Any]:
         described = self._table.metadata.row_group(group)
-        leaves = set(self._leaves(column))
+        leaves = set(self._leaves(column)) if column in self.schema.names else {column}
         for number in range(described.num_columns):
             if described.column(number).path_in_schema in leaves:
                 yield described.column(number)
@@ -309,12 +313,13 @@ class _Parquet(RowFile):
 
     def _check_size(self, column: str, group: int) -> None:
         """Raises ImageError for a row group that is far larger than what it is packed in."""
+        what = "pictures" if column in self.columns else "texts and numbers"
         for chunk in self._chunks(column, group):
             size, packed = chunk.total_uncompressed_size, chunk.total_compressed_size
             if size > _BOMB_BYTES and size > _BOMB_RATIO * packed:
                 raise ImageError(
                     f"row group {group} of {short_path(self.file)}, column {column!r}, declares "
-                    f"{size:,} bytes packed in {packed:,}: pictures do not pack like that",
+                    f"{size:,} bytes packed in {packed:,}: {what} do not pack like that",
                     kind="bomb",
                     remedy="If they really do, write the file anew with compression `none`.",
                 )
@@ -400,6 +405,10 @@ class _Arrow(RowFile):
     def check_sizes(self, column: str) -> None:
         """Nothing is packed here: the file is mapped."""
 
+    def _cell_arrays(self, leaf: str) -> Iterator[Any]:
+        for batch in self.batches([leaf], 0):
+            yield _field(batch, leaf)
+
     def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:  # noqa: ARG002  views cost nothing
         columns = list(
             dict.fromkeys(leaf if leaf in self.schema.names else leaf.partition(".")[0] for leaf in leaves)
@@ -454,13 +463,21 @@ def _is_binary(kind: Any) -> bool:
     return any(is_kind(kind) for is_kind in (types.is_binary, types.is_large_binary, types.is_binary_view))
 
 
-def _is_text(kind: Any) -> bool:
-    types = pyarrow("pyarrow.types")
-    return any(is_kind(kind) for is_kind in (types.is_string, types.is_large_string, types.is_string_view))
-
-
 def _is_arrow(file: Path) -> bool:
     return file.suffix.lower() == ".arrow"
+
+
+def _field(batch: Any, leaf: str) -> Any:
+    """The column of a batch, or the field of its structure."""
+    column = batch.column(0)
+    if not pyarrow("pyarrow.types").is_struct(column.type):
+        return column
+    return pyarrow("pyarrow.compute").struct_field(column, leaf.rpartition(".")[2])
+
+
+def _at_once(bytes_each: int, most: int) -> int:
+    """How many rows to read at once that take so many bytes each."""
+    return max(1, min(most, _BATCH_BYTES // max(1, bytes_each)))
 
 
 def _sums(sizes: Sequence[int]) -> list[int]:

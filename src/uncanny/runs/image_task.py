@@ -83,6 +83,8 @@ class ImageTask(Task[ImageFile, A]):
     format: RecordFormat = "jsonl"
     files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
     _columns: ImageColumns = field(init=False, repr=False, default_factory=ImageColumns)
+    # Of images in the works: read ahead of the record, off the event loop.
+    _ready: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
     _earlier: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
     _records: RecordFile[A] = field(init=False, repr=False)
     _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
@@ -176,7 +178,7 @@ class ImageTask(Task[ImageFile, A]):
 
     async def process(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
         try:
-            image = await asyncio.to_thread(prepare, item.path, self.policy, engine.limits)
+            image = await asyncio.to_thread(self._read, item, engine)
         except ImageError as error:
             why = StepError(agent="image", step=0, kind=error.kind, message=str(error))
             return (self.record(item, None, "unreadable", errors=(why,), usage=usage([])),)
@@ -196,6 +198,11 @@ class ImageTask(Task[ImageFile, A]):
             finished.set()
         return (record,)
 
+    def _read(self, file: ImageFile, engine: Engine) -> PreparedImage:
+        """Blocking. Raises ImageError."""
+        self._ready[file.image] = self._cells(file)
+        return prepare(file.path, self.policy, engine.limits)
+
     def failed(self, item: ImageFile, error: StepError, calls: Sequence[CallRecord]) -> Sequence[A]:
         image = self._examined.pop(item.image, None)
         return (self.record(item, image, "failed", errors=(error,), usage=usage(calls)),)
@@ -213,7 +220,7 @@ class ImageTask(Task[ImageFile, A]):
             pixels=None if image is None else pixels(image),
             file_stamp=None if image is None else image.stamp,
             **more,
-            **self._cells(file),
+            **self._own_cells(file),
         )
 
     def _duplicate(self, file: ImageFile, image: PreparedImage, first: str) -> A:
@@ -225,8 +232,13 @@ class ImageTask(Task[ImageFile, A]):
             record.model_dump(exclude=set(record.model_extra or ()))
             | {name: value for name, value in extra.items() if name not in CELL_KEYS}
             | own
-            | self._cells(file)
+            | self._own_cells(file)
         )
+
+    def _own_cells(self, file: ImageFile) -> dict[str, Any]:
+        """What `_cells` says, for the one record of an image; nothing is read where that is done."""
+        ready = self._ready.pop(file.image, None)
+        return self._cells(file) if ready is None else ready
 
     def _cells(self, file: ImageFile) -> dict[str, Any]:
         """The further keys of a record that say what a table has of the image.
