@@ -273,8 +273,9 @@ def _read_array(path: Path, size: Size | None) -> NDArray[Any]:
             file.seek(0)
             array: NDArray[Any] = np.load(file, allow_pickle=False)
             return array
-    except (ValueError, EOFError, SyntaxError, OverflowError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
+    except (OSError, ValueError, EOFError, SyntaxError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path} cannot be read: {reason}") from error
 
 
 def _declared(file: BinaryIO) -> tuple[tuple[int, ...], str]:

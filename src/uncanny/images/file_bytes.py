@@ -76,7 +76,7 @@ def read_stamped(path: Path, max_bytes: int, within: Sequence[Path] | None = Non
             status = row.file.stat()
             data = _row_bytes(row, max_bytes, within)
     else:
-        with open_image_file(path, max_bytes, within) as file:
+        with _os_errors_named(), open_image_file(path, max_bytes, within) as file:
             status = os.fstat(file.fileno())
             data = file.read(max_bytes + 1)
     check_size(data, max_bytes)
@@ -158,21 +158,30 @@ def _holds_others(file: RecordedFile) -> bool:
 def open_image_file(path: Path, max_bytes: int, within: Sequence[Path] | None = None) -> Iterator[BinaryIO]:
     """The regular file, or picture in a table's row, of at most `max_bytes`, to be read.
 
-    It lies `within` folders as in `read_image_file`. Raises `ImageError`, also where reading fails, and
-    `StorageError` where too many files stay open.
+    It lies `within` folders as in `read_image_file`. Raises `ImageError` where it cannot be opened, and
+    `StorageError` where too many files stay open. What is raised while it is read stays as it is.
     """
     with _os_errors_named():
-        if (row := row_of(path)) is not None:
-            yield BytesIO(_row_bytes(row, max_bytes, within))
-            return
-        if within is None and settings().folders is None:
-            # Devices are not even opened. Where folders are named this would tell what lies elsewhere.
-            _check(path.stat(), max_bytes)
-        with _open(path, within) as file:
-            # Looked at again: the name may stand for another file than a moment ago.
-            _check(os.fstat(file.fileno()), max_bytes)
-            check_no_table(path)
-            yield file
+        file = _opened(path, max_bytes, within)
+    with file:
+        yield file
+
+
+def _opened(path: Path, max_bytes: int, within: Sequence[Path] | None) -> BinaryIO:
+    if (row := row_of(path)) is not None:
+        return BytesIO(_row_bytes(row, max_bytes, within))
+    if within is None and settings().folders is None:
+        # Devices are not even opened. Where folders are named this would tell what lies elsewhere.
+        _check(path.stat(), max_bytes)
+    file = _open(path, within)
+    try:
+        # Looked at again: the name may stand for another file than a moment ago.
+        _check(os.fstat(file.fileno()), max_bytes)
+        check_no_table(path)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 @contextmanager

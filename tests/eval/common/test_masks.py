@@ -173,6 +173,19 @@ def test_heat_maps_are_in_zero_to_one(tmp_path: Path) -> None:
         read_heat_map(tmp_path / "g.png")
 
 
+def test_damaged_masks_are_called_damaged(tmp_path: Path) -> None:
+    np.save(tmp_path / "whole.npy", np.eye(64))
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "whole.npy").read_bytes()[:4000])
+    (tmp_path / "text.npy").write_text("no array")
+    Image.effect_noise((64, 64), 50).save(tmp_path / "whole.png")
+    (tmp_path / "cut.png").write_bytes((tmp_path / "whole.png").read_bytes()[:2000])
+    for name in ("cut.npy", "text.npy", "cut.png"):
+        with pytest.raises(UsageError, match=rf"{name} cannot be read: ") as refused:
+            read_mask(tmp_path / name)
+        assert "name is not valid" not in str(refused.value)
+        assert "Check the disk" not in str(refused.value)
+
+
 def test_files_that_are_no_masks_are_named(tmp_path: Path) -> None:
     Image.new("L", (4, 3)).save(tmp_path / "small.png")
     (tmp_path / "text.png").write_text("no image")
