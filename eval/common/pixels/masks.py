@@ -61,6 +61,20 @@ def _set(values: NDArray[Any], lossy: bool) -> Mask:
     return np.asarray(values >= 128 if lossy else values != 0)
 
 
+def read_scores(path: Path) -> Floats:
+    """A model's scores as they stand in a grey image or a `.npy` file; shape (height, width).
+
+    Colours are taken for grey, alpha does not count. Raises UsageError where the file cannot be read, or is
+    of another kind or shape.
+    """
+    if path.suffix.lower() == ".npy":
+        return _read_array(path, None).astype(np.float64)
+    with _opened(path) as file:
+        image, _ = _read_image(file, str(path), None)
+    grey = image if image.mode in ("1", "L", "F", "I", "I;16") else image.convert("L")
+    return np.asarray(grey, dtype=np.float64)
+
+
 def has_shades(path: Path) -> bool:
     """Whether a mask file looks like a heat map or a photograph: much of what is set is not the brightest.
 

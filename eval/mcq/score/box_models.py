@@ -11,25 +11,22 @@ from dataclasses import dataclass
 from math import ceil, floor
 from numbers import Real
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from uncanny.errors import ImageError, UsageError
+from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.pixels.masks import read_scores
 from uncanny.eval.common.tables import Column, Table, TableResult
 from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.metrics.intervals import RESAMPLES, Ratio, ratio, share_intervals
 from uncanny.eval.metrics.mcq import ARTIFACT, within
-from uncanny.images.file_bytes import open_image_file
-from uncanny.images.structure import check_structure
 from uncanny.parameters import check_needed, check_parameters
 from uncanny.wording import option, shown, some_of
 
-_MOST_BYTES = 2**31
 BOX_NOTE = "a mask cannot answer E: every reference is wrong by construction"
 Mask = NDArray[np.float64]
 
@@ -116,7 +113,9 @@ def _mean_under(scores: Mask, box: Box, size: tuple[int, int] | None) -> float:
 
 
 def read_mask(path: str | os.PathLike[str]) -> Mask:
-    """Scores from a `.npy` array or a greyscale picture. Raises `UsageError` where the file is neither.
+    """Scores from a `.npy` array of (height, width) or a greyscale picture.
+
+    Raises `UsageError` where the file is neither, or has more pixels than can be read.
 
     >>> import numpy as np
     >>> np.save("mask.npy", np.eye(4))
@@ -124,16 +123,7 @@ def read_mask(path: str | os.PathLike[str]) -> Mask:
     (4, 4)
     """
     check_needed(path=path)
-    try:
-        with open_image_file(Path(path), _MOST_BYTES) as file:
-            if Path(path).suffix == ".npy":
-                return cast(Mask, np.load(file, allow_pickle=False).astype(np.float64))
-            check_structure(file)
-            with Image.open(file) as picture:
-                grey = picture if picture.mode in ("1", "L", "F", "I", "I;16") else picture.convert("L")
-                return np.asarray(grey, dtype=np.float64)
-    except (ImageError, OSError, ValueError) as error:
-        raise UsageError(f"{path}: not a mask: {error}", remedy="Give a .npy array or a picture.") from error
+    return read_scores(Path(path))
 
 
 def box_answers(items: ItemSource, picks: Mapping[str, BoxPick], model: str) -> list[Answer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,27 @@ def test_masks_from_files(tmp_path: Path) -> None:
     assert np.array_equal(read_mask(tmp_path / "m.png"), scores)
     (tmp_path / "bad.npy").write_bytes(b"x")
     for name in ("bad.npy", "absent.png"):
-        with pytest.raises(UsageError, match="not a mask"):
+        with pytest.raises(UsageError, match=rf"{name} cannot be read"):
+            read_mask(tmp_path / name)
+
+
+def declaring(file: Path, shape: tuple[int, ...]) -> None:
+    with file.open("wb") as out:
+        np.lib.format.write_array_header_1_0(out, {"descr": "<f8", "fortran_order": False, "shape": shape})
+
+
+def test_hostile_masks_are_refused_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No program is started for a picture, wherever it is found.
+    monkeypatch.setattr(subprocess, "Popen", None)
+    (tmp_path / "drawn.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 4\n%%EOF\n")
+    (tmp_path / "empty.npy").write_bytes(b"")
+    declaring(tmp_path / "huge.npy", (2_000_000, 2_000_000))
+    declaring(tmp_path / "flat.npy", (4,))
+    Image.new("1", (30_000, 30_000)).save(tmp_path / "bomb.png")
+    for name in ("drawn.png", "empty.npy", "huge.npy", "flat.npy", "bomb.png"):
+        with pytest.raises(UsageError, match=name):
             read_mask(tmp_path / name)
 
 
