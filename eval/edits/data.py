@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-import orjson
 from pydantic import BeforeValidator, Field, ValidationError
 
 from uncanny.demo.scenes import SCENES, Scene, scenes
@@ -56,9 +55,8 @@ def from_cell(value: object) -> object:
     """A cell of a table holds lists and masks as JSON; what is none stays text."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
-            # The standard library's takes halves of characters, which cannot be written again.
             return load_json(value.encode())
-        except orjson.JSONDecodeError:
+        except ValueError:  # no JSON, or halves of characters, which have no UTF-8
             return value
     return value
 

@@ -571,3 +571,13 @@ def test_the_headline_names_the_factor_that_matters_and_no_tiny_group() -> None:
     _, coin, leads = result.headlines()
     assert coin.endswith("No factor and no group of edits makes a significant difference.")
     assert leads.startswith("mine leads in verdicts that are right with 57.1 %, significantly ahead of coin")
+
+
+def test_a_mask_of_half_a_character_is_no_mask() -> None:
+    row = {"edited": "e.png", "original": "o.png", "mask": '["\ud800"]'}
+    seen = [{"image": "e.png", "score": 0.7, "mask": "found.png"}]
+    result = uncanny.edits.stress({"m": seen}, meta=[[row]], resamples=0)
+    located = result["m"].first.localization
+    assert located is not None
+    assert list(located.left_out) == ["e.png"]
+    assert result.to_json()["about"]["digests"]["metadata"]
