@@ -31,7 +31,7 @@ from uncanny.eval.common.inputs.problems import NonEmpty, by_line, of_validation
 from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.eval.common.pixels.crops import Mask, Size
-from uncanny.eval.common.pixels.masks import decode_rle, read_mask
+from uncanny.eval.common.pixels.masks import decode_rle, mask_identity, read_mask
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.images import SkippedInputs, display_path, read_rgb
 from uncanny.json_values import load_json
@@ -278,6 +278,13 @@ def mask_sources(mask: object, root: Path) -> tuple[Path | Rle, ...]:
     """
     sources = mask if isinstance(mask, list | tuple) and mask else (mask,)
     return tuple(_mask_source(each, root) for each in sources)
+
+
+def mask_content(mask: object, root: Path) -> object:
+    """What a record names as its mask, its files by their content."""
+    if isinstance(mask, str) and mask:
+        return mask_identity(root / mask)
+    return [mask_content(each, root) for each in mask] if isinstance(mask, list | tuple) else mask
 
 
 def _mask_source(source: object, root: Path) -> Path | Rle:

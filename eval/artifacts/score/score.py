@@ -21,14 +21,14 @@ import numpy as np
 
 from uncanny.errors import UsageError
 from uncanny.eval.artifacts.data.load import PathLike, Records, load
-from uncanny.eval.artifacts.data.records import ArtifactRecord, ArtifactSet, numbers_of
+from uncanny.eval.artifacts.data.records import ArtifactImage, ArtifactSet, numbers_of
 from uncanny.eval.artifacts.score.differences import region_differences, verdict_tests
 from uncanny.eval.artifacts.score.figures import PAR, scored
 from uncanny.eval.artifacts.score.result import ArtifactScore, Settings, TruthInfo
 from uncanny.eval.artifacts.score.tally import OnImage, Tally, count, verdict
 from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.groups import image_groups
-from uncanny.eval.common.pixels.masks import HEAT_MAP_THRESHOLD
+from uncanny.eval.common.pixels.masks import HEAT_MAP_THRESHOLD, mask_identity
 from uncanny.eval.common.score_json import digest_of
 from uncanny.eval.metrics.intervals import RESAMPLES, Floats
 from uncanny.eval.metrics.regions import REGION_PROTOCOLS, TOLERANCE, RegionProtocol
@@ -150,7 +150,7 @@ def score(
             len(true.images),
             regions,
             dict(Counter(true.notes) + truth_drawing.notes),
-            digest_of(_truth_line(image.record) for image in true.images),
+            digest_of(_truth_line(image) for image in true.images),
         ),
         published,
         verdict_tests(tallies, settings, group_of),
@@ -159,14 +159,14 @@ def score(
     )
 
 
-def _truth_line(record: ArtifactRecord) -> list[object]:
-    """What figures depend on in the truth about an image; of a mask file the name, wherever it is."""
-    regions = None
+def _truth_line(image: ArtifactImage) -> list[object]:
+    """What figures depend on in the truth about an image; of a mask file the content, wherever it is."""
+    record, regions = image.record, None
     if record.regions is not None:
         regions = [each.model_dump(mode="json", exclude={"note"}) for each in record.regions]
         for each in regions:
             if isinstance(each["mask"], str):
-                each["mask"] = Path(each["mask"]).name
+                each["mask"] = mask_identity(image.folder / each["mask"])
     return [record.image, record.source, record.generator, record.status, regions]
 
 

@@ -8,6 +8,7 @@ pycocotools takes run lengths that do not fit their image without a word and ret
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
@@ -73,6 +74,15 @@ def read_scores(path: Path) -> Floats:
         image, _ = _read_image(file, str(path), None)
     grey = image if image.mode in ("1", "L", "F", "I", "I;16") else image.convert("L")
     return np.asarray(grey, dtype=np.float64)
+
+
+def mask_identity(path: Path) -> str:
+    """What tells a mask file from others: the SHA-256 of its bytes, its name where it cannot be read."""
+    try:
+        with _opened(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    except (UsageError, OSError):
+        return path.name
 
 
 def has_shades(path: Path) -> bool:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.groups import ImageGroups
+from uncanny.eval.common.pixels.masks import mask_identity
 from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import Cell, Column, RowsResult, Table, explain_intervals
-from uncanny.eval.edits.data import EditSet
+from uncanny.eval.edits.data import EditFiles, EditSet
 from uncanny.eval.edits.people.data import Judgement
 from uncanny.eval.metrics.agreement import Agreement
 from uncanny.eval.metrics.association import Questionnaire
@@ -210,7 +211,7 @@ class PeopleScores(RowsResult):
                 "few_answers": {"n": len(self.few_answers), "people": list(self.few_answers)},
             },
             "about": about(
-                {"pairs": digest_of(each.pair.model_dump(mode="json") for each in self.pairs)},
+                {"pairs": digest_of(map(_pair_line, self.pairs))},
                 {},
                 resamples=self.resamples,
                 seed=self.seed,
@@ -342,6 +343,12 @@ def _row(who: str, factor: str | None, group: str | None, each: Figures) -> dict
         "with_iou": each.with_iou,
         "seconds": each.seconds,
     }
+
+
+def _pair_line(files: EditFiles) -> list[object]:
+    """What figures depend on in an edit; of mask files the content."""
+    masks = [mask_identity(each) if isinstance(each, Path) else each for each in files.masks]
+    return [files.pair.model_dump(mode="json", exclude={"mask"}), masks]
 
 
 def _figures_table(

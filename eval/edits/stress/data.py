@@ -24,7 +24,7 @@ from uncanny.eval.common.inputs.columns import Columns, read_columns
 from uncanny.eval.common.inputs.problems import by_line
 from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.score_json import digest_of
-from uncanny.eval.edits.data import from_cell
+from uncanny.eval.edits.data import from_cell, mask_content
 from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.eval.metrics.post_edit import EDIT_PROTOCOLS, PROTOCOL
@@ -194,11 +194,16 @@ class Edits:
         """That by which the edits were measured; None where nothing was that depends on it."""
         return next((each for each in self.column("protocol") if each is not None), None)
 
-    def digest(self) -> str:
-        """Of the images, what they are, and all that is known of the edits; not of the order."""
-        rows = zip(
-            *([[name, cell] for cell in cells] for name, cells in sorted(self.columns.items())), strict=True
-        )
+    def digest(self, *, masks: bool) -> str:
+        """Of the images, what they are, and all that is known of the edits; not of the order.
+
+        `masks` says that figures depend on mask files: these then stand for their content, not their names.
+        """
+        columns = dict(self.columns)
+        if masks and "mask" in columns:
+            columns["mask"] = [mask_content(cell, self.root) for cell in columns["mask"]]
+        named = ([[name, cell] for cell in cells] for name, cells in sorted(columns.items()))
+        rows = zip(*named, strict=True)
         known = [dict(row) for row in rows]
         return digest_of(
             [image, int(truth), known[row] if row >= 0 and known else None]

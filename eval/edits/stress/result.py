@@ -272,7 +272,7 @@ class StressResult(RowsResult):
                 "protocol": self.edits.protocol,
             },
             "about": about(
-                {"metadata": self.edits.digest()},
+                {"metadata": self.edits.digest(masks=self.is_located)},
                 {
                     name: {text for each in conditions.values() for text in each.texts}
                     for name, conditions in self.predictions.items()
@@ -388,13 +388,18 @@ class StressResult(RowsResult):
         if len(words) > 1:
             yield ranking(words, pairs, what="verdicts that are right", things="detectors")
 
-    def overall(self) -> Table:
-        """A line a detector and condition; conditions are no rivals, detectors on images as given are."""
-        located = any(
+    @property
+    def is_located(self) -> bool:
+        """Whether any detector says where edits are."""
+        return any(
             score.localization is not None
             for each in self.detectors.values()
             for score in each.conditions.values()
         )
+
+    def overall(self) -> Table:
+        """A line a detector and condition; conditions are no rivals, detectors on images as given are."""
+        located = self.is_located
         rows: list[tuple[Cell, ...]] = []
         rivals = []
         for name, detector in self.detectors.items():

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
+from PIL import Image
 
 import uncanny
 from tests.eval.compare.made_runs import anomaly, as_records, record
@@ -129,6 +131,40 @@ def test_a_digest_is_of_the_content() -> None:
     assert len({digest_of(entries), digest_of(entries[:1]), digest_of([{"a": 1, "b": [2, 0]}, "c"])}) == 3
     # What JSON files may hold and other libraries refuse.
     assert digest_of([2**70, "\ud83d"]) != digest_of([2**70, "\ud83e"])
+
+
+def artifacts_of_mask(folder: Path, name: str) -> str:
+    image = {"image": "0.png", "width": 9, "height": 9, "source": "generated"}
+    truth = {**image, "regions": [{"mask": name, "category": "semantics"}]}
+    scores = uncanny.artifacts.score({"m": REGIONS[:1]}, truth=[truth], root=folder, resamples=0)
+    return str(scores.to_json()["about"]["digests"]["truth"])
+
+
+def stress_of_mask(folder: Path, name: str) -> str:
+    meta = [{"edited": "e.png", "original": "o.png", "mask": name}]
+    seen = [{"image": "e.png", "score": 0.7, "mask": "found.png"}]
+    scores = uncanny.edits.stress({"m": seen}, meta=[meta], root=folder, resamples=0)
+    return str(scores.to_json()["about"]["digests"]["metadata"])
+
+
+def people_of_mask(folder: Path, name: str) -> str:
+    pair = uncanny.edits.EditPair(id="a", original="a.png", edited="ae.png", mask=name)
+    line = {"id": "a", "shown": "edited", "image": "", "person": "p", "judged": "real"}
+    file = folder / "judgements.jsonl"
+    file.write_bytes(orjson.dumps(line) + b"\n")
+    return str(score_people([pair], file, root=folder, resamples=0).to_json()["about"]["digests"]["pairs"])
+
+
+@pytest.mark.parametrize("digest", [artifacts_of_mask, stress_of_mask, people_of_mask])
+def test_a_mask_file_counts_by_its_content(digest: Any, tmp_path: Path) -> None:
+    mask = np.zeros((9, 9), dtype=np.uint8)
+    mask[:3, :3] = 255
+    for name, pixels in (("m", mask), ("again", mask), ("found", mask)):
+        Image.fromarray(pixels).save(tmp_path / f"{name}.png")
+    before = digest(tmp_path, "m.png")
+    assert digest(tmp_path, "again.png") == before
+    Image.fromarray(255 - mask).save(tmp_path / "m.png")
+    assert digest(tmp_path, "m.png") != before
 
 
 def test_a_changed_truth_has_another_digest(tmp_path: Path) -> None:
