@@ -31,10 +31,14 @@ Sums = Mapping[str, Floats]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A function of sums, and the columns that it is out of: images without anything of these say nothing."""
+    """A function of sums, and the columns that it is out of: images without anything of these say nothing.
+
+    `is_share` says that it is in 0–1, so that it has an interval where it is 0 or 1 on all images.
+    """
 
     of: Callable[[Sums], Floats]
     out_of: tuple[str, ...]
+    is_share: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +114,10 @@ class Resampled:
     drawn: Sums | None
     images: Mapping[str, int]
 
-    def share(self, figure: Figure) -> Estimate:
-        """A figure in 0–1 with its 95 % interval."""
-        return self._estimate(figure, max(self.images[name] for name in figure.out_of))
+    def estimate(self, figure: Figure) -> Estimate:
+        """A figure of one side with its 95 % interval."""
+        images = max(self.images[name] for name in figure.out_of) if figure.is_share else None
+        return self._estimate(figure, images)
 
     def paired(self, figure: Callable[[str], Figure]) -> Paired:
         """`figure` makes the one of side `a` and the one of side `b`."""
@@ -125,7 +130,7 @@ class Resampled:
         if self.drawn is not None and difference.value is not None:
             images = min(self.images[name] for name in gap.out_of)
             p_value = resampled_t_test(difference.value, _evaluated(gap, self.drawn), images)
-        return Paired(known[0], known[1], difference, p_value, b_interval=self._estimate(b).interval)
+        return Paired(known[0], known[1], difference, p_value, b_interval=self.estimate(b).interval)
 
     def _estimate(self, figure: Figure, images: int | None = None) -> Estimate:
         value = _evaluated(figure, self.totals)
@@ -150,6 +155,11 @@ def _evaluated(figure: Figure, sums: Sums) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.asarray(figure.of(sums), np.float64)
     return np.where(np.isfinite(value), value, np.nan)
+
+
+def share(counts: str, out_of: str) -> Callable[[str], Figure]:
+    """As `ratio`, of what is in 0–1."""
+    return lambda side: replace(ratio(counts, out_of)(side), is_share=True)
 
 
 def ratio(counts: str, out_of: str) -> Callable[[str], Figure]:

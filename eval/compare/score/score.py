@@ -29,7 +29,7 @@ from uncanny.eval.common.similarity.base import (
 from uncanny.eval.common.sources import AnnotationSource
 from uncanny.eval.compare.data import By, ComparedRun, ImagePair, PairedRuns, pair_runs, read_runs
 from uncanny.eval.compare.score.cost import cost_of
-from uncanny.eval.compare.score.figures import Figure, ImageColumns, Resampled, corrected, ratio, total
+from uncanny.eval.compare.score.figures import Figure, ImageColumns, Resampled, corrected, ratio, share, total
 from uncanny.eval.compare.score.match import (
     LEAST_IOU,
     MATCH_RULES,
@@ -204,7 +204,7 @@ def _compared(
                 "mai": figures.paired(ratio("unreal {}", "images")),
                 "af": figures.paired(ratio("found {}", "images")),
                 "cap": figures.paired(_cap),
-                "images_with_anomaly": figures.paired(ratio("any {}", "images")),
+                "images_with_anomaly": figures.paired(share("any {}", "images")),
             }
         ),
         cost=cost_of(paired),
@@ -336,12 +336,14 @@ def _repeatability(paired: PairedRuns, figures: Resampled, settings: Settings) -
     if settings.by != "image" or not (paired.a.is_run and paired.b.is_run):
         return None
     of_both = Figure(
-        lambda sums: 2 * sums["common"] / (sums["found a"] + sums["found b"]), ("found a", "found b")
+        lambda sums: 2 * sums["common"] / (sums["found a"] + sums["found b"]),
+        ("found a", "found b"),
+        is_share=True,
     )
     return RepeatFigures(
-        figures.share(of_both),
-        figures.share(ratio("common", "found {}")("a")),
-        figures.share(ratio("common", "found {}")("b")),
+        figures.estimate(of_both),
+        figures.estimate(share("common", "found {}")("a")),
+        figures.estimate(share("common", "found {}")("b")),
         (paired.a.replayed, paired.b.replayed),
     )
 

@@ -16,7 +16,7 @@ from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, Sco
 from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.similarity.base import FieldMatrices, Matrix, Similarity, both_directions
 from uncanny.eval.compare.data import ImagePair, RunImage
-from uncanny.eval.compare.score.figures import ImageColumns, Paired, Resampled, corrected, ratio
+from uncanny.eval.compare.score.figures import ImageColumns, Paired, Resampled, corrected, share
 from uncanny.eval.compare.score.match import MatchSettings, fields_of, match_anomalies
 from uncanny.eval.metrics.semap import (
     PROTOCOLS,
@@ -184,17 +184,17 @@ class TrueImages:
     def figures(self, figures: Resampled) -> TruthFigures:
         totals = figures.totals
         shares = {
-            "detection": figures.paired(ratio("right {}", "with truth")),
-            "recall": figures.paired(ratio("hits {}", "true")),
-            "precision": figures.paired(ratio("hits {}", "predicted {}")),
-            "false_alarms": figures.paired(ratio("alarms {}", "clean")),
+            "detection": figures.paired(share("right {}", "with truth")),
+            "recall": figures.paired(share("hits {}", "true")),
+            "precision": figures.paired(share("hits {}", "predicted {}")),
+            "false_alarms": figures.paired(share("alarms {}", "clean")),
         }
         if self.has_source:
-            shares["source"] = figures.paired(ratio("source {}", "sourced"))
+            shares["source"] = figures.paired(share("source {}", "sourced"))
         shares = corrected(shares)
         kinds = {name: int(totals[f"true {name}"]) for name in _GROUPS if totals[f"true {name}"]}
         recalls = corrected(
-            {name: figures.paired(ratio(f"true {name} {{}}", f"true {name}")) for name in kinds}
+            {name: figures.paired(share(f"true {name} {{}}", f"true {name}")) for name in kinds}
         )
         return TruthFigures(
             self.truth.origin,
@@ -202,10 +202,10 @@ class TrueImages:
             int(totals["with truth"]),
             int(totals["anomalous"]),
             corrected(
-                {name: figures.paired(ratio(f"semap {name} {{}}", "with truth")) for name in PROTOCOLS}
+                {name: figures.paired(share(f"semap {name} {{}}", "with truth")) for name in PROTOCOLS}
             ),
             corrected(
-                {name: figures.paired(ratio(f"semf1 {name} {{}}", "with truth")) for name in PROTOCOLS}
+                {name: figures.paired(share(f"semf1 {name} {{}}", "with truth")) for name in PROTOCOLS}
             ),
             detection=shares["detection"],
             recall=shares["recall"],

@@ -15,6 +15,7 @@ from tests.eval.compare.made_runs import anomaly, as_records, record, written
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.compare.score.score import band, change_of
+from uncanny.eval.metrics.intervals import wilson_interval
 from uncanny.schema import Annotation
 from uncanny.settings import settings
 
@@ -481,6 +482,35 @@ def test_a_gate_does_not_pass_kinds_that_no_run_names() -> None:
     assert [outcome.state for outcome in gate.outcomes] == ["clear", "unmeasured", "unmeasured"]
     named = uncanny.compare({"v1": release("light"), "v2": release("light")}, by="prompt", resamples=100)
     assert named.gate(["worse", "kind:text:worse"]).passed
+
+
+def test_a_gate_knows_how_sure_shares_of_none_and_all_are() -> None:
+    """A release without anomalies has a share of 0, which thirty images bound from above."""
+    faulty = as_records(record(f"{n}.png", [anomaly(f"fault {n}")]) for n in range(30))
+    flawless = as_records(record(f"{n}.png") for n in range(30))
+    released = uncanny.compare({"v1": faulty, "v2": flawless}, by="prompt", resamples=200)
+    _, high = wilson_interval(0, 30) or (0.0, 1.0)
+    texts = ["upper:images_with_anomaly>0.2", "upper:images_with_anomaly>0.1"]
+    assert 0.1 < high < 0.2
+    assert [each.state for each in released.gate(texts).outcomes] == ["clear", "holds"]
+
+    truth = [*faulty[:15], *flawless[15:]]
+    judged = uncanny.compare({"none": flawless, "all": truth}, truth=truth, resamples=200)
+    low, clean = wilson_interval(15, 15), wilson_interval(0, 15)
+    assert low is not None
+    assert clean is not None
+    texts = [
+        f"lower:recall<{low[0] - 0.01:.3f}",
+        f"lower:recall<{low[0] + 0.01:.3f}",
+        f"upper:false_alarms>{clean[1] + 0.01:.3f}",
+        f"upper:false_alarms>{clean[1] - 0.01:.3f}",
+        f"lower:detection<{low[0] + 0.05:.3f}",
+        "lower:precision<0.7",
+    ]
+    states = [each.state for each in judged.gate(texts).outcomes]
+    assert states == ["clear", "holds", "clear", "holds", "clear", "clear"]
+    # What has no upper bound has no interval where all is alike.
+    assert released.gate(["upper:af>1"]).outcomes[0].state == "unmeasured"
 
 
 def test_other_images_of_the_same_names_are_told_apart_from_other_names() -> None:
