@@ -14,6 +14,7 @@ import pytest
 from tests.swapped import ATTACK_S, attacked
 from uncanny import beneath
 from uncanny.beneath import OutsideError, confine, open_allowed, open_beneath, open_file_beneath, place_of
+from uncanny.files import open_file
 from uncanny.settings import Settings
 
 SECRET = b"the secret"
@@ -105,6 +106,12 @@ def test_a_confined_folder_reaches_no_further_for_the_rest_of_the_process(
         open_allowed(root / "a" / ".." / "out" / "file")
     for path in (root / "to_file", root.parent / "outside" / "file"):
         open_allowed(path).close()
+
+
+def test_without_proc_a_file_is_at_its_name(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_file(root / "to_file") as named, open_file_beneath(root / "to_file", [root]) as beneath_root:
+        monkeypatch.setattr(Path, "exists", lambda _: False)
+        assert place_of(named) == place_of(beneath_root) == str(root / "to_file")
 
 
 def test_folders_are_confined_while_other_threads_open_files(

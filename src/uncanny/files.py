@@ -33,6 +33,11 @@ class InputFile(BufferedReader):
         super().__init__(raw)
         self._path, self._line = path, 0
 
+    @property
+    def name(self) -> str:
+        """The path that it was opened by; that of the raw file is a number."""
+        return str(self._path)
+
     def __iter__(self) -> Iterator[bytes]:
         return self
 

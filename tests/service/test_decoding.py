@@ -10,13 +10,16 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import orjson
 import psutil  # type: ignore[import-untyped]
 import pytest
 from fastapi import FastAPI
+from PIL import Image
 
 from tests.images.bombs import jpeg_of_scans
 from tests.images.odd_files import encoded, picture
@@ -24,8 +27,11 @@ from tests.service.made_jobs import ended_job, pages_of
 from tests.service.made_review import anomaly
 from tests.service.running import running, served_here
 from uncanny.errors import ImageError
+from uncanny.images import prepared
+from uncanny.images.file_bytes import read_image_file
 from uncanny.service.api.app import guarded
 from uncanny.service.decoding import Asked, Decoders, Made, measure
+from uncanny.service.decoding_child import answer
 from uncanny.service.pictures import Picture, Pictures
 from uncanny.service.service import Service
 from uncanny.service.web.cards import picture_key
@@ -106,6 +112,24 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         measure(tmp_path / "a.png")
     with pytest.raises(ImageError, match="does not exist"):
         measure(tmp_path / "b.png")
+
+
+def test_size_and_digest_are_of_the_same_bytes(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = file.read_bytes()
+
+    def then_swapped(*asked: Any) -> bytes:
+        data = read_image_file(*asked)
+        file.write_bytes(encoded(picture(32, 16), "PNG"))
+        return data
+
+    monkeypatch.setattr(prepared, "read_image_file", then_swapped)
+    head, _ = answer(Asked("size", str(file)))
+    with Image.open(BytesIO(before)) as image:
+        assert head == {
+            "width": image.width,
+            "height": image.height,
+            "sha256": hashlib.sha256(before).hexdigest(),
+        }
 
 
 def test_equal_requests_are_one(file: Path) -> None:

@@ -23,7 +23,8 @@ from uncanny.images.row_files import row_of, row_place
 from uncanny.images.row_readers import MOST_BYTES, opened
 from uncanny.json_values import load_json
 
-METADATA: Final = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+METADATA_LINES: Final = "metadata.jsonl"
+METADATA: Final = ("metadata.csv", METADATA_LINES, "metadata.parquet")
 FILE_NAME: Final = "file_name"
 
 

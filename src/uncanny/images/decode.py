@@ -31,6 +31,7 @@ from PIL import (
 from uncanny.errors import ImageError
 from uncanny.extras import install_hint
 from uncanny.images.signature import (
+    MOST_OF_A_MARK,
     UNREAD_SUFFIXES,
     Format,
     look_of,
@@ -63,7 +64,6 @@ _PILLOW_NAMES: dict[Format, str] = {"HEIC": "HEIF"}
 # Formats that Pillow reads with a module of another package, which the extra `formats` brings.
 _EXTRA: dict[Format, str] = {"HEIC": "pillow_heif", "JXL": "pillow_jxl"}
 _LOADING = threading.Lock()
-_MOST_OF_A_MARK = 512
 # Where a PNG may say which way is up. Pillow looks for them behind the pixels, too, and decodes them for it.
 _ORIENTATION_MARKS = (b"eXIf", b"Raw profile type exif", b"XML:com.adobe.xmp")
 
@@ -215,7 +215,7 @@ def read_header(data: bytes, max_pixels: int) -> Header:
 
 def header_size(file: BinaryIO) -> tuple[int, int]:
     """Width and height as stored, from the header alone. Raises `ImageError` or whatever Pillow raises."""
-    name = sniff(file.read(_MOST_OF_A_MARK))
+    name = sniff(file.read(MOST_OF_A_MARK))
     if name is None:
         raise UnidentifiedImageError("no format that is read")
     check_structure(file, name, scans=False)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 from PIL import ExifTags, Image
 
@@ -102,7 +103,6 @@ def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int
     return size if size[0] * size[1] <= policy.max_pixels else None
 
 
-@without_warnings()
 def read_rgb(
     path: Path, policy: PixelPolicy | None = None, *, within: Sequence[Path] | None = None
 ) -> tuple[Image.Image, tuple[str, ...]]:
@@ -113,7 +113,28 @@ def read_rgb(
     only the limits count. The file lies `within` folders as in `read_image_file`. Raises `ImageError` and
     nothing else, whatever the file holds; `StorageError` where no file can be opened any more.
     """
-    policy = policy or PixelPolicy()
+    image, changes, _ = _read_rgb(path, policy or PixelPolicy(), within)
+    return image, changes
+
+
+class Measured(NamedTuple):
+    """A picture's width and height in pixels, seen upright, and the digest of the bytes that have them."""
+
+    width: int
+    height: int
+    sha256: str
+
+
+def measured(path: Path, *, within: Sequence[Path] | None = None) -> Measured:
+    """What a picture measures once it is decoded whole. Raises what `read_rgb` raises."""
+    image, _, data = _read_rgb(path, PixelPolicy(), within)
+    return Measured(image.width, image.height, hashlib.sha256(data).hexdigest())
+
+
+@without_warnings()
+def _read_rgb(
+    path: Path, policy: PixelPolicy, within: Sequence[Path] | None
+) -> tuple[Image.Image, tuple[str, ...], bytes]:
     data = b""
     try:
         if path.suffix.lower() in RAW_SUFFIXES:
@@ -130,7 +151,7 @@ def read_rgb(
                 changes.append(f"mode:{image.mode}->RGB")
                 image = image.convert("RGB")
         image.info = {}
-        return image, tuple(changes)
+        return image, tuple(changes), data
     except StorageError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files

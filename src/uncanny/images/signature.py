@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 Format = Literal["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIC", "JXL"]
 
@@ -38,6 +38,8 @@ UNREAD_SUFFIXES: Mapping[str, str] = {
 # A camera's raw file often begins as a TIFF whose first picture is a small preview.
 RAW_SUFFIXES = frozenset({".dng", ".nef", ".cr2", ".cr3", ".arw", ".orf", ".rw2", ".raf", ".pef", ".srw"})
 
+# As much of a file as its kind is known by.
+MOST_OF_A_MARK: Final = 512
 _STARTS: tuple[tuple[bytes, Format], ...] = (
     (b"\xff\xd8\xff", "JPEG"),
     (b"\x89PNG\r\n\x1a\n", "PNG"),

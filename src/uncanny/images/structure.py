@@ -15,7 +15,7 @@ from io import BytesIO
 from typing import BinaryIO, Final, NoReturn
 
 from uncanny.errors import ImageError
-from uncanny.images.signature import Format, sniff
+from uncanny.images.signature import MOST_OF_A_MARK, Format, sniff
 
 # Each goes over all pixels. Encoders make about ten, and at most a few dozen.
 MOST_SCANS: Final = 100
@@ -34,7 +34,6 @@ _MOST_BLOCKS: Final = 500_000
 _MOST_ENTRIES, _MOST_VALUES = 4_096, 400_000
 _MOST_RUN_BYTES: Final = 4_000_000
 _SMALL_BLOCK, _BLOCK = 1 << 12, 1 << 20
-_MOST_OF_A_MARK: Final = 512
 _REMEDY: Final = "If it is a real picture, save it anew with another program."
 # In the data of a scan a marker is no zero, no restart and no filling.
 _MARKER: Final = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
@@ -52,7 +51,7 @@ def check_structure(file: BinaryIO, name: Format | None = None, *, scans: bool =
     """
     file.seek(0)
     if name is None:
-        name = sniff(file.read(_MOST_OF_A_MARK))
+        name = sniff(file.read(MOST_OF_A_MARK))
         file.seek(0)
     try:
         match name:

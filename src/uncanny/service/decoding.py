@@ -26,6 +26,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from uncanny.beneath import common_folders
 from uncanny.errors import ImageError
+from uncanny.images.prepared import Measured
 from uncanny.settings import settings
 
 PROCESSES: Final = 2
@@ -219,14 +220,6 @@ class _Child:
 
 
 DECODERS: Final = Decoders()
-
-
-class Measured(NamedTuple):
-    """A picture's width and height in pixels, seen upright, and the digest of its file."""
-
-    width: int
-    height: int
-    sha256: str
 
 
 def measure(path: Path, within: Sequence[Path] | None = None) -> Measured:

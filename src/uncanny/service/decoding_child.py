@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncanny.errors import ImageError, StorageError
-from uncanny.images import PixelPolicy, read_rgb, shrunk, thumbnail
+from uncanny.images import PixelPolicy, shrunk, thumbnail
 from uncanny.images.decode import header_size
 from uncanny.images.file_bytes import read_image_file
+from uncanny.images.prepared import measured
 from uncanny.images.signature import MEDIA_TYPES, Format, sniff
 from uncanny.service.decoding import Asked
 
@@ -87,13 +88,11 @@ def bytes_of(path: Path, digest: str | None, within: Sequence[Path] | None) -> b
 
 def _measured(path: Path, within: Sequence[Path] | None) -> _Answer:
     try:
-        image, _ = read_rgb(path, within=within)
-        data = read_image_file(path, PixelPolicy().max_file_bytes, within)
+        return measured(path, within=within)._asdict(), b""
     except ImageError as error:
         return {"error": error.message, "kind": error.kind, "remedy": error.remedy}, b""
     except StorageError as error:
         return {"error": error.message, "kind": "io_error", "remedy": error.remedy}, b""
-    return {"width": image.width, "height": image.height, "sha256": sha256(data).hexdigest()}, b""
 
 
 def _copy(path: Path, side: int, digest: str | None, within: Sequence[Path] | None) -> _Answer:

@@ -16,9 +16,10 @@ from starlette.testclient import TestClient
 
 from tests.images.bombs import jpeg_of_scans
 from tests.service.api.conftest import API, Site, png
+from uncanny.images.columns import METADATA_LINES
 from uncanny.service.service import Service
 from uncanny.service.store.names import image_name
-from uncanny.service.store.uploads import NAMES_FILE, UploadLimits, UploadStore
+from uncanny.service.store.uploads import UploadLimits, UploadStore
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -31,7 +32,7 @@ def send(client: TestClient, *images: tuple[str, bytes], **headers: str) -> Any:
 def names(site: Site, set_id: str) -> list[str]:
     folder = site.service.uploads.images_folder(set_id)
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    return sorted(files - {NAMES_FILE})
+    return sorted(files - {METADATA_LINES})
 
 
 def bomb(width: int = 60_000, height: int = 60_000) -> bytes:

@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.service.api.conftest import png
 from tests.service.jobs.working import ended, records, working
+from uncanny.images.columns import METADATA_LINES
 from uncanny.service.service import Service
-from uncanny.service.store.uploads import NAMES_FILE, UploadLimits, UploadStore
+from uncanny.service.store.uploads import UploadLimits, UploadStore
 
 
 def test_two_who_fill_a_set_at_once_do_not_exceed_its_limit(service: Service) -> None:
@@ -41,7 +42,7 @@ def test_a_name_that_no_file_may_have_stands_in_the_records(service: Service) ->
                 assert kept is not None
                 names[kept[0].name] = name
     assert names.keys() == {"50__086.png", "cats/a_.png", "cats/a_-2.png", "plain.png"}
-    os.utime(store.images_folder(set_id) / NAMES_FILE, (0, 0))
+    os.utime(store.images_folder(set_id) / METADATA_LINES, (0, 0))
     store.sweep()
     job = service.submit("detect", {"images": [f"upload:{set_id}"], "model": "noop"}, by="ann")
     with working(service):

@@ -22,11 +22,12 @@ import orjson
 from uncanny.errors import ImageError, ReviewConflictError, UsageError
 from uncanny.eval.edits.data import EditSet
 from uncanny.eval.edits.people.data import FORM, JUDGEMENTS, PROFILES, Form, Judgement, Profile, Side, Verdict
+from uncanny.images.prepared import Measured
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_apart
 from uncanny.records.shared_log import SharedLog, file_state
 from uncanny.schema import Box
-from uncanny.service.decoding import Measured, measure
+from uncanny.service.decoding import measure
 from uncanny.service.people.folder import begin
 from uncanny.service.people.order import apart
 from uncanny.service.pictures import Picture

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final, Self
 from sqlalchemy import Connection, Row, delete, exists, insert, select, update
 
 from uncanny.errors import ConflictError, ImageError, NotFoundError, StorageError, UsageError, writable
-from uncanny.images.columns import FILE_NAME
+from uncanny.images.columns import FILE_NAME, METADATA_LINES
 from uncanny.images.decode import explain, header_size, without_warnings
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.signature import Format, sniff
@@ -39,8 +39,6 @@ from uncanny.service.store.tables import jobs as J
 
 FILE_SUFFIXES: Final = (".jsonl", ".json", ".csv", ".parquet")
 INCOMING: Final = "incoming"
-# Runs over the set read it as the metadata of its images.
-NAMES_FILE: Final = "metadata.jsonl"
 ORIGINAL_NAME: Final = "original_name"
 _HEAD_BYTES: Final = 4096
 _YOUNG_S: Final = 3600.0
@@ -332,7 +330,7 @@ class UploadStore:
                 )
             for path in folder.rglob("*"):
                 name = path.relative_to(folder).as_posix()
-                if not path.is_dir() and _is_left(path) and name not in known and name != NAMES_FILE:
+                if not path.is_dir() and _is_left(path) and name not in known and name != METADATA_LINES:
                     path.unlink(missing_ok=True)
 
     # Within
@@ -411,7 +409,7 @@ class UploadStore:
         if original == name:
             return
         line = {FILE_NAME: name, ORIGINAL_NAME: writable(original)}
-        with open_to_append(self.images_folder(set_id) / NAMES_FILE) as file:
+        with open_to_append(self.images_folder(set_id) / METADATA_LINES) as file:
             append_whole(file, dump_json(line) + b"\n")
 
 
