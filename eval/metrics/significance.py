@@ -20,7 +20,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from uncanny.eval.metrics.intervals import LEVEL
+from uncanny.eval.metrics.intervals import LEVEL, Codes, clustered_interval, sums_by_group
 
 # The exact test of groups keeps a number for each sum that signs can give. Beyond so many its normal limit is
 # as good.
@@ -100,8 +100,9 @@ class PositionBias:
     """Choices over all second checks with a verdict, both orders counted.
 
     `first_share` is "first" among "first" and "second", 0–1, with its exact (Clopper–Pearson) 95 % interval;
-    `p_value` is that of the exact two-sided binomial test of one half. "both" says nothing about places and
-    is in neither. All three are None where neither place was ever chosen.
+    `p_value` is that of the exact two-sided binomial test of one half. Of pairs in groups the interval is
+    Wilson's of the effective number of checks, and the test that of `group_sign_test`. "both" says nothing
+    about places and is in neither. All three are None where neither place was ever chosen.
     """
 
     first: int
@@ -120,18 +121,32 @@ class PositionBias:
         return getattr(self, choice) / self.checks if self.checks else None
 
 
-def position_bias(choices: Iterable[str]) -> PositionBias:
+def position_bias(choices: Iterable[str], groups: Codes | None = None) -> PositionBias:
     """Choices are `first`, `second` or `both`. The two orders of one pair count as two checks.
 
     Each image is shown once in each place, so a judge that goes by the images alone chooses both places
-    equally often. Raises ValueError for any other choice.
+    equally often. `groups` has an entry a choice: which of them are of pairs that belong together. None
+    where each pair is by itself. Raises ValueError for any other choice.
     """
-    counted = Counter(choices)
+    chosen = list(choices)
+    counted = Counter(chosen)
     first, second, both = (counted.pop(name, 0) for name in ("first", "second", "both"))
     if counted:
         raise ValueError(f"no choices: {', '.join(map(repr, counted))}")
     if not first + second:
         return PositionBias(first, second, both, None, None, None)
+    if groups is not None:
+        firsts, seconds = (
+            sums_by_group([choice == place for choice in chosen], groups) for place in ("first", "second")
+        )
+        return PositionBias(
+            first,
+            second,
+            both,
+            first / (first + second),
+            clustered_interval(firsts, firsts + seconds),
+            group_sign_test(firsts - seconds),
+        )
     from scipy.stats import binomtest  # slow to import
 
     test = binomtest(first, first + second, 0.5)

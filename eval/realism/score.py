@@ -139,7 +139,15 @@ def _group_score(
         key: ratio(counts, everybody if key[1] == "undetermined" else labelled)
         for key, counts in columns.items()
     }
-    shares = _shares(ratios, group_codes(belongs[verdict.id] for verdict in verdicts), resamples, seed)
+    codes = group_codes(belongs[verdict.id] for verdict in verdicts)
+    shares = _shares(ratios, codes, resamples, seed)
+    checks = [
+        (choice, code)
+        for verdict, code in zip(verdicts, codes.tolist(), strict=True)
+        for choice in (verdict.original_first, verdict.edited_first)
+        if choice is not None
+    ]
+    alone = len(set(codes.tolist())) == len(codes)
     return GroupScore(
         n=len(verdicts),
         labels=shares["labels"],
@@ -147,10 +155,7 @@ def _group_score(
         two_way=shares["two_way"],
         outcomes=Counter(_outcome(verdict) for verdict in verdicts),
         position_bias=position_bias(
-            choice
-            for verdict in verdicts
-            for choice in (verdict.original_first, verdict.edited_first)
-            if choice is not None
+            (choice for choice, _ in checks), None if alone else group_codes(code for _, code in checks)
         ),
         calls=_calls(verdicts),
     )

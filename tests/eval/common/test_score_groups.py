@@ -233,3 +233,26 @@ def test_the_accuracy_of_a_source_counts_groups() -> None:
     assert apart is not None
     assert together.estimate.interval == pytest.approx(TOGETHER)
     assert apart.estimate.interval == pytest.approx(APART)
+
+
+def test_position_bias_counts_originals(tmp_path: Path) -> None:
+    """Forty edits of two originals by a judge that always chooses the first place are two cases."""
+    lines = [
+        line(
+            f"p{n}",
+            ("yes", "first", "first"),
+            "deceiving",
+            1,
+            None,
+            original={"image": f"o{n % 2}.png"},
+            edited={"image": f"{n}.png"},
+        )
+        for n in range(40)
+    ]
+    path = written(tmp_path / "v.jsonl", lines)
+    together, apart = (
+        uncanny.realism.score({"m": path}, resamples=50, group_by=by).sets["m"].overall.position_bias
+        for by in (None, "image")
+    )
+    assert (together.checks, together.p_value, together.interval) == (80, 0.5, wilson_interval(2, 2))
+    assert apart.p_value == pytest.approx(2 * 0.5**80)

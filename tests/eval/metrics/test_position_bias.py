@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uncanny.eval.metrics.intervals import clustered_interval, group_codes, wilson_interval
 from uncanny.eval.metrics.significance import position_bias
 
 
@@ -55,6 +56,18 @@ def test_a_judge_that_goes_by_the_images_has_no_bias_and_one_that_goes_by_places
     biased = position_bias(["first", "first"] * 50)
     assert biased.p_value is not None
     assert biased.p_value < 1e-20
+
+
+def test_pairs_that_belong_together_are_taken_as_a_whole() -> None:
+    """Twenty edits of each of two originals, always the first place: two signs."""
+    everywhere = ["first"] * 80
+    together = position_bias(everywhere, group_codes(number // 40 for number in range(80)))
+    assert (together.first, together.first_share, together.p_value) == (80, 1.0, 0.5)
+    assert together.interval == wilson_interval(2, 2)
+    # "both" says nothing, in a group as well.
+    mixed = position_bias(["first", "both", "second", "first"], group_codes("aabb"))
+    assert (mixed.first_share, mixed.p_value) == (2 / 3, 1.0)
+    assert mixed.interval == clustered_interval([1, 1], [1, 2])
 
 
 def test_other_words_are_an_error() -> None:
