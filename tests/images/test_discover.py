@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from uncanny.errors import UsageError
 from uncanny.images import Skipped, discover, display_path
 from uncanny.images.discover import MOST_LISTED
 from uncanny.images.path_names import short_path
+from uncanny.settings import Settings
 
 
 def touch(folder: Path, *names: str) -> None:
@@ -188,3 +190,21 @@ def test_order_does_not_depend_on_the_file_system(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "scandir", Backwards)
     assert discover([tmp_path]) == first
     assert len(first.files) == 60
+
+
+def test_what_a_folder_elsewhere_holds_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("in/sub/a.png", "out/hidden.png", "out/sub/hidden.png", "out/hidden.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    inside = tmp_path / "in"
+    (inside / "link").symlink_to(tmp_path / "out")
+    (inside / "sub" / "link").symlink_to(inside / "sub")
+    monkeypatch.setattr(
+        sys.modules[discover.__module__], "settings", lambda: Settings(folders=(inside.resolve(),))
+    )
+    for rows in (False, True):
+        found = discover([inside], rows=rows)
+        assert found.files == (inside / "sub" / "a.png",)
+        assert "hidden" not in repr(found)
+        assert found.skipped.counts == {"unreadable_folder": 1, "same_folder": 1}
+        assert "lies in no folder that may be read" in repr(found.skipped)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
+from uncanny.beneath import open_beneath
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
 from uncanny.images.columns import METADATA
@@ -26,6 +27,7 @@ from uncanny.images.row_files import (
     saved_files,
 )
 from uncanny.images.signature import RAW_SUFFIXES, UNREAD_SUFFIXES
+from uncanny.settings import settings
 
 # What is called like an image is taken for one, also where nothing here can read it: it shall not get lost.
 IMAGE_SUFFIXES = (
@@ -193,31 +195,39 @@ class _Walk:
         self.files[real, name] = min(known, path)
 
     def _visit(self, folder: str, *, linked: bool = False) -> None:
+        allowed = settings().folders
+        place: str | int = folder
         try:
-            status = Path(folder).stat()
+            # Also what a folder elsewhere holds is not told.
+            place = folder if allowed is None else open_beneath(folder, allowed)
+            status = os.stat(place)  # noqa: PTH116
             if (status.st_dev, status.st_ino) in self._seen:
                 if linked:
                     self.skipped.add(folder, "same_folder")
                 return
             self._seen.add((status.st_dev, status.st_ino))
-            with os.scandir(folder) as entries:
+            with os.scandir(place) as entries:
                 for entry in entries:
                     self._sort_in(folder, entry)
         except OSError as error:
             self.skipped.add(folder, "unreadable_folder", error.strerror)
+        finally:
+            if isinstance(place, int):
+                os.close(place)
 
     def _sort_in(self, folder: str, entry: os.DirEntry[str]) -> None:
+        path = os.path.join(folder, entry.name)  # noqa: PTH118  of a descriptor an entry knows its name only
         suffix = entry.name[entry.name.rfind(".") :].lower() if "." in entry.name else ""
         if entry.name.startswith("."):
-            self.skipped.add(entry.path, "hidden")
+            self.skipped.add(path, "hidden")
         elif leads_to_folder(entry):
-            (self.links if entry.is_symlink() else self.folders).append(entry.path)
+            (self.links if entry.is_symlink() else self.folders).append(path)
         elif entry.name in METADATA:
             return  # read for what it says of the images
         elif suffix in IMAGE_SUFFIXES:
-            self.take(folder, entry.name, entry.path)
+            self.take(folder, entry.name, path)
         else:
-            self._pass_over(entry.path, suffix)
+            self._pass_over(path, suffix)
 
     def _pass_over(self, path: str, suffix: str) -> None:  # noqa: ARG002  of use to tables
         self.skipped.add(path, "other_file")
