@@ -101,7 +101,7 @@ class Mean:
 def wilson_interval(count: float, out_of: float, *, level: float = LEVEL) -> Interval | None:
     """Wilson's score interval of the share `count` / `out_of`, within 0–1; None of nothing.
 
-    An effective number of images (`clusters.effective_size`) need not be whole.
+    An effective number of images (`effective_size`) need not be whole.
     """
     if not out_of:
         return None
@@ -147,10 +147,13 @@ def effective_size(
     n, groups = float(counts.sum()), len(counts)
     if n == groups:
         return n  # each image by itself
-    mean = float(totals.sum()) / n
-    independent = (float(squared.sum()) / n - mean**2) / n
-    if groups < 2 or independent <= _ROUNDING:
+    total = float(totals.sum())
+    mean = total / n
+    # n² times the variance of values, 0 but for rounding where all are alike: as small as that of one hit is.
+    spread = n * float(squared.sum()) - total**2
+    if groups < 2 or spread <= _ROUNDING * total**2:
         return n * n / float((counts**2).sum())
+    independent = spread / n**3
     variance = groups / (groups - 1) * float(((totals - mean * counts) ** 2).sum()) / n**2
     return max(1.0, n / max(1.0, variance / independent) * _few_groups(groups, level))
 
@@ -169,7 +172,8 @@ def clustered_interval(hits: ArrayLike, sizes: ArrayLike, *, level: float = LEVE
     if not n:
         return None
     size = effective_size(hits, sizes, level=level)
-    return wilson_interval(size * float(np.asarray(hits, dtype=np.float64).sum()) / n, size, level=level)
+    # A share of 1 is just 1, so that all are counted.
+    return wilson_interval(size * (float(np.asarray(hits, dtype=np.float64).sum()) / n), size, level=level)
 
 
 def by_group(ratio: Ratio, groups: Codes | None) -> Ratio:

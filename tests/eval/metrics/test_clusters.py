@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from uncanny.eval.metrics import significance
@@ -147,3 +147,25 @@ def test_items_that_come_twice_say_no_more_than_once() -> None:
     narrow, expected, own = (high - low for low, high in filter(None, widths))
     # Student's t over twenty groups makes it a little wider than Wilson's of twenty items.
     assert narrow < expected < own < 1.15 * expected
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=30))
+@example([7, 2, 3, 20])
+def test_a_share_of_all_ends_at_1(sizes: list[int]) -> None:
+    ends = clustered_interval(sizes, sizes)
+    assert ends is not None
+    assert ends[1] == 1.0
+    assert clustered_interval([0] * len(sizes), sizes) == pytest.approx((0.0, 1 - ends[0]))
+
+
+def test_one_hit_of_a_million_images_is_not_none() -> None:
+    """In groups of ten one varies as among a million by themselves, none as little as groups."""
+    hits, sizes = np.zeros(100_000), np.full(100_000, 10.0)
+    assert effective_size(hits, sizes) == pytest.approx(1e5)
+    hits[5] = 1
+    size = effective_size(hits, sizes)
+    assert size == pytest.approx(1e6, rel=1e-4)
+    # Of a million hits but one, as much.
+    assert effective_size(sizes - hits, sizes) == pytest.approx(size)
+    hits[5] = 10
+    assert effective_size(hits, sizes) == pytest.approx(1e5, rel=1e-4)
