@@ -29,10 +29,11 @@ from tests.service.running import running, served_here
 from uncanny.errors import ImageError
 from uncanny.images import prepared
 from uncanny.images.file_bytes import read_image_file
+from uncanny.service import decoding
 from uncanny.service.api.app import guarded
-from uncanny.service.decoding import Asked, Decoders, Made, measure
+from uncanny.service.decoding import Asked, BusyError, Decoders, Made, measure
 from uncanny.service.decoding_child import answer
-from uncanny.service.pictures import Picture, Pictures
+from uncanny.service.pictures import BUSY, Picture, Pictures, Shown, Viewer, serve_pictures
 from uncanny.service.service import Service
 from uncanny.service.web.cards import picture_key
 
@@ -165,7 +166,7 @@ def test_one_whose_process_dies_is_not_waited_for(file: Path) -> None:
         assert not asked.done()
     (child,) = children
     child.kill()  # long before it has imported what it needs to answer
-    with pytest.raises(ImageError, match="ended"):
+    with pytest.raises(OSError, match="ended"):
         asked.result()
     assert decoders.ask(Asked("thumbnail", str(file))).result().data
 
@@ -184,9 +185,9 @@ class _Counting(Decoders):
 
     asked = 0
 
-    def ask(self, asked: Asked) -> Future[Made]:
+    def ask(self, asked: Asked, party: str = "") -> Future[Made]:
         self.asked += 1
-        return super().ask(asked)
+        return super().ask(asked, party)
 
 
 def test_what_was_made_or_refused_is_remembered_while_the_file_stays_as_it_is(file: Path) -> None:
@@ -198,6 +199,137 @@ def test_what_was_made_or_refused_is_remembered_while_the_file_stays_as_it_is(fi
         file.write_bytes(encoded(picture(32, 32), "PNG") + b"\0" * decoders.asked * (1 + is_shown))
         asyncio.run(pictures.thumbnail(Picture(file, None)))
         assert decoders.asked == 2
+
+
+def test_a_picture_whose_process_was_killed_is_shown_the_next_time(file: Path) -> None:
+    decoders, before = _Counting(processes=1), _decoders_of(os.getpid())
+    pictures = Pictures(decoders=decoders)
+
+    def kill() -> None:
+        while not (children := _decoders_of(os.getpid()) - before):
+            pass
+        children.pop().kill()  # as where memory is short, long before it can answer
+
+    async def killed() -> Shown | None:
+        shown = asyncio.create_task(pictures.thumbnail(Picture(file, None)))
+        await asyncio.to_thread(kill)
+        return await shown
+
+    assert asyncio.run(killed()) is None
+    assert asyncio.run(pictures.thumbnail(Picture(file, None))) is not None
+    assert decoders.asked == 2
+
+
+def test_a_timer_that_cannot_be_started_is_no_fault_of_the_picture(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = Pictures(decoders=Decoders(processes=1))
+
+    def refused(_: threading.Timer) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Timer, "start", refused, raising=False)
+        assert asyncio.run(pictures.thumbnail(Picture(file, None))) is None
+        with pytest.raises(OSError, match="no thread could be started"):
+            Decoders(processes=1).ask(Asked("size", str(file))).result(30)
+    assert asyncio.run(pictures.thumbnail(Picture(file, None))) is not None
+
+
+class _Held(Decoders):
+    """Begins nothing before it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(processes=1)
+        self.free = threading.Event()
+        self.order: list[str] = []
+
+    def _next(self) -> Asked | None:
+        self.free.wait(60)
+        asked = super()._next()
+        if asked is not None:
+            self.order.append(Path(asked.path).name)
+        return asked
+
+
+def test_parties_are_served_in_turn(tmp_path: Path) -> None:
+    decoders = _Held()
+    asked = [("a", 0), ("a", 1), ("a", 2), ("b", 3), ("c", 4), ("b", 5)]
+    futures = [decoders.ask(Asked("size", str(tmp_path / str(n))), party) for party, n in asked]
+    decoders.free.set()
+    for future in futures:
+        assert future.result(60).head["kind"] == "missing"
+    assert decoders.order == ["0", "3", "4", "1", "5", "2"]
+
+
+def test_what_nobody_waits_for_any_more_is_not_made(tmp_path: Path, file: Path) -> None:
+    decoders = _Held()
+    pictures = Pictures(decoders=decoders)
+    alone, shared = (Picture(tmp_path / name, None) for name in ("alone", "shared"))
+    present = threading.Event()
+
+    async def gone() -> bool:
+        return True
+
+    async def here() -> bool:
+        present.set()
+        return False
+
+    async def look() -> list[Shown | None]:
+        stays = asyncio.create_task(pictures.thumbnail(shared, Viewer("b", here)))
+        left = [asyncio.create_task(pictures.thumbnail(each, Viewer("a", gone))) for each in (alone, shared)]
+        stopped = asyncio.create_task(pictures.thumbnail(Picture(tmp_path / "stopped", None)))
+        await asyncio.wait(left)
+        stopped.cancel()
+        await asyncio.wait([stopped])
+        decoders.free.set()
+        return [await stays, await pictures.thumbnail(Picture(file, None))]
+
+    nothing, something = asyncio.run(look())
+    assert nothing is None
+    assert something is not None
+    assert present.is_set()
+    assert decoders.order == ["shared", "a.png"]
+
+
+def test_a_queue_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "MOST_OF_A_PARTY", 2)
+    monkeypatch.setattr(decoding, "MOST_WAITING", 3)
+    decoders = _Held()
+    asked = [Asked("thumbnail", str(tmp_path / str(n))) for n in range(4)]
+    futures = [decoders.ask(each, "a") for each in asked[:2]]
+    assert decoders.ask(asked[1], "a") is futures[1]  # which takes no place
+    with pytest.raises(BusyError):
+        decoders.ask(asked[2], "a")
+    futures.append(decoders.ask(asked[2], "b"))
+    with pytest.raises(BusyError):
+        decoders.ask(asked[3], "c")
+
+    app = FastAPI()
+    serve_pictures(app, "/{n}", lambda _: Picture(tmp_path / "3", None), pictures=Pictures(decoders=decoders))
+    with served_here(app) as address:
+        answer = httpx2.get(f"{address}/preview/3", timeout=30)
+        assert (answer.status_code, answer.json()) == (503, {"detail": BUSY})
+        assert int(answer.headers["Retry-After"]) > 0
+        decoders.free.set()
+        for future in futures:
+            future.result(60)
+        assert httpx2.get(f"{address}/preview/3", timeout=30).status_code == 404
+
+
+def test_a_browser_that_goes_away_is_noticed(tmp_path: Path) -> None:
+    decoders = _Held()
+    app = FastAPI()
+    serve_pictures(app, "/{n}", lambda _: Picture(tmp_path / "a", None), pictures=Pictures(decoders=decoders))
+    with served_here(guarded(app)) as address:
+        with pytest.raises(httpx2.ReadTimeout):
+            httpx2.get(f"{address}/preview/1", timeout=0.2)
+        end = time.monotonic() + 30
+        while decoders._waiting and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not decoders._waiting
+        assert not decoders._turns
+    decoders.free.set()
 
 
 def test_whether_it_is_well_is_told_while_all_shared_threads_are_busy(service: Service) -> None:

@@ -2,7 +2,8 @@
 
 A file can pass every check and still keep a decoder busy. Such a file keeps one of `PROCESSES` busy for
 `SECONDS`, and no thread that serves requests. These are seconds of the processor, so that a busy machine
-shows the same pictures as an idle one; by the clock it may take `WAIT_S`. Equal requests are merged.
+shows the same pictures as an idle one; by the clock it may take `WAIT_S`. Equal requests are merged. Parties,
+such as jobs, are served in turn, and what nobody waits for any more is not decoded.
 The processes have no keys of providers in their environment. They start when they are needed and end when
 they are not.
 """
@@ -17,11 +18,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any, Final, Literal, NamedTuple
 
 from uncanny.beneath import common_folders
@@ -32,6 +34,9 @@ from uncanny.settings import settings
 PROCESSES: Final = 2
 SECONDS: Final = 10.0
 WAIT_S: Final = 60.0
+# Pictures that may wait: as many as a few pages show for one party, and of many parties at once.
+MOST_OF_A_PARTY: Final = 250
+MOST_WAITING: Final = 2_000
 _IDLE_S: Final = 60.0
 _GRACE_S: Final = 5.0
 # By the signals that the child has set itself.
@@ -65,6 +70,23 @@ class Made(NamedTuple):
     data: bytes
 
 
+class BusyError(OSError):
+    """Too many pictures wait to be decoded."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EAGAIN, "too many pictures wait to be decoded; try again in a moment")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A request that is not answered: how many wait for it, and whether it is being worked on."""
+
+    party: str
+    future: Future[Made] = field(default_factory=Future)
+    waiters: int = 1
+    begun: bool = False
+
+
 class Decoders:
     """Up to `processes` processes. Safe from threads; the threads it starts end with this process.
 
@@ -76,30 +98,68 @@ class Decoders:
     ) -> None:
         self.seconds, self.wait_s, self._processes = seconds, wait_s, processes
         self._lock = threading.Lock()
-        self._queue: SimpleQueue[Asked] = SimpleQueue()
-        self._waiting: dict[Asked, Future[Made]] = {}
+        self._more = threading.Condition(self._lock)
+        # By party what it waits for, the party that is next first.
+        self._turns: OrderedDict[str, deque[Asked]] = OrderedDict()
+        self._waiting: dict[Asked, _Waiting] = {}
         self._children: list[_Child] = []
         self._threads = 0
         atexit.register(self._kill)
 
-    def ask(self, asked: Asked) -> Future[Made]:
+    def ask(self, asked: Asked, party: str = "") -> Future[Made]:
         """The answer, to be waited for; for an equal request that is not answered yet, the same one.
 
-        It raises ImageError where decoding took too long or killed the process, OSError where none could be
-        started.
+        It raises ImageError where decoding took too long, OSError where no process could be started or
+        something else ended it. Raises BusyError where too much waits, of all or of this `party`. Who stops
+        waiting calls `leave`.
         """
         with self._lock:
-            future = self._waiting.get(asked)
-            if future is None:
-                future = self._waiting[asked] = Future()
-                if self._threads < min(self._processes, len(self._waiting)):
-                    self._start_thread()
-                if self._threads:
-                    self._queue.put(asked)
-                else:
-                    del self._waiting[asked]
-                    future.set_exception(OSError(errno.EAGAIN, "no thread could be started to decode it"))
-        return future
+            known = self._waiting.get(asked)
+            if known is not None:
+                known.waiters += 1
+                return known.future
+            turn = self._turns.get(party, deque())
+            if len(turn) >= MOST_OF_A_PARTY or len(self._waiting) >= MOST_WAITING:
+                raise BusyError
+            new = self._waiting[asked] = _Waiting(party)
+            if self._threads < min(self._processes, len(self._waiting)):
+                self._start_thread()
+            if self._threads:
+                turn.append(asked)
+                self._turns[party] = turn
+                self._more.notify()
+            else:
+                del self._waiting[asked]
+                new.future.set_exception(_no_thread())
+        return new.future
+
+    def leave(self, asked: Asked, future: Future[Made]) -> None:
+        """Wait no more for an answer; without anybody who does, it is not made unless it is begun."""
+        with self._lock:
+            known = self._waiting.get(asked)
+            if known is None or known.future is not future:
+                return
+            known.waiters -= 1
+            if known.waiters or known.begun:
+                return
+            del self._waiting[asked]
+            turn = self._turns[known.party]
+            turn.remove(asked)
+            if not turn:
+                del self._turns[known.party]
+        future.cancel()
+
+    def _next(self) -> Asked | None:
+        """What is to be made next; None where nothing is asked for a while."""
+        with self._more:
+            if not self._more.wait_for(lambda: self._turns, _IDLE_S):
+                return None
+            party, turn = self._turns.popitem(last=False)
+            asked = turn.popleft()
+            if turn:
+                self._turns[party] = turn  # behind all others
+            self._waiting[asked].begun = True
+            return asked
 
     def _start_thread(self) -> None:
         # The system may take no more threads; those that run answer then, and without any this is said.
@@ -110,9 +170,8 @@ class Decoders:
     def _work(self) -> None:
         child: _Child | None = None
         while True:
-            try:
-                asked = self._queue.get(timeout=_IDLE_S)
-            except Empty:
+            asked = self._next()
+            if asked is None:
                 if child is not None:
                     self._end(child)
                     child = None
@@ -127,13 +186,15 @@ class Decoders:
                     with self._lock:
                         self._children.append(child)
                 made = child.make(asked, self.seconds, self.wait_s)
-            except Exception as error:  # nobody else would answer those who wait
+            except (ImageError, OSError) as error:
                 made = error
-                if child is not None:
-                    self._end(child)
-                    child = None
+            except Exception as error:  # nobody else would answer those who wait
+                made = _no_thread() if isinstance(error, RuntimeError) else OSError(str(error))
+            if isinstance(made, Exception) and child is not None:
+                self._end(child)
+                child = None
             with self._lock:
-                future = self._waiting.pop(asked)
+                future = self._waiting.pop(asked).future
             if isinstance(made, Exception):
                 future.set_exception(made)
             else:
@@ -171,7 +232,7 @@ class _Child:
         return self._process.poll() is not None
 
     def make(self, asked: Asked, seconds: float, wait_s: float) -> Made:
-        """Raises ImageError where it takes too long, or the process dies of it."""
+        """Raises ImageError where it takes too long, OSError where the process ends of something else."""
         late = threading.Event()
 
         def give_up() -> None:
@@ -188,10 +249,11 @@ class _Child:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE_S)
             if late.is_set() or self._process.returncode in _OUT_OF_TIME:
-                message = "decoding it takes too long"
-            else:
-                message = "the process that decoded it ended"
-            raise ImageError(message, kind="bomb", remedy="Save it anew with another program.") from error
+                raise ImageError(
+                    "decoding it takes too long", kind="bomb", remedy="Save it anew with another program."
+                ) from error
+            # Perhaps memory was short: it need not be the picture's fault.
+            raise OSError(errno.EAGAIN, "the process that decoded it ended") from error
         finally:
             timer.cancel()
 
@@ -219,15 +281,21 @@ class _Child:
         return Made(head, data)
 
 
+def _no_thread() -> OSError:
+    return OSError(errno.EAGAIN, "no thread could be started to decode it")
+
+
 DECODERS: Final = Decoders()
 
 
 def measure(path: Path, within: Sequence[Path] | None = None) -> Measured:
     """Decode a picture to know its size. Blocking, for at most `WAIT_S` once it is its turn.
 
-    Raises ImageError where it cannot be read or takes too long, OSError where no process can be started.
+    Raises ImageError where it cannot be read or takes too long, OSError where no process can be started, one
+    was killed, or too many pictures wait.
     """
-    head = DECODERS.ask(Asked("size", os.fspath(path), None, names_of(within))).result().head
+    asked = Asked("size", os.fspath(path), None, names_of(within))
+    head = DECODERS.ask(asked, os.path.dirname(asked.path)).result().head  # noqa: PTH120  it may be no text
     if "error" in head:
         raise ImageError(head["error"], kind=head["kind"], remedy=head["remedy"])
     return Measured(head["width"], head["height"], head["sha256"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,12 +25,15 @@ from fastapi.responses import Response
 from uncanny.errors import ImageError
 from uncanny.images.signature import MEDIA_TYPES, sniff
 from uncanny.service.assets import KEPT
-from uncanny.service.decoding import DECODERS, Asked, Decoders, Made, Make, names_of
+from uncanny.service.decoding import DECODERS, Asked, BusyError, Decoders, Made, Make, names_of
 from uncanny.service.decoding_child import SHOWN_BY_BROWSERS, bytes_of
 
 _KEPT_BYTES: Final = 64 * 2**20
 # Files that took too long are not tried again while they stay as they are.
 _MOST_REFUSED: Final = 10_000
+# How often it is asked whether a viewer is gone.
+_LOOK_S: Final = 1.0
+BUSY: Final = "Too many pictures are being made. Try again in a moment."
 # Inode, size and moment of the last change.
 _Stamp = tuple[int, int, int] | None
 
@@ -51,6 +54,17 @@ class Shown:
     media_type: str
 
 
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who waits for a picture: one of a `party`, which takes turns with others, until it is `gone`."""
+
+    party: str = ""
+    gone: Callable[[], Awaitable[bool]] | None = None
+
+
+NOBODY: Final = Viewer()
+
+
 class Pictures:
     """Has pictures made and keeps the latest in memory. May be used by several threads and event loops.
 
@@ -64,18 +78,18 @@ class Pictures:
         self._size = 0
         self._lock = Lock()
 
-    async def full(self, picture: Picture) -> Shown | None:
+    async def full(self, picture: Picture, viewer: Viewer = NOBODY) -> Shown | None:
         """The picture in all its pixels; None where it cannot be shown."""
         own = await run_in_threadpool(self._own, picture)
-        return await self._made("copy", picture) if own is None else own
+        return await self._made("copy", picture, viewer) if own is None else own
 
-    async def preview(self, picture: Picture) -> Shown | None:
+    async def preview(self, picture: Picture, viewer: Viewer = NOBODY) -> Shown | None:
         """The picture as large as a screen; None where it cannot be shown."""
-        return await self._made("preview", picture)
+        return await self._made("preview", picture, viewer)
 
-    async def thumbnail(self, picture: Picture) -> Shown | None:
+    async def thumbnail(self, picture: Picture, viewer: Viewer = NOBODY) -> Shown | None:
         """The picture as large as in a list; None where it cannot be shown."""
-        return await self._made("thumbnail", picture)
+        return await self._made("thumbnail", picture, viewer)
 
     def _own(self, picture: Picture) -> Shown | None:
         """The file as it is, where browsers show it."""
@@ -85,7 +99,7 @@ class Pictures:
         kind = None if data is None else sniff(data)
         return Shown(data, MEDIA_TYPES[kind]) if data is not None and kind in SHOWN_BY_BROWSERS else None
 
-    async def _made(self, make: Make, picture: Picture) -> Shown | None:
+    async def _made(self, make: Make, picture: Picture, viewer: Viewer) -> Shown | None:
         if picture.sha256 == "":
             return None
         asked = Asked(make, os.fspath(picture.path), picture.sha256, names_of(self._folders))
@@ -97,16 +111,18 @@ class Pictures:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         try:
-            made = await _answered(self._decoders.ask(asked))
+            made = await _answered(self._decoders, asked, viewer)
         except ImageError:
             with self._lock:
                 self._refused[key] = None
                 if len(self._refused) > _MOST_REFUSED:
                     self._refused.popitem(last=False)
             return None
+        except BusyError as error:
+            raise HTTPException(503, BUSY, headers={"Retry-After": "10"}) from error
         except OSError:
             return None
-        if "media_type" not in made.head:
+        if made is None or "media_type" not in made.head:
             return None
         shown = Shown(made.data, made.head["media_type"])
         with self._lock:
@@ -137,28 +153,39 @@ def serve_pictures(
             raise HTTPException(404, missing)
         return Response(shown.data, media_type=shown.media_type, headers=dict(KEPT))
 
+    def viewer(request: Request) -> Viewer:
+        return Viewer("" if request.client is None else request.client.host, request.is_disconnected)
+
     @app.get(f"/image{path}")
     async def full(request: Request) -> Response:
         file = await run_in_threadpool(picture, request)
-        return answer(None if file is None else await made.full(file))
+        return answer(None if file is None else await made.full(file, viewer(request)))
 
     @app.get(f"/preview{path}")
     async def preview(request: Request) -> Response:
         file = await run_in_threadpool(picture, request)
-        return answer(None if file is None else await made.preview(file))
+        return answer(None if file is None else await made.preview(file, viewer(request)))
 
 
-async def _answered(future: Future[Made]) -> Made:
-    """Its result. Whoever stops waiting leaves it to the others who do."""
+async def _answered(decoders: Decoders, asked: Asked, viewer: Viewer) -> Made | None:
+    """What is made; None where the viewer is gone. Whoever stops waiting leaves it to the others who do."""
     loop, done = asyncio.get_running_loop(), asyncio.Event()
 
     def tell(_: Future[Made]) -> None:
         with suppress(RuntimeError):  # the server has ended meanwhile
             loop.call_soon_threadsafe(done.set)
 
-    future.add_done_callback(tell)
-    await done.wait()
-    return future.result()
+    future = decoders.ask(asked, viewer.party)
+    try:
+        future.add_done_callback(tell)
+        while not done.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(done.wait(), None if viewer.gone is None else _LOOK_S)
+            if not done.is_set() and viewer.gone is not None and await viewer.gone():
+                return None
+        return future.result()
+    finally:
+        decoders.leave(asked, future)
 
 
 def _stamp(path: Path) -> _Stamp:

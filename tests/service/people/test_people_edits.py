@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -146,6 +147,24 @@ def test_an_image_that_cannot_be_read_is_a_record_and_no_judgement(pairs: EditSe
     ]
     scores = score_people([bad], judging.folder, resamples=0)
     assert (scores.together.judged, scores.left.unjudged) == (1, 1)
+
+
+def test_nobody_misses_an_image_that_could_not_be_decoded_for_a_while(
+    judging: PeopleJudging, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: threading.Timer) -> None:
+        raise RuntimeError("can't start new thread")
+
+    judging.keep_profile("ann", {})
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Timer, "start", refused, raising=False)
+        answer = client.get("/")
+        assert (answer.status_code, "no thread could be started" in answer.text) == (507, True)
+        assert "Load the page again" in answer.text
+    assert client.get("/").status_code == 200
+    assert len(judge_all(judging, "ann")) == 32
+    lines = (judging.folder / "judgements.jsonl").read_bytes().splitlines()
+    assert [orjson.loads(line).get("error") for line in lines] == [None] * 32
 
 
 def fields(page: str) -> str:

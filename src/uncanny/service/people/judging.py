@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import orjson
 
-from uncanny.errors import ImageError, ReviewConflictError, UsageError
+from uncanny.errors import ImageError, ReviewConflictError, StorageError, UsageError
 from uncanny.eval.edits.data import EditSet
 from uncanny.eval.edits.people.data import FORM, JUDGEMENTS, PROFILES, Form, Judgement, Profile, Side, Verdict
 from uncanny.images.prepared import Measured
@@ -112,7 +112,8 @@ class PeopleJudging:
     def current(self, person: str) -> TrialView | None:
         """The image to be judged now; None where all are.
 
-        One that cannot be read is passed over; `judge` records it. This writes nothing.
+        One that cannot be read is passed over; `judge` records it. This writes nothing. Raises StorageError
+        where no image can be decoded now.
         """
         with self._lock:
             self._catch_up()
@@ -259,6 +260,12 @@ class PeopleJudging:
                 self._files[trial.key] = measure(trial.path)
             except ImageError as error:
                 self._files[trial.key] = str(error)
+            except OSError as error:
+                # Not the image's fault: nobody is to miss it for that.
+                raise StorageError(
+                    f"{trial.name} cannot be shown now: {error.strerror or error}",
+                    remedy="Load the page again in a moment.",
+                ) from error
         return self._files[trial.key]
 
     def _line(

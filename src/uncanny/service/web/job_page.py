@@ -19,7 +19,7 @@ from uncanny.service.assets import base_of
 from uncanny.service.jobs.folder import ANSWERS, RUN, end_of_log, paths_within
 from uncanny.service.jobs.kinds import KINDS, REVIEWED_KINDS, records_file
 from uncanny.service.jobs.references import job_of, texts
-from uncanny.service.pictures import Picture
+from uncanny.service.pictures import Picture, Viewer
 from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
 from uncanny.service.web.forms import form_fields
@@ -138,17 +138,17 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
         return site.page(request, "log.html.j2", text=text, cut=cut, shown=_LOG_SHOWN, job_id=job.id)
 
     @router.get("/jobs/{job_id}/thumb/{key}", dependencies=for_readers)
-    async def thumb(job_id: str, key: str) -> Response:
+    async def thumb(request: Request, job_id: str, key: str) -> Response:
         shot = await run_in_threadpool(_picture, site, job_id, key)
-        shown = await site.pictures.thumbnail(shot)
+        shown = await site.pictures.thumbnail(shot, Viewer(job_id, request.is_disconnected))
         if shown is None:
             return Response(_GONE, media_type="image/svg+xml", headers={"Cache-Control": "no-cache"})
         return Response(shown.data, media_type=shown.media_type, headers={"Cache-Control": _DAY})
 
     @router.get("/jobs/{job_id}/picture/{key}", dependencies=for_readers)
-    async def picture(job_id: str, key: str) -> Response:
+    async def picture(request: Request, job_id: str, key: str) -> Response:
         shot = await run_in_threadpool(_picture, site, job_id, key)
-        shown = await site.pictures.full(shot)
+        shown = await site.pictures.full(shot, Viewer(job_id, request.is_disconnected))
         if shown is None:
             raise ApiError(404, "The picture's file is gone, or is no longer the one that was examined.")
         return Response(shown.data, media_type=shown.media_type, headers={"Cache-Control": _DAY})

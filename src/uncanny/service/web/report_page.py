@@ -30,7 +30,7 @@ from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
 from uncanny.service.jobs.folder import open_no_link
-from uncanny.service.pictures import Picture
+from uncanny.service.pictures import Picture, Viewer
 from uncanny.service.safety import HEADERS
 from uncanny.service.service import Service
 from uncanny.service.web.job_page import page_file
@@ -74,9 +74,9 @@ def add_report_pages(router: APIRouter, site: Site) -> None:
         return Response(_with_own_pictures(page), media_type="text/html", headers=_own_policy(request))
 
     @router.get("/jobs/{job_id}/report/{signature}/picture/{number}")
-    async def picture(job_id: str, signature: str, number: int) -> Response:
+    async def picture(request: Request, job_id: str, signature: str, number: int) -> Response:
         shot = await run_in_threadpool(_linked, site, key, job_id, signature, number)
-        shown = await site.pictures.full(shot)
+        shown = await site.pictures.full(shot, Viewer(job_id, request.is_disconnected))
         if shown is None:
             raise ApiError(404, "The picture's file is gone.")
         # The frame has no origin, so that to the browser the picture is for somebody else.
