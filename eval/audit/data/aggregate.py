@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from uncanny.eval.common.alike import Origin
 from uncanny.eval.common.groups import IMAGE, STEM, group_of
+from uncanny.eval.common.score_json import digest_of
 from uncanny.eval.common.sources import LeftOut, left_out_by
 from uncanny.schema import KINDS, Annotation, Anomaly, Kind, names_nothing
 
@@ -78,7 +79,8 @@ class Aggregate:
     image by image: the place of its name in `name_keys`.
     `without_objects` of the images name neither an object nor an anomaly. `row_keys` has a digest an image of
     what it shares with those of other generators, `places` where its record is: its line, or its number from
-    0 of records in memory. `pictures` has a number an image whose content is known, the same for equal ones.
+    0 of records in memory. `pictures` has a number an image whose content is known, the same for equal ones;
+    `unknown` has one of the name of each other image.
     """
 
     locate: Callable[[str], Path]
@@ -93,6 +95,7 @@ class Aggregate:
     row_keys: array[int] = field(default_factory=lambda: array("q"))
     places: array[int] = field(default_factory=lambda: array("q"))
     pictures: array[int] = field(default_factory=lambda: array("q"))
+    unknown: array[int] = field(default_factory=lambda: array("q"))
     severities: list[int] = field(default_factory=lambda: [0] * SEVERITIES)
     origin: Origin = field(default_factory=Origin)
     without_objects: int = 0
@@ -119,6 +122,8 @@ class Aggregate:
         self.places.append(place)
         if record.sha256:
             self.pictures.append(_digest(record.sha256))
+        else:
+            self.unknown.append(_digest(record.image))
         self.origin.add(record)
         if record.anomalies:
             self._add_anomalies(record, 100 * len(record.anomalies) - severity_sum)
@@ -136,6 +141,11 @@ class Aggregate:
     def prompts(self) -> int | None:
         """How many distinct keys of resampling there are; None where each image is drawn by itself."""
         return None if self.pairing.prompt_of is None else len(set(self.prompt_keys))
+
+    @property
+    def digest(self) -> str:
+        """Of the images that count, by their content where it is known, else by their names."""
+        return digest_of([*self.pictures, *self.unknown])
 
     @property
     def records(self) -> int:

@@ -15,6 +15,7 @@ from uncanny.eval.audit.score.releases import Release
 from uncanny.eval.audit.score.resample import FEWEST_SHARED
 from uncanny.eval.common.alike import Mismatch, Provenance
 from uncanny.eval.common.estimates import Estimate, interval_json, p_words
+from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.sources import LeftOut, SourceKind
@@ -50,7 +51,8 @@ class GeneratorScore:
     `severities[s]` counts the anomalies of severity `s`, 0–100 (100 = realistic). `flawless` counts the
     images without anomalies. `names` and `worst` are the top ones, highest first. `prompts` counts the
     distinct keys of pairing, None where nothing is paired. `unfinished`: what its run has still to do.
-    `source` is None for annotations in memory. `faults` says how many images show what.
+    `source` is None for annotations in memory. `faults` says how many images show what. `digest` is that of
+    the images.
     """
 
     name: str
@@ -71,6 +73,7 @@ class GeneratorScore:
     prompts: int | None = None
     unfinished: Unfinished | None = None
     faults: ImageFaults = field(default_factory=ImageFaults)
+    digest: str = ""
 
     def metric(self, name: Metric) -> Estimate:
         estimate: Estimate = getattr(self, name)
@@ -342,7 +345,7 @@ class AuditResult(RowsResult):
     `stem`, the name of a column, or None. `published` is None unless asked for.
     `side_by_side` are the prompts where generators differ most, for the page; None where none is shared.
     `own` are the generators to be marked as one's own, and `releases` those that were compared with an
-    earlier release, by name.
+    earlier release, by name. `groups` are the images of all generators that are resampled together.
 
     It prints as a table, and shows as one in a notebook; `result[name]` is a generator's score.
     """
@@ -361,6 +364,7 @@ class AuditResult(RowsResult):
     side_by_side: PromptRows | None = None
     own: tuple[str, ...] = ()
     releases: Mapping[str, Release] = field(default_factory=dict)
+    groups: ImageGroups | None = None
 
     def __getitem__(self, name: str) -> GeneratorScore:
         return self.leaderboard.generators[name]
@@ -388,11 +392,12 @@ class AuditResult(RowsResult):
             "own": list(self.own),
             "headline": tables.headline(self),
             "about": about(
-                {},
+                {"images": {name: score.digest for name, score in self.leaderboard.generators.items()}},
                 {name: score.provenance.prompts for name, score in self.leaderboard.generators.items()},
                 resamples=self.resamples,
                 seed=self.seed,
                 method="percentile bootstrap over images or prompts, Wilson for shares of images",
+                groups=self.groups,
             ),
         }
         if self.releases:

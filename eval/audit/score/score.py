@@ -34,7 +34,7 @@ from uncanny.eval.audit.score.result import (
 )
 from uncanny.eval.common.alike import check_alike, unchecked
 from uncanny.eval.common.estimates import Estimate, Interval
-from uncanny.eval.common.groups import KNOWN
+from uncanny.eval.common.groups import KNOWN, ImageGroups
 from uncanny.eval.common.published import published as published_figures
 from uncanny.eval.common.similarity.base import MeasureOptions, Similarity, open_measure
 from uncanny.eval.metrics.association import holm
@@ -95,6 +95,9 @@ def score_audit(
         published=published_table() if published else None,
         side_by_side=prompt_rows(generators),
         own=tuple(own),
+        groups=None
+        if pair_by is None
+        else ImageGroups.of(pair_by, [key for each in generators for key in each.aggregate.prompt_keys]),
         releases={
             each.name: compare_releases(each, earlier[each.name], groups, resamples=resamples, seed=seed)
             for each in generators
@@ -253,6 +256,7 @@ def _score(
         worst=aggregate.worst,
         provenance=generator.provenance,
         prompts=aggregate.prompts,
+        digest=aggregate.digest,
         unfinished=generator.unfinished,
         faults=faults,
     )

@@ -18,7 +18,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.alike import find_mismatches
 from uncanny.eval.common.anomalies.load import Anomalies, load
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly
-from uncanny.eval.common.groups import image_groups
+from uncanny.eval.common.groups import ImageGroups, image_groups
 from uncanny.eval.common.similarity.base import (
     MeasureOptions,
     Similarity,
@@ -170,8 +170,12 @@ def _compared(
     pairs = [pair for pair in paired.pairs if pair.counts]
     matches = list(_matches(pairs, measure, settings.match))
     true = None if truth is None else pair_truth(paired.a.name, pairs, truth)
-    groups = image_groups(pair.a.scored for pair in pairs) if settings.by == "image" else None
-    columns = ImageColumns(_clusters(pairs) if groups is None else groups.codes.tolist())
+    groups = (
+        image_groups(pair.a.scored for pair in pairs)
+        if settings.by == "image"
+        else ImageGroups.of(next(iter(paired.rules)), [pair.prompt for pair in pairs], "pairs of images")
+    )
+    columns = ImageColumns(range(len(pairs)) if groups is None else groups.codes.tolist())
     _add_counts(columns, pairs, matches)
     if true is not None:
         true.score(pairs, columns, measure, settings.match)
@@ -235,15 +239,6 @@ def _matches(
             yield match_anomalies(ours, theirs, next(matrices), settings, with_boxes=pair.same_picture)
         else:
             yield ()
-
-
-def _clusters(pairs: Sequence[ImagePair]) -> list[int]:
-    """Images of one prompt are resampled together, every other image by itself."""
-    numbers: dict[str | int, int] = {}
-    return [
-        numbers.setdefault(place if pair.prompt is None else pair.prompt, len(numbers))
-        for place, pair in enumerate(pairs)
-    ]
 
 
 def _add_counts(

@@ -90,7 +90,7 @@ ALL: list[tuple[Any, str | None, list[str]]] = [
     (people, "pairs", []),
     (semantic, "truth", ["annotate@1"]),
     (compare, "truth", ["annotate@1"]),
-    (audit, None, ["annotate@1"]),
+    (audit, "images", ["annotate@1"]),
 ]
 
 
@@ -122,6 +122,31 @@ def test_published_figures_stand_in_the_json_where_they_are_wanted(
 ) -> None:
     assert score(tmp_path, published=True)["published"] == published(name)
     assert "published" not in score(tmp_path)
+
+
+def test_an_audit_and_a_comparison_say_what_they_draw_together() -> None:
+    pairs = as_records(record(f"{n}.png", [anomaly("Cup")], columns={"pair": n // 2}) for n in range(6))
+    audited = uncanny.audit({"m": pairs, "again": pairs}, resamples=20).to_json()["about"]
+    assert audited["intervals"]["groups"] == {"by": "pair", "groups": 3, "images": 12}
+    assert audited["digests"]["images"]["m"] == audited["digests"]["images"]["again"]
+    fewer = uncanny.audit({"m": pairs[1:]}, resamples=20, pair_by="image").to_json()["about"]
+    assert fewer["intervals"]["groups"] is None
+    assert fewer["digests"]["images"]["m"] != audited["digests"]["images"]["m"]
+    alone = [each.model_copy(update={"sha256": f"{n:064x}"}) for n, each in enumerate(pairs)]
+    named = uncanny.audit({"m": alone}, resamples=20).to_json()["about"]["digests"]["images"]["m"]
+    assert named != audited["digests"]["images"]["m"]
+
+    releases = {
+        name: as_records(record(f"{name}{n}.png", [], prompt_id=n // 2) for n in range(6)) for name in "ab"
+    }
+    compared = uncanny.compare(releases, by="prompt", resamples=20)
+    groups = {"by": "prompt_id", "groups": 3, "images": 6}
+    assert compared.to_json()["about"]["intervals"]["groups"] == groups
+    assert "6 pairs of images come in 3 groups (by prompt_id)" in " ".join(str(compared).split())
+    single = {name: records[::2] for name, records in releases.items()}
+    assert (
+        uncanny.compare(single, by="prompt", resamples=20).to_json()["about"]["intervals"]["groups"] is None
+    )
 
 
 def test_a_digest_is_of_the_content() -> None:
