@@ -6,8 +6,8 @@ intervals are made, and never count as if each were a case of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import isnan
 from pathlib import PurePosixPath
@@ -76,6 +76,18 @@ def group_of(record: object, by: str) -> str | None:
     return value if value is None or by not in ORIGINAL_COLUMNS else "/".join(_path(value))
 
 
+def own_keys(record: object) -> set[str]:
+    """The keys of a record's form that have a value to group by."""
+    fields = getattr(type(record), "model_fields", {})
+    return {name for name in fields if cell_text(getattr(record, name, None)) is not None}
+
+
+def which_columns(there: Collection[str]) -> str:
+    """What to do where a column to group by is not there."""
+    named = ", ".join(map(repr, sorted(there)))
+    return f"There are {named}." if named else f"Leave it out, or group by {STEM!r}."
+
+
 def _image(record: object) -> str:
     return str(getattr(record, "image", ""))
 
@@ -112,11 +124,13 @@ class ImageGroups:
     """Images of a score that belong together: the number of each one's group, and `by` which column.
 
     `codes` has an entry an image, in the order of the score; `unit` is what a score calls its images.
+    `without` of them lack the column that was asked for, and are by themselves.
     """
 
     by: str
     codes: Codes = field(repr=False, compare=False)
     unit: str = "images"
+    without: int = 0
 
     @classmethod
     def of(cls, by: str, keys: Sequence[Hashable], unit: str = "images") -> ImageGroups | None:
@@ -136,8 +150,13 @@ class ImageGroups:
         """What it means for the figures, as a sentence."""
         return (
             f"{len(self.codes):,} {self.unit} come in {self.number:,} groups (by {self.by}): intervals and "
-            "paired tests take each group as a whole."
+            f"paired tests take each group as a whole.{self._without()}"
         )
+
+    def _without(self) -> str:
+        if not self.without:
+            return ""
+        return f" {self.without:,} of them have no value in that column, and are taken by themselves."
 
     @property
     def short(self) -> str:
@@ -166,6 +185,7 @@ class Groups:
         self._parents: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
         self._columns: set[str] = set()
+        self._last: object = None
         self._originals: dict[_Reference, str] = {}
         # Images that may turn out to be somebody's original, by their paths.
         self._unnamed: dict[Parts, list[str]] = {}
@@ -176,6 +196,7 @@ class Groups:
         root = self._find(picture)
         self._sizes[root] = self._sizes.get(root, 0) + 1
         self._columns |= _cells(record).keys() - {"columns"}
+        self._last = record
         originals = [by for by in self._by if by in ORIGINAL_COLUMNS]
         named = [
             _Reference.of(record, by, value) for by in originals if (value := cell_of(record, by)) is not None
@@ -198,10 +219,9 @@ class Groups:
                     f"{option('group_by')}: the column {self._by[0]!r} is empty for all images",
                     remedy="Give text or numbers, or another column.",
                 )
-            there = ", ".join(map(repr, sorted(self._columns)))
             raise UsageError(
                 f"{option('group_by')}: no image has the column {self._by[0]!r}",
-                remedy=f"There are {there}." if there else f"Leave it out, or group by {STEM!r}.",
+                remedy=which_columns(self._columns | own_keys(self._last)),
             )
 
     def of(self, record: object) -> str:
@@ -290,4 +310,7 @@ def image_groups(records: Iterable[object], by: str | None = None) -> ImageGroup
     groups.check()
     names = (groups.name(record) for record in kept if groups.size(record) > 1)
     columns = {"the same picture" if name is None else name.partition("=")[0] for name in names}
-    return ImageGroups.of(", ".join(sorted(columns)), [groups.of(record) for record in kept])
+    together = ImageGroups.of(", ".join(sorted(columns)), [groups.of(record) for record in kept])
+    if together is None or by is None or by == STEM:
+        return together
+    return replace(together, without=groups.without)

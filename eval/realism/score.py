@@ -15,7 +15,7 @@ import numpy as np
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share
-from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_of
+from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_of, own_keys, which_columns
 from uncanny.eval.metrics.intervals import (
     RESAMPLES,
     Bools,
@@ -31,6 +31,7 @@ from uncanny.eval.realism.result import CallCount, GroupScore, RealismScore, Set
 from uncanny.eval.realism.verdicts import Verdict, VerdictOutcome, Verdicts, VerdictSet, verdict_sets
 from uncanny.graphs.ugda_cases import CASES, LABELS
 from uncanny.parameters import check_parameters
+from uncanny.schema import columns_of
 from uncanny.wording import option
 
 SECOND_CHECKS = 2
@@ -92,7 +93,11 @@ def _set_score(
     verdicts = verdict_set.verdicts
     belongs = {verdict.id: _original(verdict, group_by) for verdict in verdicts}
     if group_by not in (None, IMAGE) and all(id == group for id, group in belongs.items()):
-        raise UsageError(f"{option('group_by')}: no pair of {verdict_set.name} has the column {group_by!r}")
+        there = set().union(*(columns_of(verdict) for verdict in verdicts), own_keys(verdicts[0]))
+        raise UsageError(
+            f"{option('group_by')}: no pair of {verdict_set.name} has the column {group_by!r}",
+            remedy=which_columns(there),
+        )
     return SetScore(
         verdict_set,
         _group_score(verdicts, belongs, resamples, seed),

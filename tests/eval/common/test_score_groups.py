@@ -256,3 +256,24 @@ def test_position_bias_counts_originals(tmp_path: Path) -> None:
     )
     assert (together.checks, together.p_value, together.interval) == (80, 0.5, wilson_interval(2, 2))
     assert apart.p_value == pytest.approx(2 * 0.5**80)
+
+
+def test_a_column_that_only_some_images_have_is_said_to_be_so() -> None:
+    base = {"width": 9, "height": 9, "regions": [], "source": "generated"}
+    truth = [{**base, "image": f"{n}.png", **({"scene": n % 4} if n < 20 else {})} for n in range(30)]
+    scores = uncanny.artifacts.score({"m": truth}, truth=truth, resamples=20, group_by="scene")
+    assert groups_json(scores) == {"by": "scene", "groups": 14, "images": 30}
+    said = " ".join(str(scores).split())
+    assert "10 of them have no value in that column, and are taken by themselves." in said
+    whole = uncanny.artifacts.score({"m": truth[:20]}, truth=truth[:20], resamples=20, group_by="scene")
+    assert "in that column" not in " ".join(str(whole).split())
+
+
+def test_a_column_that_is_not_there_is_answered_with_all_that_are(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        mcq(tmp_path, "scenery")
+    remedy = str(refused.value.remedy)
+    assert all(f"'{name}'" in remedy for name in ("pair_id", "scene", "split"))
+    with pytest.raises(UsageError) as refused:
+        realism(tmp_path, "scenery")
+    assert "'scene'" in str(refused.value.remedy)
