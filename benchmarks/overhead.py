@@ -63,8 +63,8 @@ async def bare_loop(url: str, data_urls: list[str], calls: list[bool]) -> float:
 def whole_run(url: str, folder: Path, run: Path, schedule: ScheduleName) -> tuple[float, list[bool]]:
     """CPU seconds of an annotation run, answer cache, records and all, and its calls: True with an image."""
     from uncanny.agents import AnnotateConfig
+    from uncanny.annotation.run import AnnotateTask
     from uncanny.cli.common.session import run_here
-    from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
     from uncanny.runs.config import ModelOptions, RunOptions

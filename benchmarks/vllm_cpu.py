@@ -156,9 +156,9 @@ def counters(server: VllmServer) -> dict[str, float]:
 
 def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int | None = None) -> Figures:
     from uncanny.agents.config import AnnotateConfig
+    from uncanny.annotation.run import AnnotateTask
     from uncanny.cli.common.session import run_here
     from uncanny.demo.scenes import scenes
-    from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.records.run_folder import RunFolder
     from uncanny.runs.config import ModelOptions, RunOptions
 

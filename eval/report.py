@@ -51,7 +51,7 @@ def report(
     if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file():
         raise UsageError(f"{path} is an image and no run", remedy="Name the folder of a run.")
     if path.is_file() or folder.annotations.is_file():
-        from uncanny.eval.annotate.report.page import write_report
+        from uncanny.annotation.report.page import write_report
 
         return write_report(path, max_images=max_images, out=target, pictures=pictures)
     if (path / "answers.jsonl").is_file():

@@ -95,7 +95,7 @@ def imported_with(module: str) -> set[str]:
             "uncanny.cli",
             "torch vllm ray openai anthropic langgraph langchain_core pydantic PIL aiohttp httpx",
         ),
-        ("uncanny.eval.annotate.run", "torch vllm ray openai anthropic langgraph langchain_core"),
+        ("uncanny.annotation.run", "torch vllm ray openai anthropic langgraph langchain_core"),
         ("uncanny.agents", "torch vllm ray openai anthropic langgraph langchain_core"),
         ("uncanny.eval.mcq.run", "torch vllm ray openai anthropic langgraph langchain_core scipy"),
         ("uncanny.eval.realism.run", "torch vllm ray openai anthropic langgraph langchain_core scipy"),

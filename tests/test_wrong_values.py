@@ -14,9 +14,9 @@ import pytest
 import uncanny
 from tests.doors import PROTOCOLS
 from tests.runs.e2e import uncanny_here
+from uncanny.annotation.run import AnnotateOptions
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UncannyError, UsageError
-from uncanny.eval.annotate.run import AnnotateOptions
 from uncanny.runs.config import AskOptions
 
 IMAGE = next(scene.image_path for scene in scenes() if scene.anomalies)

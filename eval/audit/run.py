@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Unpack
 
 from uncanny.agents.config import AnnotateConfig
+from uncanny.annotation.run import AnnotateOptions, AnnotateTask, annotate_config
 from uncanny.demo.scenes import scene_files, scene_images
 from uncanny.errors import StoppedError, UsageError
-from uncanny.eval.annotate.run import AnnotateOptions, AnnotateTask, annotate_config
 from uncanny.eval.audit.data.aggregate import MOST_WORST, Pairing
 from uncanny.eval.audit.data.folder import read_generator_folder
 from uncanny.eval.audit.data.load import find_pairing, load_generators, provenances

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, cast
 from uncanny.agents.config import DetectConfig, DetectProtocol
 from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import ROLES
+from uncanny.annotation.run import AnnotateRun
 from uncanny.client.calls import usage
 from uncanny.demo.scenes import SCENES
 from uncanny.errors import UsageError
-from uncanny.eval.annotate.run import AnnotateRun
 from uncanny.eval.common.frames import Cells, Row
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.run_result import Records
@@ -156,7 +156,7 @@ class DetectRun(AnnotateRun):
         It has the scores where the truth is known: as `detect` was told, by folder names, or of the bundled
         scenes. At most `max_images` are shown; full-size `pictures` are linked from their files, or embedded.
         """
-        from uncanny.eval.annotate.report.page import write_report
+        from uncanny.annotation.report.page import write_report
         from uncanny.eval.detect.report import page_scores
 
         check_parameters(out=out, max_images=max_images)

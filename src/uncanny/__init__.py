@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from uncanny import realism as realism
     from uncanny import semantic as semantic
     from uncanny.agents import AnnotateConfig as AnnotateConfig
+    from uncanny.annotation.forecast import AnnotateForecast as AnnotateForecast
+    from uncanny.annotation.forecast import annotate_forecast as annotate_forecast
+    from uncanny.annotation.picture import FindingsPicture as FindingsPicture
+    from uncanny.annotation.run import AnnotateRun as AnnotateRun
+    from uncanny.annotation.run import annotate as annotate
+    from uncanny.annotation.run import annotate_async as annotate_async
     from uncanny.client.calls import CallRecord as CallRecord
     from uncanny.errors import UncannyError as UncannyError
-    from uncanny.eval.annotate.forecast import AnnotateForecast as AnnotateForecast
-    from uncanny.eval.annotate.forecast import annotate_forecast as annotate_forecast
-    from uncanny.eval.annotate.picture import FindingsPicture as FindingsPicture
-    from uncanny.eval.annotate.run import AnnotateRun as AnnotateRun
-    from uncanny.eval.annotate.run import annotate as annotate
-    from uncanny.eval.annotate.run import annotate_async as annotate_async
     from uncanny.eval.audit.run import audit as audit
     from uncanny.eval.audit.run import audit_async as audit_async
     from uncanny.eval.audit.score.result import AuditResult as AuditResult
@@ -55,18 +55,12 @@ if TYPE_CHECKING:
     from uncanny.eval.detect.score import DetectComparison as DetectComparison
     from uncanny.eval.detect.score import DetectScore as DetectScore
     from uncanny.eval.detect.score import detect_scores as detect_scores
-    from uncanny.eval.export.reading import ImportResult as ImportResult
-    from uncanny.eval.export.reading import import_annotations as import_annotations
-    from uncanny.eval.export.reading import import_reviews as import_reviews
-    from uncanny.eval.export.run import ExportResult as ExportResult
-    from uncanny.eval.export.run import export as export
     from uncanny.eval.report import report as report
-    from uncanny.eval.session import Annotator as Annotator
-    from uncanny.eval.session import BlockingAnnotator as BlockingAnnotator
-    from uncanny.eval.session import annotate_image as annotate_image
-    from uncanny.eval.session import annotate_image_async as annotate_image_async
-    from uncanny.eval.session import detect_image as detect_image
-    from uncanny.eval.session import detect_image_async as detect_image_async
+    from uncanny.exports.reading import ImportResult as ImportResult
+    from uncanny.exports.reading import import_annotations as import_annotations
+    from uncanny.exports.reading import import_reviews as import_reviews
+    from uncanny.exports.run import ExportResult as ExportResult
+    from uncanny.exports.run import export as export
     from uncanny.models.base import AnswerSchema as AnswerSchema
     from uncanny.models.base import Capabilities as Capabilities
     from uncanny.models.base import Message as Message
@@ -89,6 +83,12 @@ if TYPE_CHECKING:
     from uncanny.schema import Usage as Usage
     from uncanny.service.client import Client as Client
     from uncanny.service.client import ClientJob as ClientJob
+    from uncanny.session.annotator import Annotator as Annotator
+    from uncanny.session.annotator import BlockingAnnotator as BlockingAnnotator
+    from uncanny.session.annotator import annotate_image as annotate_image
+    from uncanny.session.annotator import annotate_image_async as annotate_image_async
+    from uncanny.session.annotator import detect_image as detect_image
+    from uncanny.session.annotator import detect_image_async as detect_image_async
 
 
 def lazy_names(
@@ -120,9 +120,9 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.agents": "AnnotateConfig",
         "uncanny.client.calls": "CallRecord",
         "uncanny.errors": "UncannyError",
-        "uncanny.eval.annotate.forecast": "AnnotateForecast annotate_forecast",
-        "uncanny.eval.annotate.picture": "FindingsPicture",
-        "uncanny.eval.annotate.run": "AnnotateRun annotate annotate_async",
+        "uncanny.annotation.forecast": "AnnotateForecast annotate_forecast",
+        "uncanny.annotation.picture": "FindingsPicture",
+        "uncanny.annotation.run": "AnnotateRun annotate annotate_async",
         "uncanny.eval.audit.run": "audit audit_async",
         "uncanny.eval.audit.score.result": "AuditResult",
         "uncanny.eval.common.estimates": "Estimate Share",
@@ -133,10 +133,10 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.detect.forecast": "DetectForecast detect_forecast",
         "uncanny.eval.detect.run": "DetectRun detect detect_async",
         "uncanny.eval.detect.score": "DetectComparison DetectScore detect_scores",
-        "uncanny.eval.export.reading": "ImportResult import_annotations import_reviews",
-        "uncanny.eval.export.run": "ExportResult export",
+        "uncanny.exports.reading": "ImportResult import_annotations import_reviews",
+        "uncanny.exports.run": "ExportResult export",
         "uncanny.eval.report": "report",
-        "uncanny.eval.session": (
+        "uncanny.session.annotator": (
             "Annotator BlockingAnnotator annotate_image annotate_image_async detect_image detect_image_async"
         ),
         "uncanny.models.base": "AnswerSchema Capabilities Message ModelRequest ModelResponse Provider "

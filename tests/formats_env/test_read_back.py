@@ -17,7 +17,7 @@ from PIL import Image
 
 import uncanny
 from tests.eval.artifacts.made_sets import labelme, shape
-from tests.eval.export.made_runs import HOSTILE, usual_run
+from tests.exports.made_runs import HOSTILE, usual_run
 from uncanny.eval.artifacts.data.load import load
 from uncanny.eval.artifacts.data.pixels import Drawing
 

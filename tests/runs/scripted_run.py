@@ -10,11 +10,11 @@ from tests.agents.specialists import Specialists
 from tests.client.scripted import guarded
 from tests.runs.e2e import pictures
 from uncanny.agents import AnnotateConfig
+from uncanny.annotation.run import AnnotateTask
 from uncanny.client.calls import CallRecord
 from uncanny.client.client import ModelClient
 from uncanny.client.endpoint import Endpoint
 from uncanny.client.prices import PriceTable
-from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.models.registry import ModelId
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder

@@ -13,8 +13,8 @@ import pytest
 
 from tests.agents.specialists import Specialists
 from tests.runs.scripted_run import annotator, image_files, record
+from uncanny.annotation.run import AnnotateTask
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError, StorageError
-from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.images import PixelPolicy, prepare
 from uncanny.records.record_file import CallFile
 from uncanny.records.run_folder import RunFolder

@@ -15,9 +15,9 @@ import pytest
 
 import uncanny
 from tests.runs.e2e import pictures, serving_process, start, uncanny_here
+from uncanny.annotation.run import AnnotateRun
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
-from uncanny.eval.annotate.run import AnnotateRun
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.records.annotation_table import LINES, TABLE, restore_lines, schema, write_table
 from uncanny.schema import Annotation, Detection

@@ -14,7 +14,7 @@ import pytest
 from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.agents import AnnotateConfig
 from uncanny.agents.steps import ScheduleName
-from uncanny.eval.annotate.run import AnnotateTask
+from uncanny.annotation.run import AnnotateTask
 from uncanny.eval.mcq.data.load import load
 from uncanny.eval.mcq.task import McqTask
 from uncanny.models.registry import parse_model

@@ -19,10 +19,10 @@ import pytest
 
 import uncanny
 from tests.runs.e2e import pictures, serving
+from uncanny.annotation.run import AnnotateRun, AnnotateTask
 from uncanny.client.calls import CallRecord
 from uncanny.demo.scenes import scenes
 from uncanny.errors import ImageError
-from uncanny.eval.annotate.run import AnnotateRun, AnnotateTask
 from uncanny.models.registry import parse_model
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs import resume

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.runs.scripted_run import image_files, record, records_of
-from uncanny.eval.annotate.run import AnnotateTask
+from uncanny.annotation.run import AnnotateTask
 from uncanny.images import SkippedInputs
 from uncanny.models.registry import parse_model
 from uncanny.records.record_file import RecordFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from uncanny.eval.annotate.report.page import write_report
+from uncanny.annotation.report.page import write_report
 from uncanny.eval.audit.score.result import GeneratorScore, Leaderboard
 from uncanny.eval.common.pictures import PicturesMode, relative_link
 from uncanny.records.run_folder import RunFolder

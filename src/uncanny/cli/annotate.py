@@ -43,7 +43,7 @@ from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncanny.eval.annotate.run import AnnotateRun
+    from uncanny.annotation.run import AnnotateRun
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.common.run_result import RunResult
     from uncanny.records.annotation_table import RecordFormat
@@ -87,9 +87,9 @@ def command(
     """
     import asyncio
 
+    from uncanny.annotation.forecast import annotate_forecast
+    from uncanny.annotation.run import annotate_async
     from uncanny.cli.common.session import TerminalStop, show_end, show_forecast
-    from uncanny.eval.annotate.forecast import annotate_forecast
-    from uncanny.eval.annotate.run import annotate_async
 
     asking = read_annotate_options(options, model)
     if options["dry_run"]:
@@ -133,7 +133,7 @@ def report_command(
 
 def forecast_lines(end: RunEnd) -> list[str]:
     """What was forecast, and by how much it was off; none where nothing was forecast."""
-    from uncanny.eval.annotate.forecast_error import forecast_error
+    from uncanny.annotation.forecast_error import forecast_error
     from uncanny.records.run_manifest import RunManifest
 
     words = forecast_error(RunManifest.model_validate(end.manifest))

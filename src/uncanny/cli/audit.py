@@ -44,7 +44,7 @@ from uncanny.cli.server.run import on_server
 from uncanny.errors import UncannyError, UsageError
 
 if TYPE_CHECKING:
-    from uncanny.eval.annotate.run import AnnotateOptions
+    from uncanny.annotation.run import AnnotateOptions
     from uncanny.eval.audit.run import Annotating
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.common.similarity.base import SimilarityName
@@ -304,7 +304,7 @@ def annotate_images(
 
 def _write_page(source: Source, run: RunFolder) -> None:
     """As `uncanny annotate` does in the end; the audit goes on without it."""
-    from uncanny.eval.annotate.report.page import write_report
+    from uncanny.annotation.report.page import write_report
 
     try:
         write_report(run.path)
@@ -318,8 +318,8 @@ def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:
 
     Returns the exit code.
     """
+    from uncanny.annotation.forecast import forecast_task, total_forecast
     from uncanny.cli.common.session import show_forecast
-    from uncanny.eval.annotate.forecast import forecast_task, total_forecast
 
     forecasts = {source.name: forecast_task(annotating.task(source, images, dry=True)) for source in images}
     code = max(show_forecast(forecast, name=name) for name, forecast in forecasts.items())

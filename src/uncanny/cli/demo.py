@@ -24,10 +24,10 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     """
     import asyncio
 
+    from uncanny.annotation.run import annotate_async
     from uncanny.cli.annotate import AnnotateSummary
     from uncanny.cli.common.session import TerminalStop, show_end
     from uncanny.demo.scenes import scene_files
-    from uncanny.eval.annotate.run import annotate_async
     from uncanny.records.run_folder import copy_into
 
     check_run_folder(run, force=force)

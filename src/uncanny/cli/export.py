@@ -15,9 +15,9 @@ from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncanny.eval.export.files import ReadName
-    from uncanny.eval.export.formats import FormatName
-    from uncanny.eval.export.writer import ChatForm, Pictures
+    from uncanny.exports.files import ReadName
+    from uncanny.exports.formats import FormatName
+    from uncanny.exports.writer import ChatForm, Pictures
 
 # As `eval.export.formats` has them; a test holds them equal. Help must not load what exports.
 FORMAT_NAMES = (
@@ -143,7 +143,7 @@ def command(
       uncanny demo -o runs/demo
       uncanny export runs/demo --all --to csv,coco,labelstudio -o data/demo
     """
-    from uncanny.eval.export.run import export
+    from uncanny.exports.run import export
 
     names = cast("list[FormatName]", [name for names in to for name in names])
     result = export(run, names, out, **options)
@@ -187,7 +187,7 @@ def import_command(
       uncanny import project-1.json --run runs/a
       uncanny import anomalies.csv --run runs/a --reviewer ann
     """
-    from uncanny.eval.export.reading import import_annotations, import_reviews
+    from uncanny.exports.reading import import_annotations, import_reviews
 
     if (run is None) == (out is None):
         raise UsageError("One of --run and -o is needed", remedy="--run for reviews, -o for annotations.")

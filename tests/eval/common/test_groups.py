@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from uncanny.errors import UsageError
 from uncanny.eval.common.groups import KNOWN, Groups, group_of
 from uncanny.eval.common.matching import find_originals, stem_parts
-from uncanny.eval.export.data import split_of
+from uncanny.exports.data import split_of
 from uncanny.schema import Annotation
 
 

@@ -31,8 +31,8 @@ from uncanny.errors import UsageError
 if TYPE_CHECKING:
     from uncanny.agents.config import Strictness
     from uncanny.agents.steps import ScheduleName
+    from uncanny.annotation.run import AnnotateOptions
     from uncanny.answers.boxes import BoxFormatName
-    from uncanny.eval.annotate.run import AnnotateOptions
     from uncanny.runs.config import AskOptions
     from uncanny.runs.image_options import ImageOptions
 

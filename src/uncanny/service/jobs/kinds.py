@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from uncanny.errors import NotFoundError, ParamsError, UncannyError
-from uncanny.eval.export.formats import FormatName
+from uncanny.exports.formats import FormatName
 from uncanny.schema import ArtifactCategory
 from uncanny.service.jobs.faults import in_words
 from uncanny.service.jobs.params import (

@@ -1,0 +1,154 @@
+"""What annotating images would ask and roughly cost, from the files' sizes and the prompts' lengths alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from uncanny.agents.own_agent import OwnAgent
+from uncanny.annotation.run import (
+    AnnotateOptions,
+    AnnotateTask,
+    annotate_config,
+)
+from uncanny.annotation.usage import Contents, Plan, usual_contents
+from uncanny.client.prices import PriceTable
+from uncanny.images import SkipReason
+from uncanny.parameters import called_right
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import check_options
+from uncanny.runs.forecast import (
+    UNNAMED,
+    ImagesForecast,
+    input_words,
+    pending_images,
+    total_usage,
+)
+from uncanny.runs.image_options import Images, image_run
+from uncanny.runs.resume import prompts_of
+from uncanny.schema import Annotation
+from uncanny.wording import count
+
+if TYPE_CHECKING:
+    from uncanny.agents.state import Context
+    from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
+    from uncanny.graphs.packed import PackedGraph, PackedNodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotateForecast(ImagesForecast):
+    """What is left of an annotation run. Usual is an image with `objects_per_image` objects to examine."""
+
+    objects_per_image: int
+
+    def to_json(self) -> dict[str, Any]:
+        inputs = self.inputs_json()
+        return {
+            **inputs,
+            "objects_per_image": self.objects_per_image,
+            **ImagesForecast.to_json(self),
+        }
+
+    def lines(self) -> list[str]:
+        return [
+            self.images_line(),
+            *self.skipped_lines(),
+            f"Calls    about {self.calls_usual:,} at {self.objects_per_image} objects an image "
+            f"({self.calls_least:,} with none, {self.calls_most:,} with the most)",
+            f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
+            "without reasoning",
+            f"Cost     {self.cost_words()}",
+        ]
+
+
+class AnnotateForecastOptions(AnnotateOptions, total=False):
+    """The parameters of `annotate`.
+
+    A forecast counts each of the `agents` as one call a time. It does not know what `nodes` or a `graph` ask,
+    and has no use for callbacks.
+    """
+
+    agents: Sequence[OwnAgent]
+    nodes: AnnotateNodes | PackedNodes | None
+    graph: AnnotateGraph[Context] | PackedGraph[Context] | None
+    on_image: Callable[[Annotation], None] | None
+
+
+@called_right
+def annotate_forecast(
+    images: Images,
+    *,
+    model: str,
+    out: str | Path | None = None,
+    root: str | Path | None = None,
+    **options: Unpack[AnnotateForecastOptions],
+) -> AnnotateForecast:
+    """What `annotate` would ask and roughly cost, with the same parameters.
+
+    `images`, `model` and the options are those of `annotate`. Without `out` nothing is done yet; with it,
+    what is done there already is not counted. Nothing is written, no model is opened, no key needed;
+    callbacks and `stop` have nothing to do here.
+
+    Returns an `AnnotateForecast`, with `cost_usd` and the numbers of calls; printed, it is what `--dry-run`
+    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its
+    price is not. Raises UsageError.
+
+    >>> forecast = uncanny.annotate_forecast(images, model="openai/gpt-4o", repeats=2)
+    >>> forecast.pending, forecast.calls_usual
+    (1, 9)
+    >>> 0 < forecast.cost_usd < forecast.cost_usd_uncached
+    True
+    """
+    folder = UNNAMED if out is None else out
+    check_options(options, AnnotateForecastOptions, out=folder, root=root)
+    config = annotate_config(options, RunFolder(Path(folder)))
+    prompts = config.table.prompts
+    run = image_run(prompts, images, model, folder, root, options, AnnotateForecastOptions)
+    return forecast_task(AnnotateTask(**run, config=config, agents=options.get("agents", ())))
+
+
+def total_forecast(forecasts: Sequence[AnnotateForecast]) -> AnnotateForecast:
+    """Several runs together, of at least one; what is left out is the sum, and addresses are named once."""
+    skipped: Counter[SkipReason] = Counter()
+    for forecast in forecasts:
+        skipped.update(forecast.skipped)
+    return AnnotateForecast(
+        inputs=sum(each.inputs for each in forecasts),
+        pending=sum(each.pending for each in forecasts),
+        unreadable=sum(each.unreadable for each in forecasts),
+        skipped=dict(skipped),
+        warnings=tuple(warning for each in forecasts for warning in each.warnings),
+        missing=tuple(dict.fromkeys(address for each in forecasts for address in each.missing)),
+        objects_per_image=forecasts[0].objects_per_image,
+        calls_least=sum(each.calls_least for each in forecasts),
+        calls_usual=sum(each.calls_usual for each in forecasts),
+        calls_most=sum(each.calls_most for each in forecasts),
+        usage=total_usage([each.usage for each in forecasts]),
+    )
+
+
+def forecast_task(task: AnnotateTask, contents: Mapping[Contents, int] | None = None) -> AnnotateForecast:
+    """Calls, tokens and cost of what is left to do. Opens no model and needs no key.
+
+    `contents` count what the images hold, where that is known; by default each holds what is usual.
+
+    Where a model's image tokens are not known, tokens and cost are None and what is known stands beside them;
+    the cost is also None where the price is not known. Raises UsageError.
+    """
+    prices = PriceTable.load(task.models.prices)
+    images = pending_images(task)
+    texts = prompts_of(task.folder, task.prompts)
+    plan = Plan(task.config, texts, task.models, task.policy, tuple(task.agents))
+    most = task.config.max_objects
+    usage = plan.usage(prices, images.readable, images.sizes, contents)
+    return AnnotateForecast(
+        **images.fields,
+        objects_per_image=usual_contents(task.config).objects,
+        calls_least=images.readable * (task.config.least_calls() + plan.own_calls(0)),
+        calls_usual=usage.calls,
+        calls_most=images.readable * (task.config.calls(most) + plan.own_calls(most)),
+        usage=usage,
+    )

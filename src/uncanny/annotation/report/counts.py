@@ -1,0 +1,317 @@
+"""What the report counts over every image of a run, shown on the page or not: totals, outcomes, histograms.
+
+What was not measured says so: it is never 0.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from uncanny.annotation.report.calls import CallIndex
+from uncanny.eval.common.page import percent
+from uncanny.records.run_manifest import RunManifest
+from uncanny.schema import Annotation, Status
+from uncanny.wording import NOT_PRICED, at_least, cost, counted, duration
+
+Number = TypeVar("Number", int, float)
+_ORDER: dict[Status, int] = {"failed": 0, "partial": 1, "unreadable": 2, "ok": 3}
+
+
+@dataclass(slots=True)
+class RunCounts:
+    """Counts over all records.
+
+    `severities` has one key per severity 0-100. `per_image` counts images by number of anomalies, over
+    `ok` and `partial` records: the others say nothing about how many there are. `unpriced` is the number
+    of records with calls and without a price. `texts` are the ids of the texts that were asked. Tokens and
+    cost are None until one record reports them.
+    """
+
+    statuses: Counter[Status] = field(default_factory=Counter)
+    severities: Counter[int] = field(default_factory=Counter)
+    per_image: Counter[int] = field(default_factory=Counter)
+    names: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    unpriced: int = 0
+    texts: set[str] = field(default_factory=set)
+
+    @property
+    def images(self) -> int:
+        return self.statuses.total()
+
+    @property
+    def anomalies(self) -> int:
+        return self.severities.total()
+
+    def add(self, record: Annotation) -> None:
+        self.statuses[record.status] += 1
+        self.texts.add(record.prompts)
+        if record.status in ("ok", "partial"):
+            self.per_image[len(record.anomalies)] += 1
+        for anomaly in record.anomalies:
+            self.severities[anomaly.severity] += 1
+            self.names[anomaly.name.casefold()] += 1
+        usage = record.usage
+        self.calls += usage.calls
+        self.input_tokens = _sum(self.input_tokens, usage.input_tokens)
+        self.cached_tokens = _sum(self.cached_tokens, usage.cached_tokens)
+        self.output_tokens = _sum(self.output_tokens, usage.output_tokens)
+        self.cost_usd = _sum(self.cost_usd, usage.cost_usd)
+        self.unpriced += usage.calls > 0 and usage.cost_usd is None
+
+
+def _sum(so_far: Number | None, more: Number | None) -> Number | None:
+    if more is None:
+        return so_far
+    return more if so_far is None else so_far + more
+
+
+def rank(record: Annotation) -> tuple[int, int, str]:
+    """Sort key of the page: failed, partial, unreadable, then lowest severity; images without any last."""
+    worst = min((anomaly.severity for anomaly in record.anomalies), default=101)
+    return _ORDER[record.status], worst, record.image
+
+
+def select(records: Iterable[Annotation], limit: int) -> tuple[list[Annotation], RunCounts]:
+    """Count all `records` and keep the `limit` that rank first, in memory for `limit` records only."""
+    counts = RunCounts()
+
+    def counted() -> Iterator[Annotation]:
+        for record in records:
+            counts.add(record)
+            yield record
+
+    return heapq.nsmallest(limit, counted(), key=rank), counts
+
+
+OUTCOMES = {
+    "answered": "answered",
+    "unparseable": "unparseable answer",
+    "refused": "refused by the model",
+    "error": "infrastructure error",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """One number with what it counts; `notes` are further lines."""
+
+    label: str
+    value: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeShare:
+    """One part of a whole; `rate` is 0-1, None when the whole is empty."""
+
+    key: str
+    label: str
+    count: int
+    rate: float | None
+
+
+def anomalies_lead(counts: RunCounts) -> str:
+    """In how many of the images that were examined something is wrong; empty where none was."""
+    examined = counts.per_image.total()
+    if not examined:
+        return ""
+    faulty = examined - counts.per_image[0]
+    images = f"{examined:,} {'image' if examined == 1 else 'images'}"
+    number = f"{counts.anomalies:,} {'anomaly' if counts.anomalies == 1 else 'anomalies'}"
+    return f"{number} in {faulty:,} of {images}." if faulty else f"No anomaly in {images}."
+
+
+def run_totals(info: RunManifest, counts: RunCounts, index: CallIndex) -> list[Total]:
+    return [
+        _images(info, counts),
+        _anomalies(counts),
+        _calls(info, counts, index),
+        _tokens(info, counts),
+        _cost(info, counts),
+        _time(info),
+    ]
+
+
+def outcomes(info: RunManifest, index: CallIndex) -> list[OutcomeShare]:
+    """Calls by outcome, kept apart; from `run.json`, else from `calls.jsonl`. Empty when neither has any."""
+    numbers = dict((info.totals and info.totals.outcomes) or index.outcomes)
+    total = sum(numbers.values())
+    if not total:
+        return []
+    known = [(key, label, numbers.pop(key, 0)) for key, label in OUTCOMES.items()]
+    others = [(key, key, number) for key, number in sorted(numbers.items())]
+    return [OutcomeShare(key, label, number, number / total) for key, label, number in known + others]
+
+
+def _images(info: RunManifest, counts: RunCounts) -> Total:
+    expected = info.totals.images if info.totals else None
+    behind = expected is not None and expected > counts.images
+    value = f"{counts.images:,} of {expected:,}" if behind else f"{counts.images:,}"
+    notes = [", ".join(f"{count:,} {status}" for status, count in counts.statuses.most_common())]
+    if info.totals and info.totals.duplicates:
+        notes.append(counted(info.totals.duplicates, "duplicate"))
+    return Total("images recorded" if behind else "images", value, tuple(filter(None, notes)))
+
+
+def _anomalies(counts: RunCounts) -> Total:
+    judged = counts.per_image.total()
+    if not judged:
+        return Total("anomalies", f"{counts.anomalies:,}", ("no image judged yet",))
+    clean = counts.per_image[0]
+    return Total(
+        "anomalies",
+        f"{counts.anomalies:,}",
+        (f"{counts.anomalies / judged:.1f} an image that was judged", f"{clean:,} of {judged:,} without any"),
+    )
+
+
+def _calls(info: RunManifest, counts: RunCounts, index: CallIndex) -> Total:
+    totals = info.totals
+    calls = totals.calls if totals and totals.calls is not None else index.calls or counts.calls
+    replayed = totals.replayed if totals and totals.replayed is not None else index.replayed
+    notes = (f"{replayed:,} replayed from the answer cache",) if replayed else ()
+    return Total("calls", f"{calls:,}", notes)
+
+
+def _tokens(info: RunManifest, counts: RunCounts) -> Total:
+    totals = info.totals
+    whole = True
+    if totals is not None:
+        tokens_in, cached, tokens_out = (
+            totals.least("input_tokens"),
+            totals.least("cached_tokens"),
+            totals.least("output_tokens"),
+        )
+        whole = None in (tokens_in, tokens_out) or None not in (totals.input_tokens, totals.output_tokens)
+    else:
+        tokens_in, cached, tokens_out = counts.input_tokens, counts.cached_tokens, counts.output_tokens
+    if tokens_in is None and tokens_out is None:
+        return Total("tokens", "not reported")
+    into = "input not reported" if tokens_in is None else f"{tokens_in:,} in"
+    out = "output not reported" if tokens_out is None else f"{tokens_out:,} out"
+    if cached is None or not tokens_in:
+        share = "cached share not reported"
+    else:
+        share = f"{percent(cached / tokens_in)} of input cached"
+    total = at_least(f"{(tokens_in or 0) + (tokens_out or 0):,}", whole)
+    return Total("tokens", total, (f"{into}, {out}", share))
+
+
+def _cost(info: RunManifest, counts: RunCounts) -> Total:
+    totals = info.totals
+    if totals is not None:
+        dollars, unpriced = totals.least("cost_usd"), 0
+        if dollars is not None and totals.cost_usd is None:
+            calls = counted(int(totals.unmeasured.get("cost_usd", 0)), "call")
+            return Total("cost", at_least(cost(dollars), False), (f"{calls} did not say what they used",))
+    else:
+        dollars, unpriced = counts.cost_usd, counts.unpriced
+    if dollars is None:
+        return Total("cost", NOT_PRICED, ("no price is known for the model",))
+    notes = (f"{cost(dollars / counts.images)} an image",) if counts.images else ()
+    if unpriced:
+        notes = (f"{unpriced:,} images not priced",)
+    return Total("cost", at_least(cost(dollars), not unpriced), notes)
+
+
+def _time(info: RunManifest) -> Total:
+    seconds = info.totals.seconds if info.totals else None
+    return Total("wall time", "not recorded" if seconds is None else duration(seconds))
+
+
+HISTOGRAM_WIDTH, HISTOGRAM_HEIGHT = 360.0, 176.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 4.0, 4.0, 18.0, 34.0
+_MOST_BARS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar in SVG units; `label` stands below it, `range` says what it counts."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    range: str
+    count: int
+    shade: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """`low` and `high` name the two ends of the axis. No bars when nothing was counted."""
+
+    title: str
+    axis: str
+    low: str
+    high: str
+    bars: tuple[Bar, ...]
+    total: int
+    width: float = HISTOGRAM_WIDTH
+    height: float = HISTOGRAM_HEIGHT
+
+    @property
+    def words(self) -> str:
+        """The same in words, for those who hear the page."""
+        return "; ".join(f"{bar.range}: {bar.count}" for bar in self.bars)
+
+
+def severity_histogram(severities: Counter[int]) -> Histogram:
+    """Ten bars over severity 0-100; 100 counts in the last one."""
+    counts = [0] * 10
+    for severity, count in severities.items():
+        counts[min(severity // 10, 9)] += count
+    labels = [(str(10 * i), f"{10 * i}–{100 if i == 9 else 10 * i + 9}") for i in range(10)]
+    return Histogram(
+        title="Severity of anomalies",
+        axis="severity",
+        low="0 unreal",
+        high="100 real",
+        bars=_place(counts, labels, shaded=True),
+        total=sum(counts),
+    )
+
+
+def per_image_histogram(per_image: Counter[int]) -> Histogram:
+    """A bar per number of anomalies; the tail is one bar, marked with a plus."""
+    most = max(per_image, default=0)
+    last = min(most, _MOST_BARS - 1)
+    counts = [per_image[number] for number in range(last)]
+    counts.append(sum(count for number, count in per_image.items() if number >= last))
+    tail = "+" if most > last else ""
+    labels = [(str(number), str(number)) for number in range(last)] + [(f"{last}{tail}", f"{last}{tail}")]
+    return Histogram(
+        title="Anomalies per image",
+        axis="anomalies in one image",
+        low="",
+        high="",
+        bars=_place(counts, labels, shaded=False) if per_image else (),
+        total=sum(counts),
+    )
+
+
+def _place(counts: list[int], labels: list[tuple[str, str]], *, shaded: bool) -> tuple[Bar, ...]:
+    if not any(counts):
+        return ()
+    slot = (HISTOGRAM_WIDTH - _LEFT - _RIGHT) / len(counts)
+    tall = HISTOGRAM_HEIGHT - _TOP - _BOTTOM
+    bars = []
+    for place, (count, (label, span)) in enumerate(zip(counts, labels, strict=True)):
+        height = round(tall * count / max(counts), 2)
+        width = min(slot - 3, 40.0)
+        x = _LEFT + place * slot + (slot - width) / 2
+        shade = place // 2 if shaded else 4
+        bars.append(
+            Bar(round(x, 2), round(_TOP + tall - height, 2), width, height, label, span, count, shade)
+        )
+    return tuple(bars)

@@ -1,0 +1,143 @@
+"""The HTML report of annotations, those of a run or of a file: one page that asks nothing of the network.
+
+It has totals, distributions, and a gallery in which each image opens with its anomalies and every call on a
+timeline. The script of the page is in `eval/common/templates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+
+from uncanny.annotation.forecast_error import forecast_error
+from uncanny.annotation.report.calls import CallIndex, CallPacker, index_calls, timeline
+from uncanny.annotation.report.counts import (
+    anomalies_lead,
+    outcomes,
+    per_image_histogram,
+    run_totals,
+    select,
+    severity_histogram,
+)
+from uncanny.eval.common.page import page_environment, stamp, write_rendered
+from uncanny.eval.common.page_data import page_json
+from uncanny.eval.common.pictures import (
+    PageViews,
+    PicturesMode,
+    Shot,
+    Shown,
+    record_view,
+)
+from uncanny.eval.common.runs import open_annotations, page_of_run, stream_annotations
+from uncanny.eval.common.tables import Table
+from uncanny.eval.common.texts import other_texts
+from uncanny.json_values import dump_json
+from uncanny.schema import STATUSES, Annotation
+from uncanny.settings import settings
+
+PICTURE_BYTES = 15_000_000
+CALL_BYTES = 15_000_000
+_SCRIPTS = ("dom.js", "paging.js", "viewer.js", "card.js", "timeline.js", "detail.js", "gallery.js")
+_TOP_NAMES = 8
+_UNFINISHED = {
+    "running": "still running, or ended without a word",
+    "interrupted": "interrupted, it can be resumed",
+    "budget": "stopped by its budget",
+    "stopped": "stopped because the model could not be used",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PageScores:
+    """What a protocol that makes annotations too adds to their page: a sentence that comes first, its tables,
+    and by image whether its verdict is right, where that is known."""
+
+    title: str
+    lead: str
+    tables: Sequence[Table]
+    right: Mapping[str, bool] = field(default_factory=dict)
+
+
+def write_report(
+    run: Path,
+    *,
+    max_images: int = 300,
+    out: Path | None = None,
+    pictures: PicturesMode = "link",
+    scores: PageScores | None = None,
+) -> Path:
+    """Write the report of a run folder or a file of annotations, and return its path.
+
+    That is `run/report.html`, or beside a file the same name with `.html`, unless `out` is given.
+
+    Totals and histograms are over all images. Above `max_images` the gallery holds the failed, partial and
+    unreadable ones, then those of lowest severity, and the page says how many it leaves out. Full-size
+    pictures are linked or embedded, as `pictures` says. The file appears whole or not at all. Raises
+    `UsageError` when `run` is no run folder, and `RecordError` on an invalid line. Of a run, the page counts
+    lines that are no JSON, and shows the others.
+    """
+    read = open_annotations(run)
+    target = out or page_of_run(run)
+    broken: list[int] = []
+    # A run sets them aside when it goes on; nobody else looks after a file.
+    lines = stream_annotations(read.file, broken.append if read.is_run else None)
+    records, counts = select(lines, max_images)
+    index = index_calls(read.calls, {record.image for record in records})
+    views = PageViews(target, pictures, copies=PICTURE_BYTES)
+    shots = [Shot(read.picture(record.image), read.digest(record)) for record in records]
+    shown = views.add([record_view(*each) for each in zip(records, shots, strict=True)])
+    packer = CallPacker(CALL_BYTES)
+    details = [{"packed": packer.pack(timeline(index, record.image))} for record in records]
+    return write_rendered(
+        _environment(),
+        "run.html.j2",
+        target,
+        run=read,
+        name=(settings().run_name or read.folder.path.resolve().name) if read.is_run else read.file.name,
+        info=read.info,
+        counts=counts,
+        other_texts=other_texts(counts.texts if read.info.prompts.id is None else {read.info.prompts.id}),
+        statuses=[status for status in STATUSES if counts.statuses[status]],
+        shown=len(records),
+        broken=len(broken),
+        index=index,
+        packer=packer,
+        totals=run_totals(read.info, counts, index),
+        forecast=forecast_error(read.info),
+        outcomes=outcomes(read.info, index),
+        histograms=[severity_histogram(counts.severities), per_image_histogram(counts.per_image)],
+        names=counts.names.most_common(_TOP_NAMES),
+        data=page_json(_gallery(records, shown, index, scores.right if scores else {})),
+        page_views=views,
+        scores=scores,
+        lead=scores.lead if scores else anomalies_lead(counts),
+        details=[page_json(detail) for detail in details],
+        states=_UNFINISHED,
+        version=read.info.uncanny or "",
+        stamp=stamp,
+    )
+
+
+def _gallery(
+    records: Sequence[Annotation], shown: Sequence[Shown], index: CallIndex, right: Mapping[str, bool]
+) -> dict[str, Any]:
+    entries = []
+    for record, view in zip(records, shown, strict=True):
+        fields = record.model_dump(mode="json", include=set(Annotation.model_fields))
+        extra = {"extra": record.model_extra or {}, "right": right.get(record.image)}
+        entries.append(fields | {"thumb": view.thumbs[0], **extra})
+    return {"images": entries, "calls_present": index.present}
+
+
+@cache
+def _environment() -> Environment:
+    return page_environment(("run.css", "viewer.css"), {"pretty": _pretty}, scripts=_SCRIPTS)
+
+
+def _pretty(value: Any) -> str:
+    return dump_json(value, indent=True).decode()

@@ -1,0 +1,150 @@
+"""A row an anomaly, for spreadsheets; an image of which none goes out has a row with empty cells.
+
+A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula, and texts of models and names
+of files may begin so. Such a cell has an apostrophe before it, as OWASP advises, which is taken off again
+where the file is read back.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, Final
+
+from uncanny.errors import RecordError, UsageError
+from uncanny.eval.common.table_forms import csv_cell, csv_content
+from uncanny.exports.data import ExportImage, review_fields
+from uncanny.exports.returned import Returned, returned_anomaly
+from uncanny.exports.writer import ExportJob, FormatWriter
+from uncanny.files import open_file
+from uncanny.records.reviews import quadruple_sha256
+
+_ANOMALY: Final = ("name", "phenomenon", "reasoning", "severity", "kind")
+_BOX: Final = ("x0", "y0", "x1", "y1")
+_REVIEW: Final = ("decision", "accept", "reject", "unsure", "edited", "added")
+COLUMNS: Final = (
+    *("image", "run_image", "sha256", "width", "height", "status", "source", "split", "group"),
+    *("columns", "model", "prompts"),
+    *("anomaly", *_ANOMALY, "objects", *_BOX, "found_by", *_REVIEW, "text_sha256"),
+)
+_CELL_LIMIT: Final = 2**24
+# What spreadsheets put between cells, by the country that they are set to.
+_DELIMITERS: Final = ",;\t"
+_SEPARATOR: Final = "; "
+
+
+class CsvWriter(FormatWriter):
+    """RFC 4180 in UTF-8 with a header."""
+
+    name = "csv"
+
+    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
+        super().__init__(target, place, job)
+        self._file = target.open("w", encoding="utf-8", newline="")
+        self._rows = csv.DictWriter(self._file, COLUMNS, restval="")
+        self._rows.writeheader()
+
+    def add(self, image: ExportImage) -> None:
+        record = image.record
+        about: dict[str, object] = {
+            "image": self.reference(image),
+            **image.flat_identity(),
+            "width": record.width,
+            "height": record.height,
+            "status": record.status,
+            "source": image.source,
+            "model": record.model,
+            "prompts": record.prompts,
+        }
+        rows = [
+            {
+                **{name: getattr(each.anomaly, name) for name in _ANOMALY},
+                **dict(zip(_BOX, each.anomaly.box or (), strict=False)),
+                "anomaly": each.index,
+                "objects": _SEPARATOR.join(each.anomaly.objects),
+                "found_by": _SEPARATOR.join(each.anomaly.found_by or ()),
+                **review_fields(each),
+                "text_sha256": quadruple_sha256(each.anomaly),
+            }
+            for each in image.anomalies
+        ]
+        for row in rows or [{}]:
+            self._rows.writerow({name: _cell(value) for name, value in {**about, **row}.items()})
+
+    def finish(self) -> None:
+        self._file.close()
+
+    close = finish
+
+
+def _cell(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else csv_cell(value)
+
+
+def read(file: Path) -> Iterator[Returned]:
+    """Rows of such a table, whatever columns were added or left out. Raises RecordError, UsageError."""
+    before = csv.field_size_limit(_CELL_LIMIT)
+    try:
+        with TextIOWrapper(open_file(file), encoding="utf-8-sig", newline="") as lines:
+            rows = csv.DictReader(lines, restkey="", delimiter=_delimiter(lines.readline(), file))
+            lines.seek(0)
+            for row in rows:
+                yield _returned(row, file, rows.line_num)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} is no table in UTF-8: {error}", remedy="Save it as CSV UTF-8.") from error
+    finally:
+        csv.field_size_limit(before)
+
+
+def _delimiter(header: str, file: Path) -> str:
+    for delimiter in _DELIMITERS:
+        if {"run_image", "image"} & {name.strip().strip('"') for name in header.split(delimiter)}:
+            return delimiter
+    raise UsageError(
+        f"{file} has no column `image`", remedy="Give a table that `uncanny export` has written."
+    )
+
+
+def _returned(row: Mapping[str | Any, Any], file: Path, line: int) -> Returned:
+    cells = {name: csv_content(value).strip() for name, value in row.items() if isinstance(value, str)}
+
+    def number(name: str) -> int | None:
+        cell = cells.get(name, "")
+        if not cell:
+            return None
+        try:
+            value = float(cell)  # spreadsheets like to write 3.0
+            if value != int(value):
+                raise ValueError
+            return int(value)
+        except (ValueError, OverflowError) as error:
+            raise RecordError(
+                f"is no whole number: {cell[:40]!r}", path=file, line=line, field=name
+            ) from error
+
+    box = [number(name) for name in _BOX]
+    anomaly = {name: cells.get(name) or None for name in _ANOMALY if name != "severity"}
+    return Returned(
+        image=cells.get("run_image") or cells.get("image") or "",
+        sha256=cells.get("sha256") or None,
+        size=(number("width"), number("height")),
+        where=f"line {line}",
+        index=number("anomaly"),
+        text_sha256=cells.get("text_sha256") or None,
+        decision=cells.get("decision") or None,
+        reviewer=cells.get("reviewer") or None,
+        knows_kind="kind" in cells,
+        anomaly=None
+        if not anomaly["name"]
+        else returned_anomaly(
+            {
+                **anomaly,
+                "severity": number("severity"),
+                "objects": tuple(filter(None, cells.get("objects", "").split(_SEPARATOR))),
+                "found_by": tuple(filter(None, cells.get("found_by", "").split(_SEPARATOR))) or None,
+                "box": None if None in box else tuple(each for each in box if each is not None),
+            }
+        ),
+    )

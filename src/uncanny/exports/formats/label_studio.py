@@ -1,0 +1,283 @@
+"""Label Studio: a task an image with the findings as predictions, and the labelling interface they are for.
+
+A finding is a region: a rectangle, and texts, a number and the verdict, which belong to it by sharing its
+`id`. Coordinates are percent of the picture. A finding without a box covers the whole picture, since only
+regions can have texts of their own; it comes back without one unless somebody has moved it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.inputs.image_files import read_bytes
+from uncanny.exports.data import ExportImage, clipped_box
+from uncanny.exports.returned import (
+    NO_KIND,
+    TEXTS,
+    Returned,
+    Size,
+    box_around,
+    returned_anomaly,
+    text_or_none,
+    turned,
+    whole,
+)
+from uncanny.exports.writer import ExportJob, FormatWriter
+from uncanny.json_values import dump_json
+from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, quadruple_sha256
+from uncanny.schema import KINDS
+from uncanny.wording import is_in_service
+
+FILE: Final = "tasks.json"
+CONFIG: Final = "config.xml"
+LOCAL_FILES: Final = "/data/local-files/?d="
+_WHOLE: Final = {"x": 0.0, "y": 0.0, "width": 100.0, "height": 100.0, "rotation": 0}
+_REGION: Final = re.compile(r"uncanny-([0-9]{1,10})-([0-9a-f]{64})-(box|image)")
+_INTERFACE: Final = """\
+<View>
+  <Image name="image" value="$image" zoom="true" zoomControl="true"/>
+  <RectangleLabels name="kind" toName="image">
+{labels}
+  </RectangleLabels>
+  <Choices name="decision" toName="image" choice="single" showInline="true" perRegion="true">
+{decisions}
+  </Choices>
+  <TextArea name="name" toName="image" perRegion="true" editable="true" maxSubmissions="1" rows="1"/>
+  <TextArea name="phenomenon" toName="image" perRegion="true" editable="true" maxSubmissions="1" rows="3"/>
+  <TextArea name="reasoning" toName="image" perRegion="true" editable="true" maxSubmissions="1" rows="3"/>
+  <Number name="severity" toName="image" perRegion="true" min="0" max="100" step="1"/>
+</View>
+"""
+
+
+def interface() -> str:
+    """The labelling interface, to be pasted into the settings of a project."""
+    return _INTERFACE.format(
+        labels="\n".join(f'    <Label value="{name}"/>' for name in (*KINDS, NO_KIND)),
+        decisions="\n".join(
+            f'    <Choice value="{name}" hotkey="{key}"/>' for key, name in zip("123", DECISIONS, strict=True)
+        ),
+    )
+
+
+class LabelStudioWriter(FormatWriter):
+    """`tasks.json`, a task a line of a JSON list, and `config.xml`."""
+
+    name = "labelstudio"
+
+    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
+        super().__init__(target, place, job)
+        (target / CONFIG).write_text(interface(), encoding="utf-8")
+        self._file = (target / FILE).open("wb")
+        self._tasks = 0
+
+    def add(self, image: ExportImage) -> None:
+        record = image.record
+        if record.width is None or record.height is None:
+            self.note("images of unknown size, left out")
+            return
+        results = [result for each in image.anomalies for result in self._region(each, image)]
+        task = {
+            "data": {
+                "image": self._address(image),
+                **image.identity(),
+            },
+            "predictions": [{"model_version": record.model, "result": results}],
+        }
+        self._file.write((b",\n" if self._tasks else b"[\n") + dump_json(task))
+        self._tasks += 1
+
+    def _address(self, image: ExportImage) -> str:
+        """As Label Studio's local storage has it, whose root is `/`, unless a prefix is asked for.
+
+        What a service writes is used on other machines: there the root is the folder of the copies, or of the
+        images.
+        """
+        if self.job.image_prefix is not None:
+            return self.reference(image)
+        if is_in_service():
+            return LOCAL_FILES + quote(self.job.upload_path(image))
+        return LOCAL_FILES + quote(self.job.picture(image).absolute().as_posix().lstrip("/"))
+
+    def _region(self, finding: ReviewedAnomaly, image: ExportImage) -> Iterator[dict[str, Any]]:
+        record, anomaly = image.record, finding.anomaly
+        box = clipped_box(finding, record)
+        if box is None:
+            self.note("without a box, as the whole picture")
+        width, height = float(record.width or 1), float(record.height or 1)
+        place: dict[str, Any] = dict(_WHOLE)
+        if box is not None:
+            place = {
+                "x": 100 * box[0] / width,
+                "y": 100 * box[1] / height,
+                "width": 100 * (box[2] - box[0]) / width,
+                "height": 100 * (box[3] - box[1]) / height,
+                "rotation": 0,
+            }
+        text = quadruple_sha256(anomaly)
+        common = {
+            "id": f"uncanny-{finding.index}-{text}-{'image' if box is None else 'box'}",
+            "to_name": "image",
+            "original_width": record.width,
+            "original_height": record.height,
+            "image_rotation": 0,
+        }
+
+        def control(name: str, kind: str, key: str, value: object) -> dict[str, Any]:
+            return {**common, "from_name": name, "type": kind, "value": {**place, key: value}}
+
+        yield control("kind", "rectanglelabels", "rectanglelabels", [anomaly.kind or NO_KIND])
+        for name in TEXTS:
+            yield control(name, "textarea", "text", [getattr(anomaly, name)])
+        yield control("severity", "number", "number", anomaly.severity)
+        if finding.decision is not None:
+            yield control("decision", "choices", "choices", [finding.decision])
+
+    def finish(self) -> None:
+        self._file.write(b"\n]\n" if self._tasks else b"[]\n")
+        self._file.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read(file: Path) -> Iterator[Returned]:
+    """What people submitted, of a JSON export of Label Studio: a finding for each region, and a rejection for
+    each predicted region that is not in a submitted annotation any more.
+
+    Annotations that were skipped do not count. A rectangle that was turned comes back as what is around it.
+    Raises UsageError, OSError.
+    """
+    try:
+        tasks = orjson.loads(read_bytes(file))
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"{file} is not valid JSON: {error}", remedy="Export it again as JSON.") from error
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise UsageError(f"{file} is no list of tasks", remedy="Export it from Label Studio as JSON.")
+    for number, task in enumerate(tasks):
+        yield from _of_task(task, f"task {task.get('id', number)}", file)
+
+
+def _of_task(task: Mapping[str, Any], where: str, file: Path) -> Iterator[Returned]:
+    data = task.get("data")
+    data = data if isinstance(data, dict) else {}
+    name = data.get("run_image") or data.get("image")
+    if not isinstance(name, str):
+        raise UsageError(f"{file}, {where}: names no image", remedy="Export it as JSON, not as JSON-MIN.")
+    digest = text_or_none(data.get("sha256"))
+    predictions = _objects(task.get("predictions"))
+    for annotation in _objects(task.get("annotations", task.get("completions"))):
+        if annotation.get("was_cancelled"):
+            continue
+        regions: dict[str, list[dict[str, Any]]] = {}
+        for result in _objects(annotation.get("result")):
+            regions.setdefault(str(result.get("id")), []).append(result)
+        by, at = _reviewer(annotation), _time(annotation)
+        for region, results in regions.items():
+            yield _of_region(region, results, (name, digest), f"{where}, region {region}", file, by, at)
+        # Exports of a project may leave out the predictions and have the one that was started from here.
+        started_from = [*predictions, *_objects([annotation.get("prediction")])]
+        predicted = {str(each.get("id")) for one in started_from for each in _objects(one.get("result"))}
+        for region in sorted(predicted - regions.keys()):
+            if known := _REGION.fullmatch(region):
+                yield Returned(
+                    image=name,
+                    sha256=digest,
+                    size=(None, None),
+                    where=f"{where}, region {region}",
+                    index=int(known[1]),
+                    text_sha256=known[2],
+                    decision="reject",
+                    reviewer=by,
+                    at=at,
+                )
+
+
+def _of_region(
+    region: str,
+    results: list[dict[str, Any]],
+    image: tuple[str, str | None],
+    where: str,
+    file: Path,
+    reviewer: str | None,
+    at: datetime | None,
+) -> Returned:
+    fields: dict[str, Any] = {}
+    decision = None
+    known = _REGION.fullmatch(region)
+    size: Size = (None, None)
+    for result in results:
+        value = result.get("value")
+        if not isinstance(value, dict):
+            continue
+        size = (whole(result.get("original_width")), whole(result.get("original_height")))
+        match result.get("from_name"):
+            case "kind":
+                labels = value.get("rectanglelabels")
+                fields["kind"] = labels[0] if isinstance(labels, list) and labels else None
+                fields["box"] = _box(value, size, f"{file}, {where}")
+                if known is not None and known[3] == "image" and fields["box"] == (0, 0, *size):
+                    del fields["box"]
+            case "decision":
+                choices = value.get("choices")
+                decision = choices[0] if isinstance(choices, list) and choices else None
+            case "severity":
+                number = value.get("number")
+                fields["severity"] = int(number) if isinstance(number, float) and number % 1 == 0 else number
+            case str(name) if name in TEXTS:
+                text = value.get("text")
+                fields[name] = "\n".join(map(str, text)) if isinstance(text, list) else text
+    return Returned(
+        image=image[0],
+        sha256=image[1],
+        size=size,
+        where=where,
+        index=None if known is None else int(known[1]),
+        text_sha256=None if known is None else known[2],
+        decision=decision,
+        anomaly=returned_anomaly(fields),
+        reviewer=reviewer,
+        at=at,
+    )
+
+
+def _box(value: Mapping[str, Any], size: Size, where: str) -> tuple[int, int, int, int]:
+    """From percent to pixels; a rectangle turns around its upper left corner, clockwise."""
+    try:
+        width, height = float(size[0] or ""), float(size[1] or "")
+        x, y = float(value["x"]) * width / 100, float(value["y"]) * height / 100
+        w, h = float(value["width"]) * width / 100, float(value["height"]) * height / 100
+        corners = [(x, y), (x + w, y), (x, y + h), (x + w, y + h)]
+        corners = turned(corners, float(value.get("rotation") or 0), (x, y))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{where}: has no rectangle in percent", remedy="Export it as JSON.") from error
+    return box_around(corners, size, where)
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _reviewer(annotation: Mapping[str, Any]) -> str | None:
+    by = annotation.get("completed_by")
+    if isinstance(by, dict):
+        by = by.get("email") or by.get("id")
+    return None if by is None else f"label-studio {by}"
+
+
+def _time(annotation: Mapping[str, Any]) -> datetime | None:
+    for key in ("updated_at", "created_at"):
+        try:
+            at = datetime.fromisoformat(str(annotation[key]))
+            return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        except (KeyError, ValueError, OverflowError):
+            continue
+    return None

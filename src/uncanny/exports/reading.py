@@ -1,0 +1,425 @@
+"""What people did in other tools, back into a run: verdicts, texts and boxes as lines of its `reviews.jsonl`.
+
+`import_reviews` compares a file with what stands in the run, and logs what is different; `import_annotations`
+makes a file of annotations of one that belongs to no run. Files are read whole or refused with all that is
+wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from uncanny.errors import ItemsError, Problem, UncannyError, UsageError, writable
+from uncanny.eval.common.runs import ReadRun, open_run, stream_annotations
+from uncanny.eval.common.tables import Table, TableResult
+from uncanny.exports.data import clipped_box
+from uncanny.exports.files import REVIEWS, Files, ReadName, files_read, import_files
+from uncanny.exports.formats import FORMATS
+from uncanny.exports.formats.cvat import in_xml
+from uncanny.exports.returned import TEXTS, Returned
+from uncanny.exports.writer import COPY_NAME
+from uncanny.parameters import check_needed, check_parameters
+from uncanny.records.jsonl import LinesByImage, parse_line, write_named
+from uncanny.records.reviews import (
+    DECISIONS,
+    Decision,
+    Review,
+    ReviewedAnomaly,
+    ReviewedImage,
+    ReviewLog,
+    new_review,
+    quadruple_sha256,
+    read_reviews,
+    review_image,
+)
+from uncanny.schema import Annotation, Anomaly
+from uncanny.wording import either, option, shown
+
+_CHANGES: Final = (*TEXTS, "severity", "kind")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ImportResult(TableResult):
+    """What came of an import: findings read, and by what came of each how many.
+
+    Of reviews `verdicts`, `edited` texts or boxes and `added` findings are new lines in the log; `unchanged`
+    said nothing new, `stale` were about a text that is another one now.
+    """
+
+    file: Path
+    findings: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"file": str(self.file), "findings": self.findings, **self.counts}
+
+    def tables(self) -> tuple[Table, ...]:
+        names = tuple(self.counts)
+        cells = (str(self.file), f"{self.findings:,}", *(f"{self.counts[name]:,}" for name in names))
+        return (Table(("File", "Findings", *(name.capitalize() for name in names)), (cells,)),)
+
+
+def import_reviews(
+    files: Files,
+    run: str | PathLike[str],
+    *,
+    format: ReadName | None = None,
+    reviewer: str | None = None,
+) -> ImportResult:
+    """Log in a run what people did with an export of it in another tool; the same file again changes nothing.
+
+    `files` are one or several of the forms of `export` that tools give back, or logs of reviews from another
+    copy of the run; folders stand for such files in them. `format` is told by the content unless given.
+    `reviewer` is whose the changes are; of Label Studio, those who submitted them unless given.
+
+    A verdict counts where it is not what stood in the run already; of Label Studio, whatever is submitted. A
+    text or box that is different becomes a new version, a box without a finding a new finding, which needs
+    all four fields. Raises ItemsError with all that is wrong, UsageError; nothing is logged then.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> table = uncanny.export(run, to="csv", out=out.with_suffix(".csv"), all=True).files["csv"]
+    >>> _ = table.write_text(table.read_text().replace(",,0,0,0,", ",accept,0,0,0,"))
+    >>> uncanny.import_reviews(table, run, reviewer="ann").counts["verdicts"] > 0
+    True
+    """
+    check_parameters(run=run, reviewer=reviewer)
+    read = open_run(Path(run))
+    read.folder.check_links()
+    log = ReviewLog.of_run(read.folder.path)
+    sources = import_files(files, format)
+    with log.locked():
+        state = _RunState(read, log)
+        reviews: list[Review] = []
+        counts = Counter({"verdicts": 0, "edited": 0, "added": 0, "unchanged": 0, "stale": 0})
+        problems: list[Problem] = []
+        findings = 0
+        for name, file in sources:
+            if name == REVIEWS:
+                lines = list(read_reviews(file))
+                findings += len(lines)
+                problems += state.not_there(lines, file)
+                fresh = state.not_logged(lines)
+                counts["verdicts"] += len(fresh)
+                counts["unchanged"] += len(lines) - len(fresh)
+                reviews += fresh
+                continue
+            returned = FORMATS[name].load_reader()(file)
+            for image, group in groupby(returned, key=lambda each: (each.image, each.sha256)):
+                changes = state.changes(*image)
+                if changes is None:
+                    problems.append(Problem(image[0], None, f"{file}: the run has no such image"))
+                    continue
+                for entry in group:
+                    findings += entry.anomaly is not None or entry.decision is not None
+                    try:
+                        reviews += changes.take(entry, file, reviewer, counts)
+                    except UncannyError as error:
+                        if not (reviewer or entry.reviewer):
+                            raise  # which concerns every finding of the file
+                        problems.append(Problem(image[0], None, f"{file}, {entry.where}: {error}"))
+        if problems:
+            raise ItemsError(
+                "This cannot be imported", problems, remedy="Correct the files; nothing was written."
+            )
+        if reviews:
+            log.append(reviews)
+    return ImportResult(log.path, findings, dict(counts))
+
+
+def import_annotations(
+    files: Files,
+    out: str | PathLike[str],
+    *,
+    format: ReadName | None = None,
+    force: bool = False,
+) -> ImportResult:
+    """Make a file of annotations of boxes with name, phenomenon, reasoning and severity from another tool.
+
+    For what belongs to no run: truth for `uncanny semantic`, for example. Findings that are marked as
+    rejected are left out. `files` and `format` as of `import_reviews`, without logs of reviews. Raises
+    ItemsError that names each finding without one of the four fields, UsageError.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> boxes = uncanny.export(run, to="coco", out=out.with_name("coco"), all=True).files["coco"]
+    >>> uncanny.import_annotations(boxes, out.with_name("truth.jsonl")).counts["images"]
+    1
+    """
+    check_parameters(out=out, force=force)
+    check_needed(out=out)
+    target = Path(out)
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder", remedy="Name a file.")
+    sources = import_files(files, format)
+    if target.exists() and any(target.samefile(file) for file in files_read(sources)):
+        raise UsageError(f"{target} is read and would be written over", remedy="Name another file.")
+    if target.exists() and not force:
+        raise UsageError(
+            f"{target} is there already",
+            remedy=f"Name another file, or replace it with {option('force', True)}.",
+        )
+    images: dict[str, list[Returned]] = {}
+    names = set()
+    for name, file in sources:
+        if name == REVIEWS:
+            raise UsageError(
+                f"{file} is a log of reviews, which belongs to a run",
+                remedy=f"Name the run with {either(python='import_reviews', command_line=option('run'))}.",
+            )
+        names.add(name)
+        for entry in FORMATS[name].load_reader()(file):
+            images.setdefault(entry.image, []).append(entry)
+    problems: list[Problem] = []
+    counts = Counter({"images": 0, "anomalies": 0, "rejected": 0})
+    records = []
+    for image, entries in sorted(images.items()):
+        anomalies = []
+        for entry in entries:
+            try:
+                if _decision(entry) == "reject":
+                    counts["rejected"] += 1
+                elif entry.anomaly is not None:
+                    anomalies.append(_anomaly(entry.anomaly))
+            except UncannyError as error:
+                problems.append(Problem(image, None, f"{entry.where}: {error}"))
+        sizes = [entry.size for entry in entries if None not in entry.size]
+        width, height = sizes[0] if sizes else (None, None)
+        records.append(
+            Annotation(
+                image=image,
+                sha256=next((entry.sha256 for entry in entries if entry.sha256), None),
+                width=width,
+                height=height,
+                status="ok",
+                anomalies=tuple(anomalies),
+                model="import",
+                prompts=f"import@{'+'.join(sorted(names))}",
+            )
+        )
+        counts["images"] += 1
+        counts["anomalies"] += len(anomalies)
+    if problems:
+        raise ItemsError(
+            "This cannot be imported", problems, remedy="Correct the files; nothing was written."
+        )
+    if not records:
+        raise UsageError("There is no image in what is to be imported", remedy="Export it again.")
+    write_named(target, (record.model_dump_json().encode() + b"\n" for record in records))
+    return ImportResult(target, counts["anomalies"] + counts["rejected"], dict(counts))
+
+
+class _RunState:
+    """The records of a run by image, and what reviewers have said of each."""
+
+    def __init__(self, read: ReadRun, log: ReviewLog) -> None:
+        self._read, self._log = read, log
+        self._lines = LinesByImage(read.file)
+        self._reviews = log.by_image()
+        self._names: Mapping[str, str] | None = None
+        self._changes: dict[str, _Changes] = {}
+
+    def changes(self, image: str, sha256: str | None) -> _Changes | None:
+        """One for each image, by whatever name files call it; None where the run has no such image.
+
+        By name, by digest, or by a file name that is there once, of a copied picture that which it was given.
+        """
+        name: str | None = image
+        if image not in self._lines:
+            others = self._by_other_names()
+            name = others.get(sha256 or "") or others.get(_file_name(image))
+            if not name and (copied := COPY_NAME.fullmatch(_file_name(image))):
+                name = others.get(copied[1])
+        if not name:
+            return None
+        if name not in self._changes:
+            number, line = self._lines[name][-1]
+            record = parse_line(line, Annotation, self._read.file, number)
+            self._changes[name] = _Changes(review_image(record, self._reviews.get(name, ())))
+        return self._changes[name]
+
+    def not_there(self, reviews: Iterable[Review], file: Path) -> Iterator[Problem]:
+        """A problem for each image that the run does not have."""
+        for image in dict.fromkeys(review.image for review in reviews):
+            if image not in self._lines:
+                yield Problem(image, None, f"{file}: the run has no such image")
+
+    def not_logged(self, reviews: Iterable[Review]) -> list[Review]:
+        known = {_line_key(each) for image in self._reviews for each in self._reviews[image]}
+        fresh = []
+        for review in reviews:
+            if (key := _line_key(review)) not in known:
+                known.add(key)
+                fresh.append(review)
+        return fresh
+
+    def _by_other_names(self) -> Mapping[str, str]:
+        """Names by digest and by file name; the empty string where several have it."""
+        if self._names is None:
+            names: dict[str, str] = {}
+            for record in stream_annotations(self._read.file):
+                digest = record.sha256 or ""
+                for other in {digest, digest[:32], _file_name(record.image)} - {""}:
+                    names[other] = "" if other in names else record.image
+            self._names = names
+        return self._names
+
+
+class _Changes:
+    """What files say of one image that the run does not have yet, as lines for its log."""
+
+    def __init__(self, image: ReviewedImage) -> None:
+        self._image = image
+        self._findings = list(image.anomalies)
+        self._taken: set[tuple[object, ...]] = set()
+
+    def take(self, entry: Returned, file: Path, reviewer: str | None, counts: Counter[str]) -> list[Review]:
+        """The line that `entry` makes, if any; what came of it is counted. Raises UsageError."""
+        decision = _decision(entry)
+        if entry.anomaly is None and decision is None:
+            return []
+        if entry.index is None:
+            return self._add(entry, decision, reviewer, counts)
+        self._take_once(entry, file)
+        finding = next(
+            (
+                each
+                for each in self._findings
+                if each.index == entry.index and entry.text_sha256 in (None, quadruple_sha256(each.anomaly))
+            ),
+            None,
+        )
+        if finding is None:
+            counts["stale"] += 1
+            return []
+        version = _version(finding, entry, self._image.annotation)
+        if decision is not None and version is None:
+            who = _who(entry, reviewer)
+            standing = finding.votes.get(who) == decision
+            if standing or (entry.reviewer is None and finding.decision == decision):
+                decision = None
+        if decision is None and version is None:
+            counts["unchanged"] += 1
+            return []
+        moved = version is not None and quadruple_sha256(version) == quadruple_sha256(finding.anomaly)
+        if moved and entry.reviewer is None and decision == finding.decision:
+            decision = None  # who moves a box does not vote; of another text, the file's decision counts
+        counts["edited"] += version is not None
+        counts["verdicts"] += decision is not None
+        return [self._line(finding.index, finding.anomaly, entry, reviewer, decision, version)]
+
+    def _take_once(self, entry: Returned, file: Path) -> None:
+        """A box that was copied in another tool leads to the same finding as the one it was copied from."""
+        key = (file, str(entry.index), entry.text_sha256, entry.reviewer, entry.at)
+        if key in self._taken:
+            raise UsageError(
+                f"is finding {entry.index} of the image a second time",
+                remedy="Remove one of them; of a copy that is a finding of its own empty `index`.",
+            )
+        self._taken.add(key)
+
+    def _add(
+        self, entry: Returned, decision: Decision | None, reviewer: str | None, counts: Counter[str]
+    ) -> list[Review]:
+        if entry.anomaly is None:
+            raise UsageError("a verdict on no finding that the run has", remedy="Export the run again.")
+        anomaly = _anomaly(entry.anomaly)
+        text = quadruple_sha256(anomaly)
+        if any(
+            quadruple_sha256(each.anomaly) == text and each.anomaly.box == anomaly.box
+            for each in self._findings
+        ):
+            counts["unchanged"] += 1
+            return []
+        if any(each.original and quadruple_sha256(each.original) == text for each in self._findings):
+            counts["stale"] += 1  # the model's text, as it was before somebody edited it
+            return []
+        who, index = _who(entry, reviewer), self._image.next_index(each.index for each in self._findings)
+        self._findings.append(ReviewedAnomaly(index, anomaly, None, {}, who))
+        counts["added"] += 1
+        return [self._line(index, None, entry, who, decision or "accept", anomaly)]
+
+    def _line(
+        self,
+        index: int,
+        judged: Anomaly | None,
+        entry: Returned,
+        reviewer: str | None,
+        decision: Decision | None,
+        version: Anomaly | None,
+    ) -> Review:
+        who = _who(entry, reviewer)
+        return new_review(self._image.annotation, index, judged, who, decision, version=version, at=entry.at)
+
+
+def _who(entry: Returned, reviewer: str | None) -> str:
+    who = reviewer or entry.reviewer
+    if not who or not who.strip():
+        raise UsageError(
+            f"It does not say who has made the change in {entry.where}",
+            remedy=f"Name them with {option('reviewer')}.",
+        )
+    return writable(who).strip()[:200].strip()
+
+
+def _version(finding: ReviewedAnomaly, entry: Returned, record: Annotation) -> Anomaly | None:
+    """The finding as it came back; None where nothing of it is different."""
+    if entry.anomaly is None:
+        return None
+    now = finding.anomaly.model_dump()
+    changes = {
+        name: entry.anomaly[name]
+        for name in _CHANGES
+        if name in entry.anomaly and not _same(entry.anomaly[name], now[name])
+    }
+    has_kind = not entry.knows_kind or "kind" in entry.anomaly
+    if not has_kind and "box" in entry.anomaly and now["kind"] is not None:
+        changes["kind"] = None
+    box = entry.anomaly.get("box")
+    if box is not None and tuple(box) not in (clipped_box(finding, record), finding.anomaly.box):
+        changes["box"] = box
+    return _anomaly(now | changes) if changes else None
+
+
+def _same(value: object, other: object) -> bool:
+    """Texts that differ only in what a form cannot keep are the same."""
+    if isinstance(value, str) and isinstance(other, str):
+        return in_xml(value).split() == in_xml(other).split()
+    return value == other
+
+
+def _anomaly(fields: Mapping[str, Any]) -> Anomaly:
+    try:
+        return Anomaly.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise UsageError(
+            f"field {name!r}: {first['msg']}",
+            remedy="A finding needs name, phenomenon, reasoning and a severity from 0 to 100.",
+        ) from error
+
+
+def _decision(entry: Returned) -> Decision | None:
+    if entry.decision in (None, ""):
+        return None
+    decision = str(entry.decision).strip().lower()
+    if decision not in DECISIONS:
+        raise UsageError(
+            f"the decision is {shown(entry.decision)}", remedy=f"Write {', '.join(DECISIONS)} or nothing."
+        )
+    return decision
+
+
+def _line_key(review: Review) -> str:
+    return review.id or review.model_dump_json()
+
+
+def _file_name(image: str) -> str:
+    return image.replace("\\", "/").rsplit("/", 1)[-1]

@@ -1,0 +1,449 @@
+"""`export`: a run as data sets in the forms other tools read, all of them in one pass over its records."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from glob import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, cast
+
+import orjson
+from filelock import FileLock, Timeout
+
+from uncanny.errors import StorageError, UsageError
+from uncanny.eval.common.groups import Groups
+from uncanny.eval.common.runs import ReadRun, open_annotations, stream_annotations
+from uncanny.eval.common.tables import MISSING, Table, TableResult
+from uncanny.eval.metrics.agreement import Agreement
+from uncanny.exports.data import ExportImage, LeftOut, Selection, export_images, read_sources
+from uncanny.exports.formats import FORMATS, FormatName
+from uncanny.exports.writer import IMAGES, ChatForm, ExportJob, FormatWriter, Pictures, check_fraction
+from uncanny.json_values import dump_json
+from uncanny.models.tokens import text_tokens
+from uncanny.parameters import check_needed, check_parameters
+from uncanny.records.jsonl import LinesByImage, write_atomically
+from uncanny.records.reviews import ReviewLog
+from uncanny.records.run_folder import check_apart, unfinished
+from uncanny.wording import counted, option, shown
+
+MANIFEST: Final = "export.json"
+MAX_TOKENS: Final = 2048
+_TAIL: Final = 2**18
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """How images were kept together in the split: `by` as it was asked for, None for the default.
+
+    `groups` counts all groups of the run, those of a single image included, `grouped` images that share
+    theirs with others, and `without` those that have no column to be grouped by.
+    """
+
+    by: str | None
+    groups: int
+    grouped: int
+    without: int
+
+    @classmethod
+    def of(cls, groups: Groups, by: str | None) -> Grouping:
+        return cls(by, groups.number, groups.grouped, groups.without)
+
+    def words(self) -> Iterator[str]:
+        """What to know about the split; nothing where each image is by itself."""
+        if not self.grouped:
+            return
+        shared = "pairs and originals" if self.by is None else shown(self.by)
+        yield f"Split by {shared}: {self.groups:,} groups, {self.grouped:,} images share theirs with others."
+        if self.by is not None and self.without:
+            yield f"{counted(self.without, 'image')} without {shown(self.by)}: each is a group by itself."
+        if self.groups == 1:
+            yield "All images are in one group, so one side of the split is empty."
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ExportResult(TableResult):
+    """What was written: `files` by format, files or folders, and what was left out, by the reason.
+
+    `images` and `anomalies` went out, before what single formats could not take, which is in `notes`, by
+    format. `splits` are images by side, `grouping` says which were kept together. `missing_pictures` are not
+    where the records say, or changed.
+    `agreement` is that of the run's reviewers.
+    """
+
+    out: Path
+    files: Mapping[str, Path]
+    images: int
+    anomalies: int
+    splits: Mapping[str, int]
+    grouping: Grouping
+    images_left_out: Mapping[str, int]
+    anomalies_left_out: Mapping[str, int]
+    stale_verdicts: int
+    missing_pictures: int
+    agreement: Agreement
+    notes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "out": str(self.out),
+            "files": {name: str(path) for name, path in self.files.items()},
+            "images": self.images,
+            "anomalies": self.anomalies,
+            "splits": dict(self.splits),
+            "grouping": asdict(self.grouping),
+            "left_out": {"images": dict(self.images_left_out), "anomalies": dict(self.anomalies_left_out)},
+            "stale_verdicts": self.stale_verdicts,
+            "missing_pictures": self.missing_pictures,
+            "agreement": {
+                "krippendorff_alpha": self.agreement.alpha,
+                "anomalies": self.agreement.units,
+                "verdicts": self.agreement.judgements,
+            },
+            "notes": {name: dict(counts) for name, counts in self.notes.items()},
+            "warnings": list(self.warnings),
+        }
+
+    def tables(self) -> tuple[Table, ...]:
+        rows = tuple(
+            (name, f"{self.images:,}", f"{self.anomalies:,}", str(path)) for name, path in self.files.items()
+        )
+        return (Table(("Format", "Images", "Anomalies", "File"), rows, notes=tuple(self._words())),)
+
+    def _words(self) -> Iterator[str]:
+        yield from self.warnings
+        yield from self.grouping.words()
+        for noun, reasons in (("image", self.images_left_out), ("anomaly", self.anomalies_left_out)):
+            if reasons:
+                words = ", ".join(f"{number:,} {reason}" for reason, number in reasons.items())
+                yield f"Left out, {'images' if noun == 'image' else 'anomalies'}: {words}."
+        for name, counts in self.notes.items():
+            yield f"{name}: {', '.join(f'{number:,} {what}' for what, number in counts.items())}."
+        if self.missing_pictures:
+            yield f"{counted(self.missing_pictures, 'picture')} not where the records say, or changed since."
+        if self.stale_verdicts:
+            yield f"{counted(self.stale_verdicts, 'verdict')} about another text or picture, not counted."
+        if self.agreement.units:
+            alpha = MISSING if self.agreement.alpha is None else f"{self.agreement.alpha:.3f}"
+            judged = f"{self.agreement.units:,} that two or more judged"
+            yield f"Agreement of reviewers: Krippendorff's α {alpha}, anomalies: {judged}."
+
+
+def export(
+    run: str | PathLike[str],
+    to: FormatName | Sequence[FormatName],
+    out: str | PathLike[str],
+    *,
+    all: bool = False,
+    rejected: bool = False,
+    source: str | PathLike[str] | None = None,
+    test_fraction: float = 0.5,
+    group_by: str | None = None,
+    seed: int = 0,
+    max_tokens: int = MAX_TOKENS,
+    count_tokens: Callable[[str], int] | None = None,
+    chat: ChatForm = "parts",
+    pictures: Pictures = "reference",
+    image_prefix: str | None = None,
+    force: bool = False,
+) -> ExportResult:
+    """Write the verified anomalies of a run, or of a file of annotations, as data sets; nothing is asked.
+
+    Verified are those that a majority of reviewers accepts, with the text and box that reviewers gave them;
+    `all` takes what nobody has judged and what reviewers are unsure of too, `rejected` what they rejected.
+    Without `all` images of whose findings none is judged are left out. `to` names one form or several, `out`
+    the folder; of a single form that is one file it may be that file.
+
+    An image's split, train or test, follows from its digest, or from the group of images it belongs to:
+    images of one group are always on one side. `group_by` is the column of the input's table or metadata file
+    that groups them, `stem` for images of the same file name, or `image` for each by itself. By default the
+    sides of a pair and the edits of an original are together, where a column `pair`, `pair_id`, `original` or
+    `source_image` says so. `test_fraction` is the share of test.
+
+    `source` says what images are for chats of detection: `generated`, `real`, or a file with `image` and
+    `source`; without it, what the records say. A list of a chat has at most `max_tokens` as `count_tokens`
+    counts them, by default four characters a token; `seed` shuffles it. `chat` is the form of messages:
+    content in `parts`, or a text with `tags` for images. Files refer to pictures where they lie, or, with
+    `pictures="copy"`, to copies in `out`; `image_prefix` puts an address before their names instead.
+
+    A run that is going on is exported as far as it is. What is written appears whole or not at all, and
+    replaces an earlier export; other files only with `force`.
+
+    Raises UsageError where there is no such run, nobody has reviewed it and `all` is not asked for, a package
+    is missing or something else is in the way; RecordError for an invalid record; StorageError; OSError.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> result = uncanny.export(run, to="csv", out=out.with_suffix(".csv"), all=True)
+    >>> result.images
+    1
+    """
+    check_parameters(
+        run=run,
+        out=out,
+        all=all,
+        rejected=rejected,
+        group_by=group_by,
+        seed=seed,
+        force=force,
+        image_prefix=image_prefix,
+    )
+    check_needed(out=out)
+    if count_tokens is not None and not callable(count_tokens):
+        raise UsageError(f"{option('count_tokens')} is a function, not {shown(count_tokens)}")
+    if source is not None and not isinstance(source, str | PathLike):
+        raise UsageError(f"{option('source')} is generated, real or a file, not {shown(source)}")
+    check_fraction("test_fraction", test_fraction)
+    _check_choice("chat", chat, ("parts", "tags"))
+    _check_choice("pictures", pictures, ("reference", "copy"))
+    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
+        raise UsageError(f"{option('max_tokens')} is a whole number above 0, not {max_tokens!r}")
+    names = _format_names(to)
+    read = open_annotations(Path(run))
+    read.folder.check_links()
+    if not read.file.is_file():
+        raise UsageError(
+            f"{Path(run)} has no {read.file.name}: only runs of annotate and detect are exported",
+            remedy="Name the folder of such a run.",
+        )
+    log = ReviewLog.of_run(read.folder.path)
+    if not all and not log.path.is_file():
+        raise UsageError(
+            f"Nobody has reviewed {Path(run)}: none of its anomalies is verified",
+            remedy=f"Review it with `uncanny review`, or give {option('all', True)} for what models said.",
+        )
+    places = _places(names, Path(out), read, force=force)
+    if places.manifest is not None and not places.manifest.is_file():
+        check_apart(places.folder, (read.picture(each.image) for each in stream_annotations(read.file)))
+    sources = read_sources(source if source is None else str(source))
+    with _work_folder(places.folder, Path(out)) as work:
+        job = ExportJob(
+            places.folder,
+            work,
+            pictures,
+            image_prefix,
+            seed,
+            float(test_fraction),
+            max_tokens,
+            chat,
+            count_tokens or text_tokens,
+            lambda: _calls(read),
+        )
+        left_out, groups = LeftOut(), Groups(group_by)
+        images = export_images(
+            read, log, Selection(all, rejected), sources, job.test_fraction, left_out, groups
+        )
+        counts = _write(names, places, job, images)
+        result = ExportResult(
+            out=Path(out),
+            files=dict(places.targets.items()),
+            images=counts["images"],
+            anomalies=counts["anomalies"],
+            splits={split: counts[split] for split in ("train", "test")},
+            grouping=Grouping.of(groups, group_by),
+            images_left_out=dict(left_out.images),
+            anomalies_left_out=dict(left_out.anomalies),
+            stale_verdicts=left_out.stale,
+            missing_pictures=job.missing,
+            agreement=left_out.agreement(),
+            notes={name: dict(notes) for name, notes in job.notes.items()},
+            warnings=tuple(_warnings(read, counts["images"] + left_out.images.total())),
+        )
+        places.move(work, result)
+    return result
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{option(name)} is {' or '.join(choices)}, not {shown(value)}")
+
+
+def _format_names(to: str | Sequence[str]) -> tuple[FormatName, ...]:
+    if not isinstance(to, str | Iterable):
+        raise UsageError(f"Forms to export to are names, not {shown(to)}")
+    each = (to,) if isinstance(to, str) else tuple(to)
+    names = tuple(name for number, name in enumerate(each) if name not in each[:number])
+    for name in names:
+        if not isinstance(name, str) or name not in FORMATS:
+            raise UsageError(
+                f"There is no form {shown(name)} to export to", remedy=f"There are {', '.join(FORMATS)}."
+            )
+    if not names:
+        raise UsageError("No form to export to is named", remedy=f"There are {', '.join(FORMATS)}.")
+    return cast("tuple[FormatName, ...]", names)
+
+
+def _calls(read: ReadRun) -> LinesByImage:
+    if read.calls is None or not read.calls.is_file():
+        raise UsageError(
+            f"{read.folder.path} has no calls.jsonl: what agents answered is not on record",
+            remedy="Name the run folder itself.",
+        )
+    return LinesByImage(read.calls)
+
+
+def _warnings(read: ReadRun, records: int) -> Iterator[str]:
+    rest = unfinished(read.folder.path, "images", records) if read.is_run else None
+    if rest is not None:
+        yield f"Only a part is exported: {rest}."
+
+
+def _write(
+    names: Sequence[FormatName], places: Places, job: ExportJob, images: Iterator[ExportImage]
+) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    with ExitStack() as stack:
+        writers: list[FormatWriter] = []
+        for name in names:
+            target = job.work / FORMATS[name].file
+            if FORMATS[name].is_folder:
+                target.mkdir()
+            writer = FORMATS[name].load_writer()(target, places.targets[name], job)
+            stack.callback(writer.close)
+            writers.append(writer)
+        for image in images:
+            job.take_picture(image)
+            for writer in writers:
+                writer.add(image)
+            counts["images"] += 1
+            counts["anomalies"] += len(image.anomalies)
+            counts[image.split] += 1
+        for writer in writers:
+            writer.finish()
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the forms go: `targets` by format, in `folder`. `manifest` is None for a file by itself."""
+
+    folder: Path
+    targets: Mapping[FormatName, Path]
+    manifest: Path | None
+
+    def move(self, work: Path, result: ExportResult) -> None:
+        """Put what is complete in its place: all is written before the first is moved. Raises OSError."""
+        if self.manifest is not None:
+            formats = sorted({*self.targets, *_formats_of(self.manifest)})
+            content = {"formats": formats, "export": result.to_json()}
+            write_atomically(work / MANIFEST, [dump_json(content, indent=True)])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        aside = work / "replaced"
+        aside.mkdir()
+        for name, target in self.targets.items():
+            if target.is_dir() and not target.is_symlink():
+                target.rename(aside / name)
+            (work / FORMATS[name].file).replace(target)
+        if (work / IMAGES).is_dir():
+            (self.folder / IMAGES).mkdir(exist_ok=True)
+            for picture in (work / IMAGES).iterdir():
+                picture.replace(self.folder / IMAGES / picture.name)
+        if self.manifest is not None:
+            (work / MANIFEST).replace(self.manifest)
+
+
+def _places(names: Sequence[FormatName], out: Path, read: ReadRun, *, force: bool) -> Places:
+    """Raises UsageError where something would be replaced that is no earlier export."""
+    if str(out) == "-":
+        raise UsageError("- cannot be written here: it is no file", remedy="Name a file or a folder.")
+    single = FORMATS[names[0]]
+    if len(names) == 1 and not single.is_folder and out.suffix == Path(single.file).suffix:
+        if out.is_dir():
+            raise UsageError(f"{out} is a folder", remedy="Name a file.")
+        places = Places(out.parent, {names[0]: out}, None)
+    else:
+        if out.exists() and not out.is_dir():
+            raise UsageError(f"{out} is a file", remedy="Name a folder.")
+        if (out / "run.json").exists():
+            raise UsageError(f"{out} is the folder of a run", remedy="Name another folder.")
+        places = Places(out, {name: out / FORMATS[name].file for name in names}, out / MANIFEST)
+    earlier = set() if places.manifest is None else _formats_of(places.manifest)
+    inputs = [read.file, read.folder.calls, ReviewLog.of_run(read.folder.path).path]
+    for name, target in places.targets.items():
+        if any(file.exists() and target.exists() and target.samefile(file) for file in inputs):
+            raise UsageError(f"{target} is read and would be written over", remedy="Name another file.")
+        if target.is_symlink() or not target.exists() or force or name in earlier:
+            if target.is_symlink():
+                raise UsageError(f"{target} is a link", remedy="Remove it, or name another folder.")
+            continue
+        if target.is_dir() or not _is_export(target):
+            raise UsageError(
+                f"{target} is there already and is no earlier export",
+                remedy=f"Name another place, or replace it with {option('force', True)}.",
+            )
+    return places
+
+
+def _formats_of(manifest: Path) -> set[str]:
+    try:
+        formats = orjson.loads(manifest.read_bytes())["formats"]
+        return set(formats) & set(FORMATS)
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+        return set()
+
+
+def _is_export(file: Path) -> bool:
+    """Whether one of our files is there: all have the column, which Parquet names at the end."""
+    with file.open("rb") as content:
+        head = content.read(_TAIL)
+        content.seek(max(0, os.fstat(content.fileno()).st_size - _TAIL))
+        return not head or b"run_image" in head + content.read(_TAIL)
+
+
+@contextmanager
+def _work_folder(folder: Path, out: Path) -> Iterator[Path]:
+    """A folder on the disk that `out` goes to, gone when it is left.
+
+    It lies in `folder` where that is there: what is above may be another disk, or closed to us.
+    """
+    parent, name = (folder if folder.is_dir() else folder.absolute().parent), out.absolute().name
+    work = parent.absolute() / f".{name}.{os.getpid()}.export"
+    lock = FileLock(work / ".lock")
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for left in parent.glob(f".{escape(name)}.*.export"):
+            _remove_if_left(left)
+        work.mkdir()
+        lock.acquire(timeout=0)
+    except OSError as error:
+        raise UsageError(
+            f"{folder} cannot be written: {error.strerror or error}",
+            remedy=f"Name a place that can be written with {option('out')}.",
+        ) from error
+    try:
+        yield work
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
+            raise
+        raise StorageError(
+            f"{out} cannot be written: {os.strerror(error.errno)}",
+            remedy="Free some disk space, or name another place.",
+        ) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        lock.release()
+
+
+def _remove_if_left(work: Path) -> None:
+    """Remove the work folder of an export that was killed.
+
+    Its process is gone then, and so is the lock, which a process on another machine may still hold.
+    """
+    pid = work.name.split(".")[-2]
+    try:
+        if pid != str(os.getpid()):
+            os.kill(int(pid), 0)
+            return
+    except (ValueError, OverflowError, PermissionError):
+        return
+    except ProcessLookupError:
+        pass
+    with contextlib.suppress(Timeout, OSError), FileLock(work / ".lock", timeout=0):
+        shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,337 @@
+"""`Annotator`: models opened once, for images one by one; and the functions for a single image.
+
+For programs that are asked for images one at a time, as a web service is. All work is done in a thread with
+an event loop of its own: the program's loop is never held up, and sessions can be used from any thread and
+any loop. Nothing heavy is imported here for the same reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from functools import partial
+from os import PathLike
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
+
+from uncanny.errors import UsageError
+from uncanny.parameters import called_right
+from uncanny.runs.sync import LoopThread, blocking, look_at, until_done, wait_for
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+    from uncanny.agents.config import DetectProtocol
+    from uncanny.schema import Annotation, Detection, Usage
+    from uncanny.session.examiner import AnnotatorOptions, Examiner
+
+R = TypeVar("R")
+ImageSource: TypeAlias = "str | PathLike[str] | bytes | PIL.Image.Image"
+
+
+class Annotator:
+    """A session with models, shared by any number of images, calls, threads and event loops.
+
+    ```python
+    async with uncanny.Annotator("openai/gpt-4o", concurrency=16, max_cost_usd=20) as annotator:
+        annotation = await annotator.annotate("photo.jpg")
+    ```
+
+    Connections, concurrency, back-off, budget and answer cache are the session's. Plain `with` gives a
+    `BlockingAnnotator`, whose methods are not awaited. Everything is done in a thread of the session's own,
+    callbacks, providers and nodes of yours included.
+
+    Leaving the block closes the session: what is still in flight ends in StoppedError. A session is opened
+    once, and in the process that uses it: open it after a fork.
+
+    Args:
+        model: `provider/name`, as for `uncanny.annotate`.
+        **options: those below; all may be left out.
+
+    - `roles`, `fallback`, `base_url`, `prices`, `timeout_s`, `patience_s`: as for `uncanny.annotate`. A model
+      that was given up is tried again after 30 s.
+    - `concurrency`: most calls in flight at each model (32). Further images wait their turn.
+    - `max_cost_usd`, `max_tokens_total`: limits of the session as a whole. A call that would exceed them is
+      not made and raises BudgetError.
+    - `cache_dir`: folder of answers that outlive the session. Without it none are kept; `cache=False` keeps
+      none whatever the environment says.
+    - `prompts`: folder of prompts for `annotate` or for `detect`, whichever they are for.
+    - `schedule`, `repeats`, `max_objects`, `scene_scans`, `batch_objects`, `strictness`, `language`,
+      `box_format`, `formatter_output_tokens`: as for `uncanny.annotate`. `detect` does not use them.
+    - `temperature`, `top_p`, `max_output_tokens`: sampling. Where not given, the defaults of
+      `uncanny.annotate` and `uncanny.detect`.
+    - `max_side`, `image_format`, `jpeg_quality`, `max_pixels`: as for `uncanny.annotate`.
+    - `agents`, `nodes`, `graph`: as for `uncanny.annotate`.
+    - `stop`: ends what is in flight, and refuses what follows, when it is requested.
+    - `on_call`: gets every call as an `uncanny.CallRecord`, in the session's thread. What it raises is raised
+      by the method that made the call.
+
+    Raises:
+        UsageError: on opening, for wrong options.
+        ModelUnusableError: on opening, where a key is missing.
+    """
+
+    @called_right
+    def __init__(self, model: str, **options: Unpack[AnnotatorOptions]) -> None:
+        self._session = _Session(model, options)
+
+    async def __aenter__(self) -> Annotator:
+        thread = self._session.start()
+        opened = asyncio.wrap_future(thread.opened)
+        opened.add_done_callback(look_at)
+        try:
+            await asyncio.wait([opened])
+        except asyncio.CancelledError:
+            await until_done(asyncio.wrap_future(thread.close()))
+            raise
+        _result(thread.opened)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        ended = asyncio.wrap_future(self._session.thread.close())
+        cancelled = await until_done(ended)
+        if cancelled is not None:
+            raise cancelled
+        ended.result()
+
+    def __enter__(self) -> BlockingAnnotator:
+        thread = self._session.start()
+        try:
+            wait_for(thread.opened)
+        except KeyboardInterrupt:
+            thread.close().result()
+            raise
+        except UsageError as error:
+            raise error.with_traceback(None)  # noqa: B904  it is the same error, with its cause
+        return BlockingAnnotator(self._session)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.thread.close().result()
+
+    async def annotate(
+        self, image: ImageSource, *, name: str | None = None, deadline_s: float | None = None
+    ) -> Annotation:
+        """Annotate one image: what is wrong in it, each with name, phenomenon, reasoning and severity.
+
+        Args:
+            image: a path, the bytes of a file, or a Pillow image.
+            name: what the record calls it: by default the path as it was written, or else `image`.
+            deadline_s: seconds after which this image is given up, waiting included; None for no limit.
+
+        Returns:
+            The record. With `status` `failed` or `partial` its `errors` say what could not be answered.
+
+        Raises:
+            ImageError: where the image cannot be read.
+            BudgetError: where a limit of the session is reached.
+            ModelUnusableError: where no model can be asked (any more).
+            StoppedError: at the deadline, where the session is closed, or where its `stop` is requested.
+            StorageError: where answers cannot be kept, as on a full disk.
+            UsageError: for wrong arguments, and where the session is not open.
+        """
+        return await self._done(lambda examiner: examiner.annotate(image, name, deadline_s))
+
+    async def detect(
+        self,
+        image: ImageSource,
+        *,
+        name: str | None = None,
+        protocol: DetectProtocol = "conversation",
+        deadline_s: float | None = None,
+    ) -> Detection:
+        """Ask of one image whether it is generated, and what gives it away.
+
+        Args:
+            image: as for `annotate`.
+            name: as for `annotate`.
+            protocol: as for `uncanny.detect`.
+            deadline_s: as for `annotate`.
+
+        Returns:
+            The record; `source` is `generated` or `real`, None where the answer is not clear.
+
+        Raises:
+            UncannyError: as `annotate` does.
+        """
+        return await self._done(lambda examiner: examiner.detect(image, name, protocol, deadline_s))
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls of the session have used so far; None where a provider did not report it."""
+        return self._session.usage()
+
+    async def _done(self, work: Callable[[Examiner], Coroutine[Any, Any, R]]) -> R:
+        future = asyncio.wrap_future(self._session.submit(work))
+        try:
+            return await future
+        except UsageError as error:
+            raise error.with_traceback(None)  # noqa: B904  it is the same error, with its cause
+
+
+class BlockingAnnotator:
+    """A session as plain code uses it: what `with uncanny.Annotator(…)` gives.
+
+    Its methods are those of `Annotator`, and return when they are done; several threads may call them at
+    once.
+    """
+
+    def __init__(self, session: _Session) -> None:
+        self._session = session
+
+    def annotate(
+        self, image: ImageSource, *, name: str | None = None, deadline_s: float | None = None
+    ) -> Annotation:
+        """As `Annotator.annotate`."""
+        return _result(self._session.submit(lambda examiner: examiner.annotate(image, name, deadline_s)))
+
+    def detect(
+        self,
+        image: ImageSource,
+        *,
+        name: str | None = None,
+        protocol: DetectProtocol = "conversation",
+        deadline_s: float | None = None,
+    ) -> Detection:
+        """As `Annotator.detect`."""
+        return _result(
+            self._session.submit(lambda examiner: examiner.detect(image, name, protocol, deadline_s))
+        )
+
+    @property
+    def usage(self) -> Usage:
+        """As `Annotator.usage`."""
+        return self._session.usage()
+
+
+class _Session:
+    """The thread of one `Annotator`, and whether it can be used."""
+
+    def __init__(self, model: str, options: AnnotatorOptions) -> None:
+        self.thread = LoopThread(
+            partial(_examiner, model, options),
+            closed="The session was closed before the image was done",
+        )
+        self._started = False
+
+    def start(self) -> LoopThread[Examiner]:
+        if self._started:
+            raise UsageError("A session is opened once", remedy="Make another Annotator.")
+        self._started = True
+        self.thread.start()
+        return self.thread
+
+    def submit(self, work: Callable[[Examiner], Coroutine[Any, Any, R]]) -> Future[R]:
+        future = self.thread.submit(work)
+        if future is None:
+            raise self._not_open()
+        return future
+
+    def usage(self) -> Usage:
+        if not self.thread.opened.done():
+            raise self._not_open()
+        return self.thread.opened.result().usage()
+
+    def _not_open(self) -> UsageError:
+        if self.thread.was_forked:
+            return UsageError(
+                "The session was opened in another process",
+                remedy="Open one in each process, after it was forked.",
+            )
+        if not self._started:
+            return UsageError(
+                "The session is not open", remedy="Use it inside `async with uncanny.Annotator(…) as a:`."
+            )
+        return UsageError("The session was closed", remedy="Use it inside its `with` block, or make another.")
+
+
+@asynccontextmanager
+async def _examiner(model: str, options: AnnotatorOptions) -> AsyncIterator[Examiner]:
+    from uncanny.session.examiner import open_examiner  # seconds, off the loop of whoever opens it
+
+    async with open_examiner(model, options) as examiner:
+        yield examiner
+
+
+def _result(future: Future[R]) -> R:
+    try:
+        return wait_for(future)
+    except UsageError as error:
+        # Where the thread that it comes from has been says nothing of the call that is wrong.
+        raise error.with_traceback(None)  # noqa: B904  it is the same error, with its cause
+
+
+@called_right
+async def annotate_image_async(
+    image: ImageSource,
+    *,
+    model: str,
+    name: str | None = None,
+    deadline_s: float | None = None,
+    **options: Unpack[AnnotatorOptions],
+) -> Annotation:
+    """Annotate one image, given as a path, as the bytes of a file or as a Pillow image. Nothing is written.
+
+    It opens a session of its own; for more than one image, `uncanny.Annotator` shares one.
+
+    Args:
+        image: as for `uncanny.Annotator.annotate`, which also says what is raised.
+        model: `provider/name`.
+        name: as for `uncanny.Annotator.annotate`.
+        deadline_s: as for `uncanny.Annotator.annotate`.
+        **options: those of `uncanny.Annotator`.
+
+    `annotate_image_async` is the same for programs with an event loop.
+
+    >>> annotation = uncanny.annotate_image(image, model="demo")
+    >>> annotation.status
+    'ok'
+    >>> asyncio.run(uncanny.annotate_image_async(image, model="demo")).model
+    'demo'
+    """
+    async with Annotator(model, **options) as annotator:
+        return await annotator.annotate(image, name=name, deadline_s=deadline_s)
+
+
+annotate_image = blocking(annotate_image_async)
+
+
+@called_right
+async def detect_image_async(
+    image: ImageSource,
+    *,
+    model: str,
+    name: str | None = None,
+    protocol: DetectProtocol = "conversation",
+    deadline_s: float | None = None,
+    **options: Unpack[AnnotatorOptions],
+) -> Detection:
+    """Ask of one image whether it is generated, and what gives it away. Nothing is written.
+
+    It opens a session of its own; for more than one image, `uncanny.Annotator` shares one.
+
+    Args:
+        image: as for `uncanny.Annotator.annotate`, which also says what is raised.
+        model: `provider/name`.
+        name: as for `uncanny.Annotator.annotate`.
+        protocol: as for `uncanny.detect`.
+        deadline_s: as for `uncanny.Annotator.annotate`.
+        **options: those of `uncanny.Annotator`.
+
+    `detect_image_async` is the same for programs with an event loop.
+
+    >>> uncanny.detect_image(image, model="demo").source
+    'generated'
+    >>> asyncio.run(uncanny.detect_image_async(image, model="demo")).status
+    'ok'
+    """
+    async with Annotator(model, **options) as annotator:
+        return await annotator.detect(image, name=name, protocol=protocol, deadline_s=deadline_s)
+
+
+detect_image = blocking(detect_image_async)

@@ -1,0 +1,203 @@
+"""What a session does in its own event loop: it opens models once, and examines images through them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from uncanny.agents.config import DetectConfig, DetectProtocol
+from uncanny.annotation.run import AnnotateTask, ScheduleOptions, annotate_config
+from uncanny.client.budget import Budget
+from uncanny.client.calls import CallRecord
+from uncanny.errors import StoppedError, UsageError
+from uncanny.eval.detect.run import DetectTask
+from uncanny.images import PixelPolicy, PreparedImage, SendLimits
+from uncanny.images.prepared import png_of, prepare, prepare_bytes
+from uncanny.parameters import check_parameters
+from uncanny.prompts import PromptSet, prompt_set
+from uncanny.prompts.folders import Protocol, read_prompts
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import ConnectOptions, check_options, read_limits, read_models
+from uncanny.runs.engine import Engine, open_engine
+from uncanny.runs.image_options import PictureOptions, read_config, read_policy
+from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask
+from uncanny.runs.inputs import ImageFile
+from uncanny.runs.progress import Spending
+from uncanny.runs.stop import Stop
+from uncanny.runs.task import INPUTS_AHEAD
+from uncanny.schema import Annotation, Detection, Usage
+from uncanny.wording import option
+
+if TYPE_CHECKING:
+    from uncanny.agents.own_agent import OwnAgent
+    from uncanny.agents.state import Context
+    from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
+    from uncanny.graphs.packed import PackedGraph, PackedNodes
+    from uncanny.session.annotator import ImageSource
+
+A = TypeVar("A", Annotation, Detection)
+# After so many seconds a model that was given up is tried again: a session may outlive an outage.
+REST_S = 30.0
+
+
+class AnnotatorOptions(ConnectOptions, PictureOptions, ScheduleOptions, total=False):
+    """The keyword options of a session, see `uncanny.Annotator`; all may be left out."""
+
+    agents: Sequence[OwnAgent]
+    nodes: AnnotateNodes | PackedNodes | None
+    graph: AnnotateGraph[Context] | PackedGraph[Context] | None
+
+
+@asynccontextmanager
+async def open_examiner(model: str, options: AnnotatorOptions) -> AsyncIterator[Examiner]:
+    """All that images need, read, compiled and opened. Raises UsageError and ModelUnusableError."""
+    check_options(options, AnnotatorOptions)
+    config = annotate_config(options)
+    models, limits = read_models(model, options), read_limits(options)
+    folder = RunFolder(Path())
+    annotate = AnnotateTask(
+        folder=folder,
+        paths=(),
+        models=models,
+        options=limits,
+        policy=read_policy(options),
+        config=config,
+        agents=options.get("agents", ()),
+        nodes=options.get("nodes"),
+        graph=options.get("graph"),
+        prompts=_texts(config.table.prompts, "detect", options),
+    )
+    annotate.compiled_graph  # noqa: B018 - now, and not with the first image
+    detect = DetectTask(
+        folder=folder,
+        paths=(),
+        models=models,
+        options=limits,
+        policy=annotate.policy,
+        config=read_config(DetectConfig, options),
+        prompts=_texts("detect", config.table.prompts, options),
+    )
+    spending, on_call = Spending(), options.get("on_call")
+
+    def note(call: CallRecord) -> None:
+        spending.add(call)
+        if on_call is not None:
+            on_call(call)
+
+    async with open_engine(
+        models,
+        limits,
+        answers=limits.answers if limits.cache else None,
+        budget=Budget(limits.max_cost_usd, limits.max_tokens_total, usual_calls=annotate.calls_per_input),
+        agents={**annotate.roles, **detect.roles},
+        on_call=note,
+        rest_s=REST_S,
+    ) as engine:
+        yield Examiner(engine, annotate, detect, spending, options.get("stop") or Stop())
+
+
+class Examiner:
+    """Examines images side by side, as many at once as keep the models busy, in order of their arrival."""
+
+    def __init__(
+        self, engine: Engine, annotate: AnnotateTask, detect: DetectTask, spending: Spending, stop: Stop
+    ) -> None:
+        self._engine, self._spending, self._stop = engine, spending, stop
+        self._annotate, self._detect = annotate, detect
+        # More would only fill the memory with pictures that wait for a call.
+        at_once = min(MOST_IMAGES_AT_ONCE, annotate.options.concurrency + INPUTS_AHEAD)
+        self._room = asyncio.Semaphore(at_once)
+
+    async def annotate(self, image: ImageSource, name: str | None, deadline_s: float | None) -> Annotation:
+        return await self._examined(self._annotate, image, name, deadline_s)
+
+    async def detect(
+        self, image: ImageSource, name: str | None, protocol: DetectProtocol, deadline_s: float | None
+    ) -> Detection:
+        task = self._detect
+        if protocol != task.config.protocol:
+            task = replace(task, config=DetectConfig(**task.config.model_dump() | {"protocol": protocol}))
+        return await self._examined(task, image, name, deadline_s)
+
+    def usage(self) -> Usage:
+        """What all calls so far have used; a figure that one of them left unmeasured is None."""
+        spending = self._spending
+        return Usage.model_validate(
+            {"calls": spending.calls, **{name: spending.figure(name) for name in spending.sums}}
+        )
+
+    async def _examined(
+        self, task: ImageTask[A], image: ImageSource, name: str | None, deadline_s: float | None
+    ) -> A:
+        check_parameters(name=name, deadline_s=deadline_s)
+        if deadline_s is not None and deadline_s <= 0:
+            raise UsageError(f"{option('deadline_s')} must be above 0, not {deadline_s!r}")
+        work = asyncio.current_task()
+        assert work is not None
+        requested = False
+
+        def stop() -> None:
+            nonlocal requested
+            requested = True
+            work.cancel()
+
+        try:
+            with self._stop.listening(stop):
+                async with asyncio.timeout(deadline_s) as limit:
+                    async with self._room:
+                        policy, limits = task.policy, self._engine.limits
+                        opened = await asyncio.to_thread(_opened, image, name, policy, limits)
+                        record = await task.examine(*opened, self._engine, [])
+                        if isinstance(record, Annotation) and isinstance(image, str | PathLike):
+                            record.set_place(file=Path(fspath(image)).absolute())  # noqa: ASYNC240
+                        return record
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise StoppedError(
+                f"The image was not done within {deadline_s:g} s",
+                remedy=f"Raise {option('deadline_s')}, or ask fewer images at once.",
+            ) from None
+        except asyncio.CancelledError:
+            if not requested:
+                raise
+            raise StoppedError("The image was not examined: a stop was requested") from None
+
+
+def _opened(
+    image: object, name: str | None, policy: PixelPolicy, limits: SendLimits
+) -> tuple[ImageFile, PreparedImage]:
+    """An image and what its record calls it. Blocking, and heavy. Raises UsageError, ImageError."""
+    if isinstance(image, str | PathLike):
+        path = Path(fspath(image))
+        return ImageFile(path, name or str(image)), prepare(path, policy, limits)
+    if not isinstance(image, bytes):
+        from PIL import Image
+
+        if not isinstance(image, Image.Image):
+            raise UsageError(
+                f"An image is a path, the bytes of a file or a Pillow image, not {type(image).__name__}",
+                remedy="Make one with PIL.Image.open(file) or PIL.Image.fromarray(array), or give its path.",
+            )
+        image = png_of(image)
+    return ImageFile(Path(), name or "image", image), prepare_bytes(image, policy, limits)
+
+
+def _texts(protocol: Protocol, other: Protocol, options: Mapping[str, Any]) -> PromptSet:
+    """The texts of `protocol` in the folder of the options; ours where those in it are for the `other`."""
+    folder = options.get("prompts")
+    try:
+        return read_prompts(protocol, folder)
+    except UsageError:
+        try:
+            read_prompts(other, folder)
+        except UsageError:
+            pass
+        else:
+            return prompt_set(protocol)
+        raise

@@ -1,0 +1,66 @@
+"""The page in a real browser: keys, deep links, unpacking, a phone's width, hostile text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.eval.common.page_in_browser import browser, needs_browser
+from uncanny.annotation.report.page import write_report
+
+pytestmark = needs_browser
+
+FOCUS = "document.activeElement.id"
+OPEN = "document.getElementById('detail').open"
+
+
+async def test_keys_lead_through_the_page(shared_run: Path, tmp_path: Path) -> None:
+    address = write_report(shared_run).resolve().as_uri()
+    async with browser(tmp_path) as tab:
+        await tab.visit(address, 1280)
+        for key in "jjk":
+            await tab.key(key)
+        assert await tab.js(FOCUS) == "image-1"
+        await tab.key("Enter")
+        await tab.until("document.querySelectorAll('.call').length === 22")
+        assert await tab.js("location.hash") == "#image=1"
+        await tab.key("j")
+        await tab.until("location.hash === '#image=2'")
+        await tab.until("document.querySelectorAll('.call').length === 22")
+        await tab.js("document.querySelector('.call').open = true")
+        await tab.until("document.querySelector('.call pre')?.textContent.startsWith('Look at the')")
+        await tab.key("Escape")
+        await tab.until(f"!{OPEN}")
+        await tab.until(f"{FOCUS} === 'image-2'")
+        await tab.key("/")
+        await tab.send("Input.insertText", text="onerror")
+        await tab.until("document.getElementById('matching').textContent === '1 of 9 images match'")
+        await tab.key("Escape")
+        await tab.key("?")
+        assert await tab.js("document.getElementById('help').open")
+        requests = {
+            e["params"]["request"]["url"].split(":")[0]
+            for e in tab.events
+            if e["method"] == "Network.requestWillBeSent"
+        }
+        assert requests <= {"file", "data", "about"}
+        loud = (
+            "Runtime.exceptionThrown",
+            "Log.entryAdded",
+            "Runtime.consoleAPICalled",
+            "Page.javascriptDialogOpening",
+        )
+        assert [event for event in tab.events if event["method"] in loud] == []
+
+
+async def test_deep_link_on_a_phone_needs_no_sideways_scrolling(shared_run: Path, tmp_path: Path) -> None:
+    address = write_report(shared_run).resolve().as_uri()
+    async with browser(tmp_path) as tab:
+        await tab.visit(address + "#image=2", 360)
+        await tab.until("document.querySelectorAll('.call').length === 22")
+        wide = "(node => node.scrollWidth <= node.clientWidth)"
+        assert await tab.js(f"{wide}(document.documentElement)")
+        assert await tab.js(f"{wide}(document.getElementById('detail'))")
+        await tab.key("Escape")
+        await tab.until(f"!{OPEN}")
+        assert await tab.js(f"{wide}(document.documentElement)")
+        assert await tab.js("document.querySelectorAll('#cards script, #cards [onerror]').length") == 0
