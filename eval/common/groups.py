@@ -187,8 +187,9 @@ class Groups:
         self._columns: set[str] = set()
         self._last: object = None
         self._originals: dict[_Reference, str] = {}
-        # Images that may turn out to be somebody's original, by their paths.
-        self._unnamed: dict[Parts, list[str]] = {}
+        # Images that may turn out to be somebody's original, by their paths. There is one a record of a run
+        # without originals: texts and tuples take less memory than parts and lists.
+        self._unnamed: dict[str, tuple[str, ...]] = {}
 
     def add(self, record: object) -> None:
         """Take a record into account; all are added before any is asked for."""
@@ -209,7 +210,8 @@ class Groups:
         for reference in named:
             self._unite(picture, self._originals.setdefault(reference, picture))
         if originals and not named:
-            self._unnamed.setdefault(_path(_image(record)), []).append(picture)
+            path = "/".join(_path(_image(record)))
+            self._unnamed[path] = (*self._unnamed.get(path, ()), picture)
 
     def check(self) -> None:
         """Raises UsageError where no record has the column that was asked for."""
@@ -269,15 +271,14 @@ class Groups:
         """Put each image that others name as their original into their group."""
         if not self._originals:
             return
-        called = {
-            each: each.beside if each.beside in self._unnamed else each.path for each in self._originals
-        }
-        found = find_originals(called.values(), self._unnamed)
+        unnamed = {tuple(path.split("/")): images for path, images in self._unnamed.items()}
+        called = {each: each.beside if each.beside in unnamed else each.path for each in self._originals}
+        found = find_originals(called.values(), unnamed)
         for reference, picture in self._originals.items():
             path, image = found[called[reference]]
             link = f"{reference.by}={'/'.join(path)}"
             self._unite(picture, link)
-            for original in () if image is None else self._unnamed[image]:
+            for original in () if image is None else unnamed[image]:
                 self._unite(original, link)
         self._originals.clear()
 
