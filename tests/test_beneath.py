@@ -79,6 +79,24 @@ def test_other_errors_are_those_of_the_system(root: Path) -> None:
     os.close(open_beneath(root / "pipe", [root]))  # nobody is waited for at its other end
 
 
+@pytest.mark.usefixtures("_ways")
+def test_an_allowed_folder_that_becomes_a_link_is_not_followed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve = os.path.realpath
+
+    def swapped(path: str) -> str:
+        real = resolve(path)
+        if not (root / "b").exists():
+            (root / "a").rename(root / "b")
+            (root / "a").symlink_to(root.parent / "outside")
+        return real
+
+    monkeypatch.setattr("os.path.realpath", swapped)
+    with pytest.raises(OutsideError):
+        open_file_beneath(root / "a" / "file", [root / "a"])
+
+
 def test_several_folders_and_a_narrower_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = root.parent / "root2"
     monkeypatch.setattr("uncanny.settings.settings", lambda: Settings(folders=(root, other)))

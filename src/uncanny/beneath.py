@@ -43,19 +43,22 @@ class _Kernel:
         self.knows = hasattr(os, "O_PATH")
         self._library: ctypes.CDLL | None = None
 
-    def open(self, folder: str, path: str, flags: int) -> int | None:
-        """A descriptor; None where the kernel cannot do it. Raises OSError."""
+    def open(self, path: str, flags: int) -> int | None:
+        """A descriptor of what lies at an absolute path, of which no part may be a link.
+
+        None where the kernel cannot do it. Raises OSError.
+        """
         if not self.knows:
             return None
         if self._library is None:
             self._library = ctypes.CDLL(None, use_errno=True)
         how = _How(flags, 0, _BENEATH | _NO_LINKS | _NO_MAGIC_LINKS)
-        start = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        start = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             descriptor: int = self._library.syscall(
                 ctypes.c_long(_OPENAT2),
                 ctypes.c_int(start),
-                ctypes.c_char_p(os.fsencode(path)),
+                ctypes.c_char_p(os.fsencode(path.lstrip("/") or ".")),
                 ctypes.byref(how),
                 ctypes.c_size_t(ctypes.sizeof(how)),
             )
@@ -67,7 +70,7 @@ class _Kernel:
         if number in _UNKNOWN:
             self.knows = False
             return None
-        raise OSError(number, os.strerror(number), f"{folder}/{path}")
+        raise OSError(number, os.strerror(number), path)
 
 
 KERNEL: Final = _Kernel()
@@ -84,11 +87,11 @@ def open_beneath(path: str | os.PathLike[str], folders: Iterable[Path]) -> int:
     error = OSError()
     for _ in range(_TRIES):
         real = os.path.realpath(name)
-        root = next((root for root in roots if _is_within(real, root)), None)
-        if root is None:
+        if not any(_is_within(real, root) for root in roots):
             raise OutsideError(name)
         try:
-            descriptor = KERNEL.open(root, os.path.relpath(real, root), _FLAGS)
+            # From the top: a folder that may be read may itself be swapped for a link.
+            descriptor = KERNEL.open(real, _FLAGS)
         except OSError as latest:
             if latest.errno not in _CHANGED:
                 raise
@@ -152,7 +155,7 @@ def names_in(folder: str | os.PathLike[str]) -> list[str]:
 def open_without_links(path: str | os.PathLike[str]) -> int:
     """A descriptor to read what lies at an absolute path of which no part is a link. Raises OSError."""
     name = os.path.abspath(path)  # noqa: PTH100
-    descriptor = KERNEL.open("/", name.lstrip("/") or ".", _FLAGS)
+    descriptor = KERNEL.open(name, _FLAGS)
     return _opened_and_asked(name, [name]) if descriptor is None else descriptor
 
 
