@@ -70,7 +70,8 @@ def test_many_kills_lose_nothing(
     assert run.manifest()["state"] == "finished"
     # What was paid for is counted, but for calls whose answer no process lived to see.
     assert asked - most_in_flight <= run.manifest()["totals"]["calls"] <= asked
-    assert sum(record.usage.calls for record in run.records()) <= run.manifest()["totals"]["calls"]
+    # Every answer was paid for once. Two images may share a few questions that show neither of them.
+    assert needed <= run.manifest()["totals"]["calls"]
 
 
 def check_same(run: Run, other: Run, number: int) -> None:
