@@ -169,6 +169,7 @@ def test_pipes_are_read_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # many processes
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "ascii:strict", "cp1252"])
 def test_narrow_encodings_get_the_nearest_text(encoding: str, tmp_path: Path) -> None:
     variables = {"PYTHONIOENCODING": encoding}

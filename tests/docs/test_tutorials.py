@@ -73,7 +73,7 @@ class Session:
         process = subprocess.Popen(
             command, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        done = finish(process)
+        done = finish(process, 300)  # a block is several commands
         assert done.code == 0, (code, done.out, done.err)
         assert "Traceback" not in done.err
         if language == "sh":
