@@ -243,7 +243,7 @@ def _passed_over(name: str) -> bool:
 
 
 def _read_text(path: Path, folder: Path, ours: TextFile) -> str:
-    """A text that lies in the real `folder`. What else a link leads to is not for models, whoever asks."""
+    """A prompt that lies in the real `folder`. What a link leads to elsewhere is never sent to models."""
     named = str(path)
     try:
         with open_file(path, within=[folder]) as file:

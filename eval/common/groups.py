@@ -40,7 +40,7 @@ def cell_of(record: object, column: str) -> str | None:
 
 
 def cell_text(value: object) -> str | None:
-    """A cell of a table as text, to compare with others; None for what is no text and no number.
+    """A cell of a table as text, to compare with others; None for what is not text or a number.
 
     Blank text, and NaN, which tables have in gaps, are no value. Numbers are the same as the text of them.
     """
@@ -211,7 +211,9 @@ class Groups:
             self._unite(picture, self._originals.setdefault(reference, picture))
         if originals and not named:
             path = "/".join(_path(_image(record)))
-            self._unnamed[path] = (*self._unnamed.get(path, ()), picture)
+            known = self._unnamed.get(path, ())
+            if picture not in known:
+                self._unnamed[path] = (*known, picture)
 
     def check(self) -> None:
         """Raises UsageError where no record has the column that was asked for."""

@@ -168,7 +168,7 @@ def serve_pictures(
 
 
 async def _answered(decoders: Decoders, asked: Asked, viewer: Viewer) -> Made | None:
-    """What is made; None where the viewer is gone. Whoever stops waiting leaves it to the others who do."""
+    """What is made; None if the viewer is gone. A request that others wait for too goes on."""
     loop, done = asyncio.get_running_loop(), asyncio.Event()
 
     def tell(_: Future[Made]) -> None:
