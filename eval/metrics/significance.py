@@ -44,8 +44,8 @@ def group_sign_test(differences: ArrayLike) -> float | None:
     """The exact two-sided p-value of a sum so far from 0 where the sign of each group is a fair coin's.
 
     `differences` are whole numbers, an entry a group: how many images only the first gets right, less those
-    that only the second does. With one image a group it is McNemar's exact test. None of no groups, 1 where
-    nothing differs.
+    that only the second does. Where all that differ do so by as many images, as with one image a group, it is
+    McNemar's exact test. None of no groups, 1 where nothing differs.
     """
     values = np.asarray(differences, dtype=np.int64)
     if not len(values):
@@ -53,6 +53,8 @@ def group_sign_test(differences: ArrayLike) -> float | None:
     steps = np.abs(values[values != 0])
     if not len(steps):
         return 1.0
+    if steps.min() == steps.max():
+        return float(mcnemar_exact(int((values > 0).sum()), int((values < 0).sum())))
     total, seen = int(steps.sum()), abs(int(values.sum()))
     if total > MOST_SUMS:
         # Corrected for being whole numbers, as the exact one is.
