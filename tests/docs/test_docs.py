@@ -168,9 +168,9 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_page_is_linked_from_the_readme_or_the_architecture() -> None:
-    linked = set()
-    for page in (ROOT / "README.md", DOCS / "architecture.md"):
+def test_every_page_is_linked_from_the_start_page_or_the_architecture() -> None:
+    linked = {DOCS / "index.md"}
+    for page in linked.copy() | {DOCS / "architecture.md"}:
         linked |= {
             (page.parent / target).resolve() for target in _LINK.findall(page.read_text(encoding="utf-8"))
         }
