@@ -163,9 +163,11 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Headings of a page as links name them."""
-    headings = re.findall(r"^#+ (.+)$", _FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Headings of a page as links name them, and names that headings had before, which the changelog uses."""
+    content = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", content, re.MULTILINE)
+    named = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return named | set(re.findall(r'^<a id="([a-z-]+)"></a>$', content, re.MULTILINE))
 
 
 def test_every_page_is_linked_from_the_start_page_or_the_architecture() -> None:

@@ -1,7 +1,9 @@
-"""The tutorials are run as they stand: block after block, in an empty folder, with what they print compared.
+"""What pages print is compared: tutorials are run as a whole, other pages where they show output.
 
-A block of shell or Python is run; a block of `text` behind it is what it prints on standard output, where `…`
-is anything, and as a line of its own any lines.
+Of a tutorial each block of shell or Python is run, in an empty folder. Of other pages a block of `sh` is run
+when the next block is `text`, in a folder with three images in `photos/`. A block of `text` is what the block
+before it prints on standard output; `…` is anything, and as a line of its own any lines. On such pages a
+command that tests cannot run stands in a block of `console`.
 """
 
 from __future__ import annotations
@@ -9,23 +11,29 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tests.docs.test_python_blocks import PHOTOS
 from tests.runs.e2e import environment, finish
+from uncanny.demo.scenes import scenes
 
-TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
+DOCS = Path(__file__).parents[2] / "docs"
+TUTORIALS = DOCS / "tutorials"
 # How many blocks of each page need a key, and are not run.
 NOT_RUN_ON = {"annotate-folder": 1, "audit-generators": 1, "benchmark-models": 1, "publish-benchmark": 0}
 BACKGROUND, NOT_RUN = "# In a second terminal\n", "# With a key of yours\n"
 # The port that pages name may be taken here.
 PORT = "8123"
 _BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def _pattern(expected: str) -> re.Pattern[str]:
@@ -109,3 +117,32 @@ def test_the_blocks_that_need_a_key_are_those_that_say_so() -> None:
     blocks = {page.stem: _BLOCK.findall(page.read_text(encoding="utf-8")) for page in TUTORIALS.glob("*.md")}
     marked = {name: sum(code.startswith(NOT_RUN) for _, code in found) for name, found in blocks.items()}
     assert marked == NOT_RUN_ON
+
+
+def printing(page: Path) -> list[tuple[str, str]]:
+    """Blocks of shell of a page with what they print."""
+    blocks = _FENCED.findall(page.read_text(encoding="utf-8"))
+    return [
+        (code, shown)
+        for (language, code), (after, shown) in pairwise(blocks)
+        if (language, after) == ("sh", "text")
+    ]
+
+
+GUIDES = [page for page in [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))] if printing(page)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)  # many processes
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_a_page_shows_what_its_commands_print(page: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    (folder / "photos").mkdir(parents=True)
+    images = {scene.image_path.stem: scene.image_path for scene in scenes()}
+    for name, stem in PHOTOS.items():
+        shutil.copy(images[stem], folder / "photos" / name)
+    with ExitStack() as background:
+        session = Session(folder, background)
+        for code, shown in printing(page):
+            printed = session.run("sh", code)
+            assert _pattern(shown).fullmatch(printed), f"{page.name} prints\n{printed}\nand not\n{shown}"
