@@ -39,7 +39,8 @@ _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def _pattern(expected: str) -> re.Pattern[str]:
     lines = []
     for line in expected.splitlines():
-        parts = [re.escape(part) for part in line.split("…")]
+        # Columns may be wider elsewhere.
+        parts = [re.sub(r"(?:\\ )+", " +", re.escape(part)) for part in line.split("…")]
         lines.append(r"(?:.*\n)*?" if line == "…" else ".*".join(parts) + r"[ \t]*\n")
     return re.compile("".join(lines))
 
