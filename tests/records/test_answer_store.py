@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pickle
 import shutil
 import sqlite3
 import struct
@@ -18,15 +17,7 @@ import pytest
 from uncanny.errors import StorageError, UsageError
 from uncanny.records.answer_cache import AnswerCache
 
-DATA = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 MANY = 400
-DISKCACHE = """
-CREATE TABLE Settings ( key TEXT NOT NULL UNIQUE, value);
-CREATE TABLE Cache ( rowid INTEGER PRIMARY KEY, key BLOB, raw INTEGER, store_time REAL, expire_time REAL, \
-access_time REAL, access_count INTEGER DEFAULT 0, tag BLOB, size INTEGER DEFAULT 0, mode INTEGER DEFAULT 0, \
-filename TEXT, value BLOB);
-CREATE UNIQUE INDEX Cache_key_raw ON Cache(key, raw);
-"""
 
 
 @pytest.fixture
@@ -90,80 +81,6 @@ def reopened(folder: Path) -> Iterator[Callable[[], Reopened]]:
 Reopen = Callable[[], Reopened]
 
 
-def old_database(folder: Path, rows: str, *values: object) -> Path:
-    """A database as version 0.1.0 made it, with `rows` inserted."""
-    folder.mkdir(parents=True)
-    with sqlite3.connect(folder / "cache.db") as database:
-        database.executescript(DISKCACHE)
-        database.execute(f"INSERT INTO Cache (key, raw, mode, value, filename) VALUES {rows}", values)
-    database.close()
-    return folder / "cache.db"
-
-
-@pytest.mark.parametrize("run", ["annotate-limit", "annotate-killed", "mcq"])
-def test_answers_of_version_0_1_0_are_taken_over(run: str, folder: Path, reopened: Reopen) -> None:
-    shutil.copytree(DATA / run / "answers", folder)
-    copy = folder.parent / "copy"
-    shutil.copytree(folder, copy)
-    with sqlite3.connect(copy / "cache.db") as database:
-        expected = dict(database.execute("SELECT key, value FROM Cache").fetchall())
-    database.close()
-    again = reopened()
-    assert expected
-    assert {key: again.cache.get(key) for key in expected} == expected
-    assert len(again.cache) >= len(expected)  # and what was on its way
-    assert again.warnings == []
-    again.close()
-    assert sorted(path.name for path in folder.iterdir()) == [".opening.lock", "answers.db"]
-
-
-def test_what_was_asked_since_stands_over_what_is_taken_over(folder: Path, reopened: Reopen) -> None:
-    old = old_database(folder, "('a', 1, 1, ?, NULL), ('b', 1, 1, ?, NULL)", b"old", b"old")
-    kept = old.read_bytes()
-    old.unlink()
-    put(folder, a=b"new")
-    old.write_bytes(kept)
-    again = reopened()
-    assert (again.cache.get("a"), again.cache.get("b")) == (b"new", b"old")
-
-
-def test_files_that_an_old_database_names_are_not_touched(
-    folder: Path, victim: Path, reopened: Reopen
-) -> None:
-    names = [str(victim), "../../victim", "x/../../../victim"]
-    rows = ", ".join(f"('k{n}', 1, 1, ?, '{name}')" for n, name in enumerate(names))
-    old_database(folder, rows, *[b"v"] * len(names))
-    again = reopened()
-    asyncio.run(put_all(again.cache, {f"k{n}": b"new" for n in range(len(names))}))
-    assert again.cache.get("k1") == b"new"
-    again.close()
-    assert victim.read_text() == "precious"
-
-
-def test_nothing_in_the_folder_is_ever_unpickled(folder: Path, tmp_path: Path, reopened: Reopen) -> None:
-    trace = tmp_path / "unpickled"
-
-    class Bomb:
-        def __reduce__(self) -> tuple[object, tuple[str, str]]:
-            return open, (str(trace), "w")
-
-    bomb = pickle.dumps(Bomb())
-    pickle.loads(bomb).close()  # it does go off
-    trace.unlink()
-    # diskcache: mode 4 is a pickle, in the row or in a file; raw 0 says that the key is one.
-    old_database(
-        folder,
-        "('a', 1, 4, ?, NULL), ('b', 1, 4, NULL, '0a/bomb.val'), (?, 0, 1, ?, NULL), ('d', 1, 1, ?, NULL)",
-        *(bomb, bomb, b"v", b"good"),
-    )
-    (folder / "0a").mkdir()
-    (folder / "0a" / "bomb.val").write_bytes(bomb)
-    again = reopened()
-    assert [again.cache.get(key) for key in "abcd"] == [None, None, None, b"good"]
-    again.close()
-    assert not trace.exists()
-
-
 def journal_that_names(database: Path, victim: Path) -> None:
     """A rollback journal of several databases: SQLite removes the file it names, when it has rolled back."""
     magic = bytes.fromhex("d9d505f920a163d7")
@@ -189,11 +106,6 @@ def test_a_journal_that_names_a_file_to_be_removed_is_not_followed(
     again = reopened()
     assert again.kept() == MANY
     assert "rollback journal" in again.warnings[0]
-    again.close()
-    old_database(folder.parent / "old", "('a', 1, 1, ?, NULL)", b"v").rename(folder / "cache.db")
-    journal_that_names(folder / "cache.db", victim)
-    third = reopened()
-    assert third.kept() == MANY
     assert victim.read_text() == "precious"
 
 
@@ -242,20 +154,17 @@ def test_another_database_in_its_place_is_set_aside_unread(
     assert "0 of its answers could be kept" in again.warnings[0]
 
 
-@pytest.mark.parametrize("name", ["answers.db", "cache.db"])
 @pytest.mark.parametrize(
     "content", [b"something else entirely, and long enough to be no header" * 20, b"\0" * 9000]
 )
-def test_a_file_that_is_no_database_is_set_aside(
-    name: str, content: bytes, folder: Path, reopened: Reopen
-) -> None:
+def test_a_file_that_is_no_database_is_set_aside(content: bytes, folder: Path, reopened: Reopen) -> None:
     folder.mkdir(parents=True)
-    (folder / name).write_bytes(content)
+    (folder / "answers.db").write_bytes(content)
     again = reopened()
     assert again.cache.get("a") is None
     again.close()
     assert (folder / "damaged-1.db").read_bytes() == content
-    assert f"{folder / name} is damaged" in again.warnings[0]
+    assert f"{folder / 'answers.db'} is damaged" in again.warnings[0]
     assert "may be deleted" in again.warnings[0]
 
 
@@ -323,9 +232,7 @@ def test_a_damaged_database_that_others_use_is_left_to_them(folder: Path, reopen
     assert database.exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["answers.db", "answers.db-wal", "cache.db", "pending-x.lock", "pending-x.0"]
-)
+@pytest.mark.parametrize("name", ["answers.db", "answers.db-wal", "other", "pending-x.lock", "pending-x.0"])
 def test_links_in_the_folder_are_refused(name: str, folder: Path, victim: Path) -> None:
     folder.mkdir(parents=True)
     (folder / name).symlink_to(victim)

@@ -162,26 +162,9 @@ class AnswerCache:
     def _open(self) -> AnswerStore:
         """Raises DamagedError where it is damaged and in use, StorageError, sqlite3.Error, OSError."""
         try:
-            store = AnswerStore(self._folder)
+            return AnswerStore(self._folder)
         except DamagedError as error:
-            store = self._replaced(error)
-        old = self._folder / answer_store.OLD_NAME
-        if old.exists() and not in_use(self._folder):
-            try:
-                self._adopt(store, old)
-            except BaseException:
-                store.close()
-                raise
-        return store
-
-    def _adopt(self, store: AnswerStore, old: Path) -> None:
-        """Take over the database that version 0.1.0 left."""
-        wrong: list[str] = []
-        number = store.adopt(answer_store.read_whole(old, wrong.append))
-        if wrong:
-            self._tell(old, wrong[0], number, answer_store.set_aside(old))
-        else:
-            answer_store.remove(old)
+            return self._replaced(error)
 
     def _renew(self, damaged: AnswerStore, error: DamagedError) -> None:
         """Go on with a new database, unless the other thread has seen to it already. Raises StorageError."""
@@ -202,15 +185,12 @@ class AnswerCache:
             raise DamagedError(f"{error}; other processes use it, so it cannot be replaced before they end")
         aside = answer_store.set_aside(self._database)
         store = AnswerStore(self._folder)
-        number = store.adopt(answer_store.read_whole(aside, lambda _: None))
-        self._tell(self._database, str(error), number, aside)
-        return store
-
-    def _tell(self, database: Path, error: str, number: int, aside: Path) -> None:
+        number = store.adopt(answer_store.read_whole(aside))
         self._warn(
-            f"{database} is damaged ({error}): {number:,} of its answers could be kept, others are asked "
-            f"again. The file is now {aside}, and may be deleted"
+            f"{self._database} is damaged ({error}): {number:,} of its answers could be kept, others are "
+            f"asked again. The file is now {aside}, and may be deleted"
         )
+        return store
 
     def _put_back(self) -> None:
         """The folder was deleted under way, but is open still: make it again where its parent is there."""

@@ -12,32 +12,20 @@ import contextlib
 import sqlite3
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 from uncanny.errors import StorageError
 
 NAME = "answers.db"
-# Made by version 0.1.0, with the package diskcache.
-OLD_NAME = "cache.db"
 BUSY_S = 60.0
 _BATCH = 1_000
 _TABLE = (
     "CREATE TABLE answers (key TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL)"
 )
-_OLD_TABLE = (
-    "CREATE TABLE Cache ( rowid INTEGER PRIMARY KEY, key BLOB, raw INTEGER, store_time REAL, "
-    "expire_time REAL, access_time REAL, access_count INTEGER DEFAULT 0, tag BLOB, size INTEGER DEFAULT 0, "
-    "mode INTEGER DEFAULT 0, filename TEXT, value BLOB)"
-)
 _SCHEMA = {("table", "answers", _TABLE), ("index", "sqlite_autoindex_answers_1", None)}
-# What can be taken over: the table as it must have been made, and the query. Keys and values of other types,
-# as pickles and values in files of their own, fall out below.
-_QUERIES = {
-    _TABLE: "SELECT key, value, checksum FROM answers",
-    _OLD_TABLE: "SELECT key, value, NULL FROM Cache WHERE raw = 1 AND mode = 1",
-}
+_ALL = "SELECT key, value, checksum FROM answers ORDER BY rowid"
 _BESIDE = ("-wal", "-shm", "-journal")
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
@@ -133,38 +121,25 @@ def set_aside(path: Path) -> Path:
     return aside
 
 
-def read_whole(path: Path, wrong: Callable[[str], None]) -> Iterator[Entry]:
-    """What can still be read in a database that is not to be used; tells `wrong` why it is not all.
-
-    Raises OSError.
-    """
+def read_whole(path: Path) -> Iterator[Entry]:
+    """What can still be read in a database that is not to be used. Raises OSError."""
     try:
         _refuse_journal(path)
         with contextlib.closing(_connect(path, read_only=True)) as connection:
-            tables = {sql for kind, _, sql in _schema(connection) if kind == "table"}
-            known = next((query for table, query in _QUERIES.items() if table in tables), None)
-            if known is None:
-                wrong("it holds something else")
+            if ("table", "answers", _TABLE) not in _schema(connection):
                 return
             try:
-                yield from _valid(connection.execute(f"{known} ORDER BY rowid"))
-            except sqlite3.DatabaseError as error:
-                wrong(str(error))
+                yield from _valid(connection.execute(_ALL))
+            except sqlite3.DatabaseError:
                 # Up to the damage from the front, then up to it from behind.
-                yield from _valid(connection.execute(f"{known} ORDER BY rowid DESC"))
-    except (sqlite3.DatabaseError, DamagedError) as error:
-        wrong(str(error))
-
-
-def remove(path: Path) -> None:
-    """Remove a database with the files beside it. Raises OSError."""
-    for suffix in ("", *_BESIDE):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+                yield from _valid(connection.execute(f"{_ALL} DESC"))
+    except (sqlite3.DatabaseError, DamagedError):
+        return
 
 
 def _valid(rows: Iterable[tuple[object, object, object]]) -> Iterator[Entry]:
     for key, value, checksum in rows:
-        if isinstance(key, str) and isinstance(value, bytes) and checksum in (None, _checksum(key, value)):
+        if isinstance(key, str) and isinstance(value, bytes) and checksum == _checksum(key, value):
             yield key, value
 
 
