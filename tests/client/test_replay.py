@@ -115,7 +115,7 @@ async def test_a_good_entry_reads(cache: AnswerCache) -> None:
     scope = CallScope("a.png")
     await cache.put("key", orjson.dumps([GOOD]))
     assert kept(cache, scope) == 1
-    # Entries of version 0.1.0 name no model that answered.
+    # Not every server names the model that answered.
     assert [(call.served_model, call.request_id) for call in scope.calls] == [(None, None)]
     identity = {"served_model": "one-2026-01-01", "request_id": "req-7"}
     await cache.put("key", orjson.dumps([GOOD | identity]))

@@ -15,12 +15,8 @@ from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.client.scripted import ScriptedProvider, generate, guarded, in_turn, text_response
 from tests.runs.e2e import Done, check_no_traceback, pictures, uncanny_here
-from uncanny.client.calls import CallScope
-from uncanny.client.client import ModelClient
 from uncanny.models.error_body import KeyMask, one_line, read_error_body
-from uncanny.records.answer_cache import AnswerCache
 
 KEY = "sk-proj/Zq7_0123456789-abcdefXYZ"
 ESCAPED = "".join(f"\\u{ord(character):04X}" if n % 3 else character for n, character in enumerate(KEY))
@@ -152,19 +148,6 @@ def test_multiple_choice_and_realism(provider: str, echo: HTTPServer, tmp_path: 
     assert done.code == 0
     check_nowhere(tmp_path / "realism", done)
     assert "Assessment: [key]" in (tmp_path / "realism" / "verdicts.jsonl").read_text()
-
-
-async def test_an_answer_kept_by_an_earlier_version_is_masked_when_it_is_replayed(tmp_path: Path) -> None:
-    cache = AnswerCache(tmp_path / "answers")
-    open_book = ScriptedProvider(in_turn(text_response(f"7 {KEY}"), text_response("7")))
-    scope = CallScope("a.png")
-    await generate(ModelClient({"": [guarded(open_book)]}, cache=cache), scope=scope)
-    assert KEY in scope.calls[0].answer  # nobody said that it is a key
-    again = CallScope("b.png")
-    keeping = ScriptedProvider(in_turn(), secrets=(KEY,))
-    assert await generate(ModelClient({"": [guarded(keeping)]}, cache=cache), scope=again) == 7
-    assert not any(KEY in f"{call.answer}{call.detail}" for call in again.calls)
-    cache.close()
 
 
 def test_what_is_masked() -> None:

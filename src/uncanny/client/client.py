@@ -215,7 +215,7 @@ class ModelClient:
         self, key: str, request: ModelRequest, read: Callable[[str], T], prompt: str, scope: CallScope
     ) -> Replayed[T] | None:
         assert self._cache is not None
-        stored = load_answer(self._cache, key, request, scope, read, prompt, self._mask)
+        stored = load_answer(self._cache, key, request, scope, read, prompt)
         if stored is not None and self._on_call is not None:
             for call in scope.calls[-stored.calls :]:
                 self._on_call(call)

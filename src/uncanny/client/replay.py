@@ -38,7 +38,6 @@ def load_answer(
     scope: CallScope,
     read: Callable[[str], T],
     prompt: str,
-    mask: Callable[[str], str] = str,
 ) -> Replayed[T] | None:
     """The stored answer, its calls appended to `scope` as replayed; None without one that still reads."""
     stored = cache.get(key)
@@ -46,9 +45,6 @@ def load_answer(
         return None
     try:
         calls = [_replayed(call, request, scope.image, prompt) for call in orjson.loads(stored)]
-        for call in calls:
-            # Version 0.1.0 kept answers as they came.
-            call.answer, call.detail = mask(call.answer), call.detail and mask(call.detail)
         value = read(calls[-1].answer)
     except (AnswerError, LookupError, TypeError, ValueError, AttributeError):
         return None  # stored by another version or damaged on disk: the call is made again
