@@ -71,17 +71,16 @@ class Roots(Mapping[str, Path]):
     def place(self, path: str) -> Path | None:
         """The path that commands are given for `path`, and write down: it leads through the link of its root.
 
-        One that begins with no root's name is of a job that an earlier version has kept: its run goes on with
-        the real path, which its records have. None as of `real`.
+        None as of `real`.
         """
         real = self.real(path)
+        if real is None:
+            return None
         root = path.partition("/")[0]
-        if real is None or root not in self._folders:
-            return real
-        folder = self._folders[root]
-        return self._links / (
-            Path(root, real.relative_to(folder)) if real.is_relative_to(folder) else self.name(real)
-        )
+        folder = self._folders.get(root)
+        if folder is None or not real.is_relative_to(folder):
+            return self._links / self.name(real)
+        return self._links / root / real.relative_to(folder)
 
 
 def _name_for(folder: Path, links: Path) -> str:

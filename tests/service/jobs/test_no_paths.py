@@ -113,21 +113,6 @@ def test_a_folder_within_another_root_has_one_name(tmp_path: Path) -> None:
         assert command_of(service, kept)[-1] == str(tmp_path / DATA / ROOTS / "outer/inner")
 
 
-@pytest.mark.slow
-def test_a_job_of_an_earlier_version_goes_on_under_the_names_of_its_records(
-    opened: Service, root: Path
-) -> None:
-    """Its records call images by their real paths; under other names they would all be new ones."""
-    for named in (str(root / "in"), "in"):
-        old = opened.jobs.submit("annotate", {"images": [named], "model": "demo"}, name=None, by="ann")
-        assert command_of(opened, old, opened.job_folder(old.id))[-1] == str(root / "in")
-    with working(opened):
-        ended(opened, old)
-    with client_of(opened, "operator") as client:
-        changed = client.post(f"{API}/jobs/{old.id}/limits", json={"max_cost_usd": 2.0})
-    assert changed.json()["params"] == {"images": ["in"], "model": "demo", "max_cost_usd": 2.0}
-
-
 def texts_of(name: str, body: bytes) -> Iterator[bytes]:
     """What a body says: as it is, with escapes of addresses undone, and what is packed in it."""
     yield body
