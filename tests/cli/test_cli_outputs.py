@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import orjson
 import pytest
 
 import uncanny
@@ -270,15 +269,6 @@ def test_places_that_cannot_be_written(option: str, runs: Path, tmp_path: Path) 
         one_line(uncanny_here(*command, "-"), "- cannot be written")
         both = ("--json", tmp_path / "x", "--report", tmp_path / "." / "x")
         one_line(uncanny_here(*command[:-1], *both), "two outputs")
-
-
-def test_scores_of_version_0_1_0_are_ones_own(tmp_path: Path) -> None:
-    data = Path(__file__).parents[1] / "data" / "runs_0.1.0"
-    known = tmp_path / "scores.json"
-    # What that version wrote, as far as it tells its files apart.
-    known.write_bytes(orjson.dumps({"model": "x", "n_images": {}, "splits": {}, "patterns": {}, "ci": {}}))
-    command = ("mcq", "score", data / "items.jsonl", data / "mcq", *FAST, "--no-report", "--json", known)
-    assert uncanny_here(*command).code == 0
 
 
 def test_images_and_tables_of_folders_that_are_read_stay(tmp_path: Path) -> None:

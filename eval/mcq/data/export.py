@@ -46,8 +46,6 @@ _COLUMNS: Final = (
     *("prompts_id", "system_prompt", "answer_form", *(f"{question}_prompt" for question in QUESTIONS)),
     *("q2_options", "q3_boxes", "q4_options", *(f"{question}_answer" for question in QUESTIONS)),
 )
-# Version 0.1.0 wrote no more of them; the release has fewer.
-_EARLIER: Final = frozenset(_COLUMNS) - {"split", "prompts_id"}
 
 
 def export_table(
@@ -388,4 +386,4 @@ def _write_shards(rows: Iterator[_Row], work: Path, schema: Any) -> tuple[list[P
 
 def exported_before(path: Path) -> bool:
     """Whether `export_table` wrote the file: released tables have fewer columns. Raises UsageError."""
-    return columns(path) >= _EARLIER
+    return columns(path) >= set(_COLUMNS)

@@ -109,12 +109,11 @@ def scores_json(path: Path, keys: Iterable[str]) -> Output:
 
 
 def table_csv(path: Path, columns: Sequence[str]) -> Output:
-    """A table with this head line, or the beginning of it, as an earlier version writes it."""
+    """A table with this head line."""
 
     def ours(file: Path) -> bool:
         with file.open(encoding="utf-8", errors="replace", newline="") as lines:
-            head = next(csv.reader(lines), [])
-            return bool(head) and head == list(columns)[: len(head)]
+            return next(csv.reader(lines), None) == list(columns)
 
     return Output(path, "table of these scores", ours)
 
