@@ -39,11 +39,8 @@ MARGIN: Final = 1.5
 
 def system_text(prompts: PromptSet, config: AnnotateConfig) -> str:
     """The rules for all agents, with how strict they are and the language of the answers."""
-    text = prompts["system"]
-    if not text.variables:  # of an earlier version, or the user's own
-        return text.fill()
     strictness = prompts[config.strictness].template.template
-    return text.fill(strictness=strictness, language=config.language)
+    return prompts["system"].fill(strictness=strictness, language=config.language)
 
 
 def answer_schema(step: ListStep[Any], model: str, config: AnnotateConfig) -> AnswerSchema:

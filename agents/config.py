@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from uncanny.agents.steps import DEFAULT_SCHEDULE, SCHEDULES, Per, Schedule, ScheduleName
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.errors import UsageError
-from uncanny.records.run_manifest import BEFORE
 from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory
 from uncanny.wording import option, shown
 
@@ -25,11 +24,6 @@ Language = Annotated[
 
 
 Strictness = Literal["open", "strict"]
-
-
-def complete_plan(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters in a run's plan, with those that an earlier version did not know."""
-    return {**BEFORE["annotate"], **plan} if "max_objects" in plan else dict(plan)
 
 
 def _of_schedule(parameter: Literal["repeats", "scene_scans"]) -> Callable[[dict[str, Any]], int]:

@@ -29,7 +29,8 @@ _ARTICLE = re.compile(r"^(?:the|an?)\s+")
 async def perceive(_state: AnnotateState, image: Context) -> AnnotateState:
     """`objects` of any draft up to the limit, and those above it, `cut`. Raises when one draft fails."""
     drafts = await asyncio.gather(
-        *(_draft(image, number) for number in range(image.config.repeats)), return_exceptions=True
+        *(image.items(PERCEIVE, sample=number) for number in range(image.config.repeats)),
+        return_exceptions=True,
     )
     # All drafts come back before a failure is raised: what was paid for is kept for the next try.
     for draft in drafts:
@@ -108,12 +109,6 @@ def _same_place(item: SceneObject, earlier: Sequence[SceneObject], taken: set[in
     ]
     best, place = max(overlaps, default=(0.0, 0))
     return -place if best >= SAME_PLACE else None
-
-
-async def _draft(image: Context, number: int) -> tuple[SceneObject, ...]:
-    # Texts of earlier versions number the drafts.
-    draft, drafts = str(number + 1), str(image.config.repeats)
-    return await image.items(PERCEIVE, sample=number, draft=draft, drafts=drafts)
 
 
 def merge_objects(drafts: Iterable[Iterable[SceneObject]]) -> tuple[SceneObject, ...]:

@@ -15,9 +15,7 @@ from uncanny.answers.packed import Fault
 
 async def scan_scene(state: ScanState, image: Context) -> ScanState:
     """`findings` of one scan."""
-    number, scans = state["order"], image.config.scene_scans
-    findings = await image.items(SCAN, sample=number, scan=str(number + 1), scans=str(scans))
-    return {"findings": list(findings)}
+    return {"findings": list(await image.items(SCAN, sample=state["order"]))}
 
 
 async def scan_openly(state: ScanState, image: Context) -> Sighting:

@@ -27,7 +27,7 @@ SOURCE = "source/"
 # Pages of the repository that the navigation names.
 PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
 GUIDES = "Guides"
-NOT_SHOWN = ("earlier", "__pycache__")
+NOT_SHOWN = ("__pycache__",)
 
 _FENCED = re.compile(r"^(```+)(.*?)\n(.*?)^\1[ \t]*$\n?", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")

@@ -2,7 +2,6 @@
 
 A set is a folder of `.md` files with `$variables`, which all have to be filled in. Its id, as
 `annotate@1a2b3c4d`, changes with any character of any file, and stands in every record made with it.
-`earlier/` has sets of released versions under their ids: runs that were begun with them go on with them.
 Users put texts of their own in place of ours (`folders.py`).
 
 Protocols of this package keep theirs here (`prompt_set`), others wherever they like (`load_prompt_set`).
@@ -17,19 +16,9 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from string import Template
-from typing import Final
 
 from uncanny.errors import ExtensionError
 from uncanny.wording import shown
-
-# Variable → the one that says the same in another form; a text may have either. Texts of version 0.1.0 have
-# the options of a question as JSON.
-OTHER_FORMS: Final[Mapping[str, str]] = {"options": "choices"}
-# Variables that only texts of earlier versions have; they are still filled in.
-EARLIER_VARIABLES: Final = frozenset({"draft", "drafts", "scan", "scans"})
-# Texts that sets of earlier versions lack: those filled into others, which have no place for them there, and
-# that of a question that no run of theirs asks.
-LACKING: Final = frozenset({"open", "strict", "blind"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,24 +92,13 @@ class PromptSet:
         """
         for name, prompt in other.prompts.items():
             if name not in self.prompts:
-                if name in LACKING:
-                    continue
                 return f"the text {name}.md is missing"
             if not self[name].template.is_valid():
                 return f"{name}.md has a $ that begins no variable"
-            known = {*prompt.variables, *EARLIER_VARIABLES}
-            more = [
-                variable
-                for variable in self[name].variables
-                if variable not in known and OTHER_FORMS.get(variable) not in known
-            ]
+            more = [variable for variable in self[name].variables if variable not in prompt.variables]
             if more:
                 return f"{name}.md has the variable ${more[0]}, which is not filled in any more"
         return None
-
-    def stands_in_for(self, other: PromptSet) -> bool:
-        """Whether it can be asked with where `other` is."""
-        return self.lacks(other) is None
 
 
 @cache
@@ -152,28 +130,11 @@ def make_set(name: str, texts: Mapping[str, str]) -> PromptSet:
     return PromptSet(name, f"{name}@{whole}", prompts)
 
 
-@cache
-def prompt_sets(name: str) -> tuple[PromptSet, ...]:
-    """The set of this name, then those of earlier versions by id. Raises LookupError if there is none."""
-    folder = files(__name__) / "earlier"
-    ids = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
-    earlier = (earlier_set(set_id) for set_id in ids if set_id.partition("@")[0] == name)
-    return prompt_set(name), *(prompts for prompts in earlier if prompts is not None)
-
-
-@cache
-def earlier_set(set_id: str) -> PromptSet | None:
-    """The set of an earlier version with this id; None where none is kept."""
-    folder = files(__name__) / "earlier"
-    kept = next((each for each in folder.iterdir() if each.name == set_id), None) if folder.is_dir() else None
-    return None if kept is None else make_set(set_id.partition("@")[0], _texts(kept))
-
-
 def is_ours(set_id: str) -> bool:
-    """Whether the texts with this id are the package's, of this version or of an earlier one that is kept."""
+    """Whether this is the id of one of the package's sets."""
     name = set_id.partition("@")[0]
-    folders = {each.name for each in files(__name__).iterdir() if each.is_dir()} - {"earlier", "__pycache__"}
-    return (name in folders and prompt_set(name).id == set_id) or earlier_set(set_id) is not None
+    folders = {each.name for each in files(__name__).iterdir() if each.is_dir()} - {"__pycache__"}
+    return name in folders and prompt_set(name).id == set_id
 
 
 def _texts(folder: Traversable) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import Final, Literal, get_args
 from uncanny.beneath import OutsideError, names_in
 from uncanny.errors import UsageError
 from uncanny.files import open_file
-from uncanny.prompts import OTHER_FORMS, PromptSet, earlier_set, make_set, prompt_set
+from uncanny.prompts import PromptSet, make_set, prompt_set
 from uncanny.settings import secrets
 from uncanny.wording import counted, option, shown
 
@@ -42,8 +42,6 @@ VARIABLES: Final[Mapping[str, str]] = {
     "cut": "names of the objects above the limit, which nobody examines",
     "definition": "what belongs to it: the text of that name, such as `edges_shapes.md` or `small.md`",
     "definitions": "the names of all sorts that are asked for, each with its text",
-    "draft": "which of the drafts this is, from 1",
-    "drafts": "how many drafts are asked for",
     "findings": "everything found so far, as a list, or numbered, one a line",
     "first": "the object that was painted over first, and after which words",
     "height": "of the picture as it is sent, in pixels",
@@ -54,13 +52,10 @@ VARIABLES: Final[Mapping[str, str]] = {
     "notes": "the model's own free text of the step before",
     "object": "the object in question, with name and description",
     "objects": "objects of the picture, as a list, or one a line",
-    "options": "the options by letter, as a JSON object",
     "parts": "what the enlarged parts show, or nothing where there are none",
     "question": "the text of the question that is asked with a picture otherwise, filled in",
     "problem": "what is wrong with the answer before, in words",
     "relations": "what is wrong between the object and others, as a list",
-    "scan": "which of the scans this is, from 1",
-    "scans": "how many scans are asked for",
     "scene": "all objects, numbered, one a line",
     "strictness": "the text `open.md` or `strict.md`",
     "text": "the label or caption that is to be changed",
@@ -75,8 +70,6 @@ OPTIONAL: Final = frozenset(
         "category",
         "count",
         "cut",
-        "draft",
-        "drafts",
         "height",
         "language",
         "limit",
@@ -84,8 +77,6 @@ OPTIONAL: Final = frozenset(
         "names",
         "parts",
         "problem",
-        "scan",
-        "scans",
         "strictness",
         "width",
         "words",
@@ -104,13 +95,11 @@ class TextFile:
     @property
     def variables(self) -> str:
         """For people: `$object, $notes`; those that may be left out in brackets."""
-        names = [" or ".join(f"${each}" for each in _forms(name)) for name in self.needed]
-        return ", ".join([*names, *(f"[${name}]" for name in self.optional)])
+        return ", ".join([*(f"${name}" for name in self.needed), *(f"[${name}]" for name in self.optional)])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All variables there are, other forms of the same thing too."""
-        return (*(each for name in self.needed for each in _forms(name)), *self.optional)
+        return (*self.needed, *self.optional)
 
 
 def text_files(protocol: Protocol) -> tuple[TextFile, ...]:
@@ -132,12 +121,8 @@ def read_prompts(protocol: Protocol, folder: str | os.PathLike[str] | None) -> P
     if folder is None:
         return ours
     texts = _read_folder(protocol, Path(folder))
-    if (earlier := earlier_set(make_set(protocol, texts).id)) is not None:
-        return earlier.chosen_with(())
     mixed = make_set(protocol, ours.texts() | texts)
-    known = mixed.id == ours.id or earlier_set(mixed.id) is not None
-    own = tuple(name for name in sorted(texts) if mixed[name].id != ours[name].id)
-    return mixed.chosen_with(() if known else own)
+    return mixed.chosen_with(tuple(name for name in sorted(texts) if mixed[name].id != ours[name].id))
 
 
 def write_prompts(protocol: Protocol, folder: Path, *, force: bool = False) -> tuple[Path, ...]:
@@ -291,18 +276,13 @@ def _check_variables(named: str, text: str, ours: TextFile) -> None:
             remedy = f"Did you mean ${near[0]}?" if near else f"{its} Write $$ for a dollar sign."
             raise UsageError(f"{where}: there is no variable ${name} in this text", remedy=remedy)
     given = set(Template(text).get_identifiers())
-    missing = [name for name in ours.needed if given.isdisjoint(_forms(name))]
+    missing = [name for name in ours.needed if name not in given]
     if missing:
         raise UsageError(
             f"{named}: {_listed(missing)} {'is' if len(missing) == 1 else 'are'} missing",
             remedy=f"It stands for {VARIABLES.get(missing[0], 'what is asked about')}; without it the "
             "model is not told.",
         )
-
-
-def _forms(name: str) -> tuple[str, ...]:
-    """A variable, and those that say the same in another form."""
-    return (name, *(other for other, same in OTHER_FORMS.items() if same == name))
 
 
 def _listed(names: Iterable[str]) -> str:

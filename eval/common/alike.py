@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from uncanny.agents.config import complete_plan
 from uncanny.errors import NotAlikeError
 from uncanny.eval.common.runs import ReadRun
 from uncanny.schema import Annotation
@@ -89,7 +88,7 @@ class Origin:
             prompts,
             changes,
             as_texts(info.pixels.policy) or None,
-            settings_of(complete_plan(info.plan), info.roles) or None,
+            settings_of(info.plan, info.roles) or None,
             served,
             served_known,
         )

@@ -39,8 +39,6 @@ RowsOf = Literal["findings", "images"]
 ROWS_OF: Final[tuple[RowsOf, ...]] = get_args(RowsOf)
 # What totals count of records beside their statuses.
 _OF_RECORDS = ("duplicates", "anomalies", "regions", "objects", "without_findings")
-# What `run.json` does not name: that of version 0.1.0, or none at all.
-EARLIER_RECORD_FILES = ("annotations.jsonl", "answers.jsonl", "verdicts.jsonl")
 
 
 class Records(Sequence[R]):
@@ -194,8 +192,6 @@ class RunResult(TableResult, Generic[R]):
 
     def _check_record_file(self, manifest: RunManifest | None) -> None:
         other = None if manifest is None else manifest.record_file
-        if other is None:
-            other = next((name for name in EARLIER_RECORD_FILES if (self.path / name).is_file()), None)
         if other not in (None, self.record_file):
             raise UsageError(
                 f"{self.path} has no {self.record_file}, but {other}: it is a run of another kind",

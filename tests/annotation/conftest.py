@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw
 
+import uncanny
+from uncanny.records.run_manifest import FORMAT
+
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- \u2028 & \"'"
 MANY_SCRIPTS = "سبع أصابع 👁️ 七本の指 𝕏"
 STARTED = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -152,8 +155,8 @@ def make_run(folder: Path, records: list[dict[str, Any]], *, pictures: bool = Tr
         (folder / name).write_text(text, encoding="utf-8")
     outcomes = {"answered": 590, "unparseable": 4, "refused": 1, "error": 5}
     manifest = {
-        "format": 1,
-        "uncanny": "0.1.0",
+        "format": FORMAT,
+        "uncanny": uncanny.__version__,
         "python": "3.11.7",
         "libraries": {"langgraph": "1.2.22"},
         "root": None,

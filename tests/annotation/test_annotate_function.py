@@ -259,14 +259,3 @@ def test_a_model_for_an_agent_that_is_never_asked_is_refused(
     assert not out.exists()
     with pytest.raises(uncanny.errors.UsageError, match=f"never asks the {agent}"):
         uncanny.annotate_image(PAIR[0], model="demo", roles=roles, **options)
-
-
-def test_a_run_that_was_begun_with_such_a_role_is_gone_on_with(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    uncanny.annotate(PAIR, model="demo", out=out, schedule="paper", limit=1)
-    manifest = orjson.loads((out / "run.json").read_bytes())
-    manifest["roles"] = {"scanner": "noop"}
-    (out / "run.json").write_bytes(orjson.dumps(manifest))
-    run = uncanny.annotate(PAIR, model="demo", out=out, roles={"scanner": "noop"})
-    assert run.summary.state == "finished"
-    assert len(run.annotations) == 2

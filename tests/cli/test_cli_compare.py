@@ -13,7 +13,6 @@ from tests.eval.compare.made_runs import anomaly, record, written
 from tests.runs.e2e import Done, check_no_traceback, uncanny_here
 from uncanny.eval.compare.score.result import COLUMNS
 
-OLD = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 # The contract; further keys may stand beside these.
 KEYS = {
     *("runs", "images", "anomalies", "changed", "by_kind", "figures", "cost", "truth", "per_image"),
@@ -121,10 +120,3 @@ def test_what_cannot_be_compared_is_refused(files: tuple[Path, Path], tmp_path: 
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"image": "x.png"}\nno json\n')
     problems(compared(a, broken), "broken.jsonl", "status", "not valid JSON", "nothing was compared")
-
-
-def test_runs_of_version_0_1_0_are_compared(tmp_path: Path) -> None:
-    run = OLD / "annotate-killed"
-    done = compared(f"first={run}", f"again={run}", "--report", tmp_path / "page.html")
-    assert done.code in (0, 1), done
-    assert "in common" in done.out

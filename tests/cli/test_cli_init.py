@@ -11,7 +11,7 @@ import pytest
 
 from tests.bundled_runs import BundledRuns, Kind
 from tests.cli.complaints import one_line
-from tests.runs.e2e import serving, uncanny_here
+from tests.runs.e2e import uncanny_here
 from uncanny.cli import uncanny
 from uncanny.cli.common.config import commands, parameters
 from uncanny.cli.init import toml
@@ -19,7 +19,6 @@ from uncanny.demo.scenes import scenes
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunSettings
 
-OLD_RUNS = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 _VALUE = re.compile(r"^# ([a-z][a-z0-9-]*) = (?!<)", re.MULTILINE)
 
 
@@ -69,9 +68,9 @@ def test_defaults_uncommented_are_the_defaults(tmp_path: Path) -> None:
     assert "concurrency = 32" in file.read_text(encoding="utf-8").splitlines()
 
 
-def test_a_mistyped_command_and_a_run_in_its_place() -> None:
+def test_a_mistyped_command_and_a_run_in_its_place(bundled_run: BundledRuns) -> None:
     assert "Did you mean annotate" in uncanny_here("init", "anotate", "-o", "-").err
-    run = OLD_RUNS / "detect"
+    run = bundled_run("detect").path
     endless = uncanny_here("init", "w" * 10_000, "-o", "-")
     assert (endless.code, len(endless.err) < 600) == (2, True)
     one_line(uncanny_here("init", run, "-o", "-"), f"Write uncanny init --from {run}")
@@ -123,19 +122,6 @@ def test_texts_of_a_run_go_with_its_file(tmp_path: Path) -> None:
     again = uncanny_here("mcq", "run", "--config", file, "-o", tmp_path / "b", "--limit", "1", "-q")
     assert again.code in (0, 1), again.err
     assert settings(tmp_path / "b") == settings(first)
-
-
-@pytest.mark.slow  # for the SDK
-def test_a_run_of_an_earlier_version_is_made_again(tmp_path: Path) -> None:
-    run, file = OLD_RUNS / "detect", tmp_path / "again.toml"
-    assert uncanny_here("init", "--from", run, "-o", file).code == 0
-    with serving() as server:
-        done = uncanny_here(
-            *("detect", scenes()[0].image_path, "--config", file, "-o", tmp_path / "again"),
-            *("--base-url", server.v1, "--no-report"),
-        )
-    assert done.code == 0, done.err
-    assert settings(tmp_path / "again") == settings(run)
 
 
 def test_values_are_toml() -> None:

@@ -166,13 +166,6 @@ def test_a_resumed_run_answers_the_changed_question_anew(tmp_path: Path, edited:
     assert (figures["missing"], figures["changed"]) == (0, [])
 
 
-def test_runs_of_version_0_1_0_are_scored_whole() -> None:
-    data = Path(__file__).parents[1] / "data" / "runs_0.1.0"
-    command = ("mcq", "score", data / "items.jsonl", data / "mcq", "--json", "-", "--no-report")
-    figures = uncanny_here(*command).json()
-    assert (figures["missing_by"], figures["changed"]) == ({"not answered": 3}, [])
-
-
 def test_the_control_of_a_set_that_asks_for_json_is_read_in_either_form(tmp_path: Path, demo: McqRun) -> None:
     items = tmp_path / "items" / "items.jsonl"
     shutil.copytree(demo.path / "items", items.parent)

@@ -1,4 +1,4 @@
-"""Every prompt, of this version and earlier ones, is recognized by its text and gives its variables back."""
+"""Every prompt is recognized by its text and gives its variables back."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.growth import check_linear
 from uncanny.answers.captions import MAGNITUDES
 from uncanny.demo.model import ANSWERERS
 from uncanny.demo.recognition import TASKS, RecognizedPrompt, Turn, prompt_patterns, recognize
-from uncanny.prompts import Prompt, PromptSet, prompt_set, prompt_sets
+from uncanny.prompts import Prompt, PromptSet, prompt_set
 from uncanny.schema import ARTIFACT_CATEGORIES
 
 ANNOTATE = prompt_set("annotate")
-SETS = [prompts for task in TASKS for prompts in prompt_sets(task)]
+SETS = [prompt_set(task) for task in TASKS]
 NOT_ASKED = {"system", "relation_context", "open", "strict", "parts", *ARTIFACT_CATEGORIES, *MAGNITUDES}
 REPAIRS = {"repair", "repair_text"}
 ASKED = [
@@ -29,9 +29,7 @@ VALUE = f'1. <notes> of\n\n2. </object>\t"a" $x {ANNOTATE["perceive_3"].template
 
 
 def value_of(variable: str) -> str:
-    if variable == "box_key":
-        return "bbox_2d"
-    return "2" if variable in ("draft", "drafts", "scan", "scans") else f"{variable}: {VALUE}"
+    return "bbox_2d" if variable == "box_key" else f"{variable}: {VALUE}"
 
 
 def filled(prompt: Prompt) -> tuple[str, dict[str, str]]:
@@ -80,13 +78,12 @@ def test_every_prompt_that_is_asked_is_answered() -> None:
 
 
 @pytest.mark.parametrize("name", ["relation_look", "relation_verify"])
-@pytest.mark.parametrize("prompts", prompt_sets("annotate"), ids=lambda prompts: prompts.id)
-def test_the_object_list_may_stand_ahead(prompts: PromptSet, name: str) -> None:
+def test_the_object_list_may_stand_ahead(name: str) -> None:
     objects = '[{"name": "cup", "description": "</objects> and more"}]'
-    text, variables = filled(prompts[name])
-    ahead = dict.fromkeys(prompts["relation_context"].template.get_identifiers(), "a; b")
+    text, variables = filled(ANNOTATE[name])
+    ahead = dict.fromkeys(ANNOTATE["relation_context"].template.get_identifiers(), "a; b")
     ahead["objects"] = objects
-    whole = prompts["relation_context"].fill(**ahead) + "\n" + text
+    whole = ANNOTATE["relation_context"].fill(**ahead) + "\n" + text
     assert recognized(whole) == RecognizedPrompt("annotate", name, variables | ahead)
 
 
@@ -118,28 +115,19 @@ def test_only_the_users_own_turns_count_and_quoted_prompts_do_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "number", "record", "records"),
+    ("text", "record", "records"),
     [
-        ("3", 3, {}, []),
-        ("99999999999999999999", 1, {}, []),
-        ("\u00b2", 1, {}, []),
-        ("", 1, {}, []),
-        ('{"a": 1}', 1, {"a": 1}, []),
-        ('[{"a": 1}, 7]', 1, {}, [{"a": 1}]),
-        ("[", 1, {}, []),
+        ("3", {}, []),
+        ("", {}, []),
+        ('{"a": 1}', {"a": 1}, []),
+        ('[{"a": 1}, 7]', {}, [{"a": 1}]),
+        ("[", {}, []),
     ],
 )
-def test_a_variable_is_read_as_what_it_should_be(
-    text: str, number: int, record: object, records: object
-) -> None:
+def test_a_variable_is_read_as_what_it_should_be(text: str, record: object, records: object) -> None:
     prompt = RecognizedPrompt("annotate", "format", {"x": text})
-    assert (prompt.text("x"), prompt.number("x"), prompt.record("x"), prompt.records("x")) == (
-        text,
-        number,
-        record,
-        records,
-    )
-    assert (prompt.text("y"), prompt.number("y"), prompt.record("y"), prompt.records("y")) == ("", 1, {}, [])
+    assert (prompt.text("x"), prompt.record("x"), prompt.records("x")) == (text, record, records)
+    assert (prompt.text("y"), prompt.record("y"), prompt.records("y")) == ("", {}, [])
 
 
 @pytest.mark.parametrize(("prompts", "prompt"), ASKED)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pytest
 
 import uncanny
+from tests.bundled_runs import BundledRuns
 from tests.exports.made_runs import AT, anomaly, judge, make_run, write_records
 from uncanny.cli import main
 from uncanny.cli.export import FORMAT_NAMES
@@ -25,7 +26,6 @@ from uncanny.records.reviews import ReviewLog, new_review
 from uncanny.schema import Annotation
 
 PAIRS = sorted({each.pair_id for each in scenes() if each.pair_id is not None})
-RUNS = Path(__file__).parents[1] / "data/runs_0.1.0"
 
 
 def names(run: Path, out: Path, **options: Any) -> list[list[str]]:
@@ -194,23 +194,36 @@ def test_detection_needs_to_know_what_images_are(run: Path, tmp_path: Path) -> N
         uncanny.export(run, "sft-detect", tmp_path / "out", source=sources, **options)
 
 
-def test_a_run_of_detect_brings_its_verdicts_and_descriptions(tmp_path: Path) -> None:
-    uncanny.export(RUNS / "detect", ["sft-detect", "csv"], tmp_path / "out", all=True, test_fraction=0)
+def test_a_run_of_detect_brings_its_verdicts_and_descriptions(
+    bundled_run: BundledRuns, tmp_path: Path
+) -> None:
+    run = bundled_run("detect").path
+    uncanny.export(run, ["sft-detect", "csv"], tmp_path / "out", all=True, test_fraction=0)
     chats = [orjson.loads(line) for line in (tmp_path / "out/sft-detect/train.jsonl").open("rb")]
     assert chats
     assert {chat["messages"][1]["content"][0]["text"] for chat in chats} <= {"Yes.", "No."}
 
 
-@pytest.mark.parametrize(
-    ("name", "images", "whole"),
-    [("annotate-openai", 0, False), ("annotate-killed", 3, False), ("annotate-limit", 2, True)],
-)
-def test_runs_of_version_0_1_0_are_exported(name: str, images: int, whole: bool, tmp_path: Path) -> None:
-    forms = [form for form in FORMATS if form != "agents" or (RUNS / name / "calls.jsonl").is_file()]
-    result = uncanny.export(RUNS / name, forms, tmp_path / "out", all=True, source="generated")
-    assert result.images == images
+@pytest.mark.parametrize("name", ["annotate", "detect"])
+def test_a_whole_run_is_exported_in_every_form(
+    name: Literal["annotate", "detect"], bundled_run: BundledRuns, tmp_path: Path
+) -> None:
+    forms = list(FORMATS)
+    result = uncanny.export(bundled_run(name).path, forms, tmp_path / "out", all=True, source="generated")
+    assert result.images == len(scenes())
     assert set(result.files) == set(forms)
-    assert (not result.warnings) == whole
+    assert not result.warnings
+
+
+def test_a_run_that_is_not_finished_is_exported_with_a_warning(
+    bundled_run: BundledRuns, tmp_path: Path
+) -> None:
+    run = bundled_run("annotate").copy(tmp_path / "run")
+    lines = (run / "annotations.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "annotations.jsonl").write_bytes(b"".join(lines[:3]))
+    result = uncanny.export(run, "csv", tmp_path / "out", all=True)
+    assert result.images == 3
+    assert result.warnings
 
 
 def test_copies_are_named_by_their_bytes_and_only_what_was_annotated_is_copied(tmp_path: Path) -> None:
@@ -257,13 +270,15 @@ def test_a_prefix_stands_before_quoted_names(run: Path, tmp_path: Path) -> None:
     )
 
 
-def test_unreviewed_runs_and_other_runs_are_refused_in_words(tmp_path: Path) -> None:
+def test_unreviewed_runs_and_other_runs_are_refused_in_words(
+    bundled_run: BundledRuns, tmp_path: Path
+) -> None:
     run = tmp_path / "run"
     run.mkdir()
     make_run(run, [("a.png", [anomaly("x")])])
     with pytest.raises(UsageError, match="Nobody has reviewed"):
         uncanny.export(run, "csv", tmp_path / "x.csv")
-    for other in (tmp_path / "nothing", RUNS / "mcq", tmp_path):
+    for other in (tmp_path / "nothing", bundled_run("mcq").path, tmp_path):
         with pytest.raises(UsageError):
             uncanny.export(other, "csv", tmp_path / "x.csv", all=True)
     assert not (tmp_path / "x.csv").exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from uncanny.errors import UsageError
-from uncanny.prompts import earlier_set, is_ours, make_set, prompt_set
+from uncanny.prompts import is_ours, make_set, prompt_set
 from uncanny.prompts.folders import (
     OPTIONAL,
     PROTOCOLS,
@@ -23,7 +23,7 @@ from uncanny.prompts.folders import (
 )
 from uncanny.settings import Settings
 
-QUESTION = "Pick one.\n\n$options"
+QUESTION = "Pick one.\n\n$choices"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_what_is_missing_is_taken_from_ours(folder: Path) -> None:
     assert mixed.texts() == prompt_set("mcq").texts() | {"q2": QUESTION}
     assert mixed.id == make_set("mcq", mixed.texts()).id != prompt_set("mcq").id
     assert not is_ours(mixed.id)
-    assert mixed.stands_in_for(prompt_set("mcq"))
+    assert mixed.lacks(prompt_set("mcq")) is None
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -67,17 +67,8 @@ def test_what_is_written_is_read_as_ours(protocol: Protocol, folder: Path) -> No
     assert write_prompts(protocol, folder) == files
 
 
-def test_texts_of_before_are_ours_too(folder: Path) -> None:
-    texts = earlier_set("mcq@b4fed076")
-    assert texts is not None
-    for name, text in texts.texts().items():
-        (folder / f"{name}.md").write_text(text)
-    read = read_prompts("mcq", folder)
-    assert (read.id, read.own) == (texts.id, ())
-
-
 def test_bytes_that_editors_add_make_no_difference(folder: Path) -> None:
-    (folder / "q2.md").write_bytes(b"\xef\xbb\xbfPick one.\r\n\r\n$options\r\n")
+    (folder / "q2.md").write_bytes(b"\xef\xbb\xbfPick one.\r\n\r\n$choices\r\n")
     assert read_prompts("mcq", folder)["q2"].template.template == QUESTION
 
 
@@ -96,14 +87,14 @@ def test_an_empty_system_text_sends_none(folder: Path) -> None:
         ("q1.md", b" \n", "q1.md is empty"),
         ("q1.md", b"Gr\xfc\xdfe", "q1.md is not UTF-8: byte 3 is 0xfc. Save it as UTF-8."),
         ("q1.md", b"Is it so?\nFor 5$?", "q1.md, line 2: '$?' is no variable. Write $$ for a dollar sign."),
-        ("q1.md", b"${options", "q1.md, line 1: '${options' is no variable."),
+        ("q1.md", b"${choices", "q1.md, line 1: '${choices' is no variable."),
         ("q1.md", b"Is it $odd?", "q1.md, line 1: there is no variable $odd in this text. It has none."),
-        ("q2.md", b"$opinions", "no variable $opinions in this text. Did you mean $options?"),
-        ("q2.md", b"$odd", "there is no variable $odd in this text. It has $choices, $options."),
+        ("q2.md", b"$choice", "no variable $choice in this text. Did you mean $choices?"),
+        ("q2.md", b"$odd", "there is no variable $odd in this text. It has $choices."),
         ("q2.md", b"Where is it?", "q2.md: $choices is missing. It stands for the options"),
         ("q2.md", b"Where is it? $$choices", "q2.md: $choices is missing"),
         ("q1.md", b"x" * 1_000_001, "q1.md has more than 1,000,000 bytes"),
-        ("system.md", b"$options", "system.md, line 1: there is no variable $options"),
+        ("system.md", b"$choices", "system.md, line 1: there is no variable $choices"),
     ],
     ids=lambda value: value.decode(errors="replace")[:20] if isinstance(value, bytes) else value[:30],
 )  # fmt: skip
@@ -251,11 +242,10 @@ def test_nothing_else_is_written_over(folder: Path) -> None:
     assert read_prompts("mcq", folder).own == ()
 
 
-@pytest.mark.parametrize("set_id", ["", "@", "mcq", "mcq@00000000", "earlier@1", "../mcq@1", "__pycache__@1"])
+@pytest.mark.parametrize("set_id", ["", "@", "mcq", "mcq@00000000", "../mcq@1", "__pycache__@1"])
 def test_no_other_id_is_ours(set_id: str) -> None:
     assert not is_ours(set_id)
 
 
-def test_ids_of_this_version_and_of_earlier_ones_are_ours() -> None:
+def test_the_ids_of_the_package_are_ours() -> None:
     assert is_ours(prompt_set("mcq").id)
-    assert is_ours("mcq@b4fed076")

@@ -8,12 +8,13 @@ import shutil
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pytest
 
 import uncanny
+from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import pictures, serving_process, start, uncanny_here
 from uncanny.annotation.run import AnnotateRun
 from uncanny.demo.scenes import scenes
@@ -23,7 +24,6 @@ from uncanny.records.annotation_table import LINES, TABLE, restore_lines, schema
 from uncanny.schema import Annotation, Detection
 
 FILES = [scene.image_path for scene in scenes()][:4]
-RUNS = Path(__file__).parents[1] / "data/runs_0.1.0"
 
 
 def parsed(lines: bytes, kind: type[Annotation] = Annotation) -> list[Annotation]:
@@ -42,12 +42,11 @@ def schema_of(table: Path) -> Any:
     return import_module("pyarrow.parquet").read_schema(table)
 
 
-@pytest.mark.parametrize("kind", [Annotation, Detection])
-def test_records_come_back_as_they_were(tmp_path: Path, kind: type[Annotation]) -> None:
-    files = [
-        file for file in sorted(RUNS.rglob(LINES)) if b'"verdict"' in file.read_bytes() or kind is Annotation
-    ]
-    lines = b"".join(file.read_bytes() for file in files)
+@pytest.mark.parametrize(("name", "kind"), [("annotate", Annotation), ("detect", Detection)])
+def test_records_come_back_as_they_were(
+    name: Literal["annotate", "detect"], kind: type[Annotation], bundled_run: BundledRuns, tmp_path: Path
+) -> None:
+    lines = (bundled_run(name).path / LINES).read_bytes()
     assert lines
     assert parsed(through_a_table(lines, tmp_path, kind), kind) == parsed(lines, kind)
 

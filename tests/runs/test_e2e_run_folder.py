@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,10 @@ from tests.runs.e2e import (
     start,
     uncanny_here,
 )
+from uncanny.agents import AnnotateConfig
+from uncanny.images import PixelPolicy
+from uncanny.records.run_manifest import PixelCounts, Prompts, RunForecast, RunManifest, Sums, Totals
 
-DATA = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 AN_IMAGE = 1 + 1 + 2 + 2
 
 
@@ -143,21 +145,6 @@ def test_another_run_with_the_same_answers_spends_nothing(tmp_path: Path, run: R
     assert (totals["calls"], totals["replayed"], totals["input_tokens"]) == (0, 3 * AN_IMAGE, 0)
 
 
-def test_a_run_that_version_0_1_0_left_killed_is_counted_as_it_was_then(tmp_path: Path) -> None:
-    shutil.copytree(DATA / "images", tmp_path / "images")
-    shutil.copytree(DATA / "annotate-killed", tmp_path / "annotate-killed")
-    run = Run(tmp_path / "annotate-killed")
-    lines = (run.path / "calls.jsonl").read_bytes().splitlines()
-    with serving(objects=3) as server:
-        base_url = ("--base-url", server.v1)
-        done = uncanny_here("annotate", tmp_path / "images", "-m", "openai/gpt-4o", *base_url, "-o", run.path)
-        assert done.code == 0, done.err
-        totals = run.manifest()["totals"]
-        assert totals["calls"] > len(lines) > 0
-        assert totals["calls"] >= server.requests() + len(lines)
-    assert run.statuses() == {"ok": 6}
-
-
 def test_calls_that_cannot_be_read_are_not_passed_over_in_silence(
     server: Server, images: Path, run: Run
 ) -> None:
@@ -256,13 +243,24 @@ def test_a_last_record_without_its_newline_stands(server: Server, images: Path, 
 # run.json with anything in it
 
 
-def test_a_run_of_a_newer_version_is_refused(server: Server, images: Path, run: Run) -> None:
+@pytest.mark.parametrize(
+    ("written", "remedy"),
+    [
+        (99, "A newer version wrote it: update uncanny."),
+        (1, "An unreleased version wrote it: make the run again in another folder."),
+        ("x", "An unreleased version wrote it"),
+    ],
+)
+def test_a_run_of_another_format_is_refused(
+    written: object, remedy: str, server: Server, images: Path, run: Run
+) -> None:
     arguments = command(images, server, run)
     assert uncanny_here(*arguments).code == 0
-    write_manifest(run, run.manifest() | {"format": 99})
+    write_manifest(run, run.manifest() | {"format": written})
     before = snapshot(run.path)
     for refused in (arguments, [*arguments, "--dry-run"], ["report", run.path]):
-        check_refused(uncanny_here(*refused), "newer version", "format 99", "Update uncanny")
+        said = f"{run.path / 'run.json'} has format {written!r}; this version of uncanny reads format 2"
+        check_refused(uncanny_here(*refused), said, remedy)
     assert snapshot(run.path) == before
 
 
@@ -282,21 +280,25 @@ JSON = st.recursive(
 )
 
 
-def places(content: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    yield path
-    if isinstance(content, dict):
-        for key, value in content.items():
-            yield from places(value, (*path, key))
-
-
 def replaced(content: Any, place: tuple[str, ...], value: object) -> Any:
     if not place:
         return value
     return content | {place[0]: replaced(content.get(place[0], {}), place[1:], value)}
 
 
-KILLED = orjson.loads((DATA / "annotate-killed" / "run.json").read_bytes())
-PLACES = sorted(places(KILLED))
+# What a run of `annotate` may write.
+PLACES = sorted(
+    {
+        *((name,) for name in RunManifest.model_fields),
+        *(("prompts", name) for name in Prompts.model_fields),
+        *(("pixels", name) for name in PixelCounts.model_fields),
+        *(("totals", name) for name in Totals.model_fields),
+        *(("totals", "sums", name) for name in Sums.model_fields),
+        *(("forecast", name) for name in RunForecast.model_fields),
+        *(("plan", name) for name in AnnotateConfig.model_fields),
+        *(("pixels", "policy", each.name) for each in fields(PixelPolicy)),
+    }
+)
 
 
 @pytest.fixture(scope="module")

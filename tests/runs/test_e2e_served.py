@@ -10,7 +10,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.runs.e2e import Run, edit_answers, pictures, uncanny_here
+from tests.runs.e2e import Run, pictures, uncanny_here
 
 PROTOCOLS = ["openai", "anthropic"]
 
@@ -91,35 +91,11 @@ def test_a_server_without_names_is_not_taken_for_the_model_asked_for(
     assert "not known of some answers" in (run.path / "report.html").read_text()
 
 
-def as_of_version_0_1_0(call: dict[str, Any]) -> None:
-    del call["served_model"], call["request_id"]
-
-
-def test_replayed_answers_keep_their_names_and_older_ones_are_still_replayed(
-    images: Path, server: Snapshots, run: Run, tmp_path: Path
-) -> None:
+def test_replayed_answers_keep_their_names(images: Path, server: Snapshots, run: Run, tmp_path: Path) -> None:
     answers = tmp_path / "answers"
     detected(images, server, run, "--cache-dir", str(answers), "--no-report")
     again = Run(tmp_path / "again")
     detected(images, server, again, "--cache-dir", str(answers), "--no-report")
     assert {call["request_id"] for call in again.calls()} == {"req-1", "req-2", "req-3", "req-4"}
     assert again.manifest()["served_as"] == {"openai/gpt-4o": ["gpt-4o-2024-05-13"]}
-
-    edit_answers(answers, as_of_version_0_1_0)
-    old = Run(tmp_path / "old")
-    detected(images, server, old, "--cache-dir", str(answers), "--no-report")
     assert server.number == 4
-    assert {(call["replayed"], call["served_model"]) for call in old.calls()} == {(True, None)}
-    assert (old.manifest()["served_as"], old.manifest()["served_unnamed"]) == ({}, ["openai/gpt-4o"])
-
-
-def test_a_run_of_before_is_not_known_to_be_of_one_snapshot(
-    images: Path, server: Snapshots, run: Run
-) -> None:
-    detected(images, server, run, "--limit", "1", "--no-report")
-    manifest = run.manifest()
-    del manifest["served_as"], manifest["served_unnamed"]
-    (run.path / "run.json").write_bytes(orjson.dumps(manifest))
-    detected(images, server, run, "--no-report")
-    assert run.manifest()["served_as"] == {"openai/gpt-4o": ["gpt-4o-2024-05-13"]}
-    assert run.manifest()["served_unnamed"] == ["openai/gpt-4o"]

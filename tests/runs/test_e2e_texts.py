@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.bundled_runs import some_items
 from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.agents import AnnotateConfig
 from uncanny.agents.steps import ScheduleName
@@ -18,23 +18,15 @@ from uncanny.annotation.run import AnnotateTask
 from uncanny.eval.mcq.data.load import load
 from uncanny.eval.mcq.task import McqTask
 from uncanny.models.registry import parse_model
-from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
+from uncanny.prompts import PromptSet, make_set, prompt_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.run import run_with
-
-EARLIER = Path(__file__).parents[1] / "data" / "runs_0.1.0"
-FIRST = "realism@9c2bd46f"
 
 
 def reworded(name: str) -> PromptSet:
     """The package's texts, each with a word more."""
     return make_set(name, {key: f"{text}\n\nThank you." for key, text in prompt_set(name).texts().items()})
-
-
-@pytest.fixture
-def earlier(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
 
 
 @pytest.fixture
@@ -70,38 +62,6 @@ def check_refused(done: Done, run: Run, before: bytes) -> None:
     assert (run.path / "calls.jsonl").read_bytes() == before
 
 
-def test_a_realism_run_of_0_1_0_goes_on_with_the_texts_of_0_1_0(earlier: Path) -> None:
-    run = Run(earlier / "realism")
-    calls_before = (run.path / "calls.jsonl").read_bytes()
-    with serving() as server:
-        done = uncanny_here(
-            "realism", "run", earlier / "pairs.jsonl", *server.asked("openai", "gpt-4o"), "-o", run.path
-        )
-        requests = server.requests()
-    assert done.code == 0
-    assert f"begun with the texts {FIRST} and goes on with them" in done.told
-    assert prompt_set("realism").id in done.told
-    calls = [orjson.loads(line) for line in (run.path / "calls.jsonl").read_bytes().splitlines()]
-    new = calls[len(calls_before.splitlines()) :]
-    assert len(new) == requests > 0
-    texts = earlier_set(FIRST)
-    assert texts is not None
-    assert new[0]["asked"] == texts["first_check"].fill()
-    assert {call["prompt"] for call in new} <= {prompt.id for prompt in texts.prompts.values()}
-    verdicts = [orjson.loads(line) for line in (run.path / "verdicts.jsonl").read_bytes().splitlines()]
-    assert {verdict["id"]: verdict["prompts"] for verdict in verdicts} == dict.fromkeys(
-        ("p0", "p1", "p2"), FIRST
-    )
-    prompts = run.manifest()["prompts"]
-    assert (prompts["id"], prompts["texts"]) == (FIRST, texts.texts())
-
-
-def test_a_finished_run_of_before_has_nothing_to_say(earlier: Path) -> None:
-    arguments = ("realism", "run", earlier / "pairs.jsonl", "-m", "openai/gpt-4o")
-    done = uncanny_here(*arguments, "-o", earlier / "realism-whole", "--quiet")
-    assert (done.code, done.out, done.err) == (0, "", "")
-
-
 def test_a_new_run_keeps_its_texts(images: Path, run: Run) -> None:
     assert uncanny_here("annotate", images, "-m", "noop", "-o", run.path, "--no-report").code == 0
     own = prompt_set("packed")
@@ -133,12 +93,11 @@ def test_a_run_goes_on_with_the_texts_it_keeps(
     "kept",
     [
         {"id": "packed@00000000"},
-        {"id": "packed@00000000", "texts": None},
-        {"id": "packed@00000000", "texts": {"system": 7}},
+        {"id": "packed@00000000", "texts": {}},
         {"id": "../packed", "texts": {}},
         {"id": None},
     ],
-    ids=["not those", "none", "no texts", "a path", "no id"],
+    ids=["not those", "no texts", "a path", "no id"],
 )
 def test_texts_that_are_known_nowhere_end_it(kept: dict[str, Any], images: Path, run: Run) -> None:
     command = begun(images, run, reworded("packed"))
@@ -159,9 +118,9 @@ def test_texts_that_this_version_cannot_ask_with_end_it(images: Path, run: Run) 
     check_refused(uncanny_here(*command), run, before)
 
 
-def test_an_mcq_run_goes_on_with_its_texts_and_asks_nothing_twice(earlier: Path, tmp_path: Path) -> None:
-    theirs, run = reworded("mcq"), Run(tmp_path / "run")
-    items = load(earlier / "items.jsonl")
+def test_an_mcq_run_goes_on_with_its_texts_and_asks_nothing_twice(tmp_path: Path) -> None:
+    theirs, run, file = reworded("mcq"), Run(tmp_path / "run"), some_items(tmp_path / "set", 3)
+    items = load(file)
     with serving() as server:
         models = ModelOptions(parse_model("vllm/any"), base_urls={"vllm": server.v1})
         task = McqTask(
@@ -173,57 +132,14 @@ def test_an_mcq_run_goes_on_with_its_texts_and_asks_nothing_twice(earlier: Path,
         )
         assert asyncio.run(run_with(task, {})).reason is None
         asked = server.requests()
-        arguments = ("mcq", "run", earlier / "items.jsonl", *server.asked("vllm"), "-o", run.path)
+        arguments = ("mcq", "run", file, *server.asked("vllm"), "-o", run.path)
         forecast = uncanny_here(*arguments, "--dry-run", "--json").json()
         done = uncanny_here(*arguments)
         assert (done.code, server.requests() - asked) == (0, forecast["calls"])
-    assert forecast["calls"] == 3
+    assert forecast["calls"] == len(items[2].questions())
     assert f"begun with the texts {theirs.id}" in done.told
     calls = [orjson.loads(line) for line in (run.path / "calls.jsonl").read_bytes().splitlines()]
     assert all(call["asked"].endswith("Thank you.") for call in calls)
-
-
-def test_an_mcq_run_of_0_1_0_goes_on(earlier: Path) -> None:
-    run = Run(earlier / "mcq")
-    with serving() as server:
-        asked = server.asked("openai", "gpt-4o")
-        done = uncanny_here("mcq", "run", earlier / "items.jsonl", *asked, "-o", run.path)
-        assert (done.code, server.requests()) == (0, 3)
-    check_went_on(run, done, "mcq@b4fed076")
-    assert run.manifest()["prompts"]["whose"] == "ours"
-
-
-@pytest.mark.parametrize(
-    ("folder", "command", "texts"),
-    [
-        ("annotate-killed", "annotate", "annotate@c6d9f332"),
-        ("detect", "detect", "detect@bf0fd977"),
-    ],
-)
-def test_image_runs_of_0_1_0_go_on(
-    folder: str, command: str, texts: str, earlier: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(earlier)
-    run = Run(earlier / folder)
-    calls_before = len((run.path / "calls.jsonl").read_bytes().splitlines())
-    with serving(objects=3) as server:
-        asked = server.asked("openai", "gpt-4o")
-        done = uncanny_here(command, "images", *asked, "-o", run.path, "--no-report")
-        requests = server.requests()
-    assert done.code == 0
-    check_went_on(run, done, texts)
-    assert len((run.path / "calls.jsonl").read_bytes().splitlines()) == calls_before + requests
-    assert requests > 0
-
-
-def check_went_on(run: Run, done: Done, set_id: str) -> None:
-    """All calls were made with the texts the run was begun with, which are kept under their id."""
-    assert f"begun with the texts {set_id} and goes on with them" in done.told
-    texts = earlier_set(set_id)
-    assert texts is not None
-    calls = [orjson.loads(line) for line in (run.path / "calls.jsonl").read_bytes().splitlines()]
-    assert {call["prompt"] for call in calls} <= {prompt.id for prompt in texts.prompts.values()}
-    assert run.manifest()["prompts"]["id"] == set_id
 
 
 def test_all_generators_of_an_audit_are_asked_with_the_same_texts(tmp_path: Path) -> None:

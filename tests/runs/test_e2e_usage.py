@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ from PIL.PngImagePlugin import PngInfo
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import Run, check_no_traceback, edit_answers, pictures, serving, uncanny_here
 
-EARLIER = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 ABSURD = [
     "9000000000000000000",
     "1" + 30 * "0",
@@ -156,9 +155,13 @@ FIGURES = dict.fromkeys(("input_tokens", "cached_tokens", "output_tokens", "cost
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_run_of_before_with_absurd_usage_goes_on_and_is_reported(killed: bool, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
-    run = Run(folder / "annotate-killed")
+def test_a_run_with_absurd_usage_goes_on_and_is_reported(killed: bool, tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 4)
+    with serving(objects=2) as server:
+        begun = uncanny_here(
+            "annotate", images, *server.asked("openai", "gpt-4o"), "-o", run.path, "--limit", "2"
+        )
+    assert begun.code == 0
     rewritten(run.path / "annotations.jsonl", lambda row: row["usage"].update(FIGURES))
     rewritten(run.path / "calls.jsonl", lambda row: row.update(FIGURES))
     manifest = run.manifest()
@@ -170,11 +173,11 @@ def test_a_run_of_before_with_absurd_usage_goes_on_and_is_reported(killed: bool,
     assert report.code == 0
     with serving(objects=2) as server:
         asked = server.asked("openai", "gpt-4o")
-        done = uncanny_here("annotate", folder / "images", *asked, "-o", run.path, "--json")
+        done = uncanny_here("annotate", images, *asked, "-o", run.path, "--json")
     check_no_traceback(done)
     assert done.code == 0
     totals = run.manifest()["totals"]
-    assert (totals["ok"], totals["input_tokens"], totals["cost_usd"]) == (6, None, None)
+    assert (totals["ok"], totals["input_tokens"], totals["cost_usd"]) == (4, None, None)
     assert totals["unmeasured"]["input_tokens"] > 0
 
 
@@ -201,31 +204,36 @@ def test_absurd_answers_in_the_cache_are_replayed_unmeasured(tmp_path: Path, run
 
 @pytest.mark.parametrize("field", ["input_tokens", "output_tokens", "cost_usd"])
 @pytest.mark.parametrize("number", ["1" + 30 * "0", "1e400", "-1"])
-def test_verdicts_and_annotations_with_absurd_usage_are_read(field: str, number: str, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
-    for file in (folder / "realism-whole" / "verdicts.jsonl", folder / "audit" / "a" / "annotations.jsonl"):
+def test_verdicts_and_annotations_with_absurd_usage_are_read(
+    field: str, number: str, bundled_run: BundledRuns, tmp_path: Path
+) -> None:
+    verdicts = bundled_run("realism").copy(tmp_path / "realism")
+    a, b = (bundled_run("annotate").copy(tmp_path / name) for name in "ab")
+    for file in (verdicts / "verdicts.jsonl", a / "annotations.jsonl"):
         rewritten(file, lambda row: row["usage"].update({field: "ABSURD"}))
         file.write_bytes(file.read_bytes().replace(b"27000000000000000000", number.encode()))
     for command in (
-        ("realism", "score", folder / "realism-whole", "--json", "-"),
-        ("report", folder / "audit" / "a"),
-        ("audit", f"a={folder / 'audit' / 'a'}", f"b={folder / 'audit' / 'b'}", "--json", "-"),
+        ("realism", "score", verdicts, "--resamples", "0", "--json", "-"),
+        ("report", a, "--max-images", "1"),
+        ("audit", f"a={a}", f"b={b}", "--resamples", "0", "--json", "-"),
     ):
         done = uncanny_here(*command)
         check_no_traceback(done)
         assert done.code == 0
 
 
-def test_other_huge_numbers_in_a_record_do_no_harm_to_the_report(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier")) / "audit" / "a"
+def test_other_huge_numbers_in_a_record_do_no_harm_to_the_report(
+    bundled_run: BundledRuns, tmp_path: Path
+) -> None:
+    folder = bundled_run("annotate").copy(tmp_path / "run")
     rewritten(folder / "annotations.jsonl", lambda row: row.update(other={"keys": ["ABSURD"]}))
     done = uncanny_here("report", folder)
     check_no_traceback(done)
     assert done.code == 0
 
 
-def test_a_side_that_no_picture_has_is_an_invalid_line(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier")) / "audit" / "a"
+def test_a_side_that_no_picture_has_is_an_invalid_line(bundled_run: BundledRuns, tmp_path: Path) -> None:
+    folder = bundled_run("annotate").copy(tmp_path / "run")
     rewritten(folder / "annotations.jsonl", lambda row: row.update(width="ABSURD"))
     done = uncanny_here("report", folder)
     check_no_traceback(done)
@@ -233,8 +241,10 @@ def test_a_side_that_no_picture_has_is_an_invalid_line(tmp_path: Path) -> None:
     assert "field 'width'" in done.err
 
 
-def test_a_number_of_calls_that_cannot_be_true_is_an_invalid_line(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier")) / "realism-whole"
+def test_a_number_of_calls_that_cannot_be_true_is_an_invalid_line(
+    bundled_run: BundledRuns, tmp_path: Path
+) -> None:
+    folder = bundled_run("realism").copy(tmp_path / "run")
     rewritten(folder / "verdicts.jsonl", lambda row: row["usage"].update(calls="ABSURD"))
     done = uncanny_here("realism", "score", folder, "--json", "-")
     check_no_traceback(done)

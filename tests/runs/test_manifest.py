@@ -14,6 +14,7 @@ from uncanny.errors import RunMismatchError
 from uncanny.images import PixelPolicy, SkippedInputs
 from uncanny.models.registry import parse_model
 from uncanny.prompts import prompt_set
+from uncanny.records.annotation_table import LINES
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import RunManifest, RunSettings
 from uncanny.runs.config import ModelOptions
@@ -21,7 +22,6 @@ from uncanny.runs.manifest import Manifest, run_settings
 from uncanny.runs.progress import Progress
 
 ANNOTATE = prompt_set("annotate")
-EARLIER = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 MODELS = ModelOptions(
     parse_model("openai/a"),
     roles={"formatter": parse_model("openai/b")},
@@ -47,7 +47,7 @@ def written(folder: RunFolder) -> dict[str, Any]:
 
 
 def test_everything_a_reader_needs_is_in_it(folder: RunFolder) -> None:
-    manifest = Manifest(folder, protocol(), None)
+    manifest = Manifest(folder, protocol(), None, record_file=LINES)
     manifest.sent(MODELS, {"openai/a": {"temperature": 0.3}})
     progress = Progress(total=7)
     progress.statuses.update(ok=3, partial=1, unreadable=1)
@@ -55,7 +55,7 @@ def test_everything_a_reader_needs_is_in_it(folder: RunFolder) -> None:
     progress.pixel_changes["downscale"] = 4
     manifest.write("interrupted", progress)
     content = written(folder)
-    assert (content["task"], content["state"], content["format"]) == ("annotate", "interrupted", 1)
+    assert (content["task"], content["state"], content["format"]) == ("annotate", "interrupted", 2)
     assert (content["model"], content["fallback"]) == ("openai/a", "vllm/c")
     assert content["roles"] == {"formatter": "openai/b"}
     assert content["plan"] == AnnotateConfig().model_dump()
@@ -87,7 +87,7 @@ def test_a_later_session_keeps_the_start_and_adds_up_time_and_calls(folder: RunF
         "fallback": "vllm/c",
         "totals": {"seconds": 100.0, "calls": 12, "sums": {"input_tokens": 5}},
     }
-    manifest = Manifest(folder, protocol(), RunManifest.model_validate(before))
+    manifest = Manifest(folder, protocol(), RunManifest.model_validate(before), record_file=LINES)
     assert manifest.started == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
     manifest.write("finished", Progress(spending=manifest.spending))
     content = written(folder)
@@ -131,7 +131,7 @@ def test_a_fallback_and_the_order_of_roles_do_not() -> None:
 
 def test_keys_stand_in_one_order_whoever_writes_them(folder: RunFolder) -> None:
     settings = protocol().model_copy(update={"pairs": "pairs.jsonl"})
-    manifest = Manifest(folder, settings, None)
+    manifest = Manifest(folder, settings, None, record_file="verdicts.jsonl")
     progress = Progress(unit="pairs", kinds=("ok", "refused", "unusable"), total=3)
     progress.skipped = SkippedInputs()
     manifest.sent(MODELS, {})
@@ -149,10 +149,3 @@ def test_keys_stand_in_one_order_whoever_writes_them(folder: RunFolder) -> None:
         *("unmeasured", "outcomes", "sums", "seconds"),
     ]
     assert orjson.loads(orjson.dumps(manifest.content)) == content
-
-
-@pytest.mark.parametrize("file", sorted(EARLIER.rglob("run.json")), ids=lambda file: file.parent.name)
-def test_nothing_that_version_0_1_0_wrote_is_lost_in_reading(file: Path) -> None:
-    content = orjson.loads(file.read_bytes())
-    read = RunManifest.model_validate(content).written()
-    assert orjson.loads(orjson.dumps(read)) == content

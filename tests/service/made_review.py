@@ -54,7 +54,7 @@ def make_run(
         record |= {"status": "ok", "anomalies": list(anomalies), "objects": [], "errors": []}
         lines.append(orjson.dumps(record | {"model": "openai/gpt-4o", "prompts": "packed@1"}) + b"\n")
     (folder / "annotations.jsonl").write_bytes(b"".join(lines))
-    (folder / "run.json").write_bytes(orjson.dumps({"format": 1, "task": "annotate"}))
+    (folder / "run.json").write_bytes(orjson.dumps({"format": 2, "task": "annotate"}))
     return folder
 
 

@@ -23,11 +23,10 @@ from uncanny.eval.mcq.data.items import (
     TextChoice,
 )
 from uncanny.json_values import dump_json
-from uncanny.prompts import Prompt, PromptSet, earlier_set, prompt_set
+from uncanny.prompts import PromptSet, prompt_set
 
 NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}
 NO_PICTURE = "no picture was provided"
-TEXTS_OF_0_1_0 = "mcq@b4fed076"
 
 
 def carries_texts(item: Item) -> bool:
@@ -36,16 +35,12 @@ def carries_texts(item: Item) -> bool:
 
 
 def carried_set(item: Item) -> PromptSet | None:
-    """The set of uncanny's that the item carries filled in, as exported items do; None for texts of its own.
+    """Uncanny's prompts if the item carries them filled in, as exported items do; None for its own.
 
-    What the item says of itself is compared with the texts: a set that this version does not know, and texts
-    that were changed since, are the item's own.
+    Prompts with another id, or changed since they were exported, count as the item's own.
     """
-    if not item.prompts or item.prompts_id is None:
-        return None
-    current = prompt_set("mcq")
-    ours = current if item.prompts_id == current.id else earlier_set(item.prompts_id)
-    if ours is None or ours.name != current.name:
+    ours = prompt_set("mcq")
+    if not item.prompts or item.prompts_id != ours.id:
         return None
     bare = item.model_copy(update={"prompts": None, "system": None})
     same = (item.system or "") == system_text(bare, ours) and all(
@@ -83,17 +78,12 @@ def question_text(item: Item, question: AskedQuestion, ours: PromptSet | None = 
     the same words as the one with the image, whosever they are, between words of ours.
     """
     if question in BLIND.values():
-        return _blind_text(ours).fill(question=question_text(item, ASKS[question], ours))
+        return (ours or prompt_set("mcq"))["blind"].fill(question=question_text(item, ASKS[question], ours))
     if question != CONTROL and item.prompts and question in item.prompts:
         return item.prompts[question]
     options = _own_options(item, question)
     text = (ours or prompt_set("mcq"))[question]
-    return text.fill(**({} if options is None else {"options": _json(options), "choices": _lines(options)}))
-
-
-def _blind_text(ours: PromptSet | None) -> Prompt:
-    """Sets of earlier versions have none."""
-    return (ours or prompt_set("mcq")).prompts.get("blind") or prompt_set("mcq")["blind"]
+    return text.fill(**({} if options is None else {"choices": _lines(options)}))
 
 
 def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
@@ -102,7 +92,7 @@ def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None
         carried = carried_set(item)
         own = f"own:{question}@{_digest(item.prompts[question])}"
         return own if carried is None else carried[question].id
-    return (_blind_text(ours) if question in BLIND.values() else (ours or prompt_set("mcq"))[question]).id
+    return (ours or prompt_set("mcq"))["blind" if question in BLIND.values() else question].id
 
 
 def texts_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
@@ -143,13 +133,8 @@ def changed_since(answer: Answer, item: Item) -> bool:
 
     False where the record does not tell: answers of other tools say nothing of what was asked.
     """
-    if (content := answer.digest("content")) is not None:
-        return content != content_digest(item, answer.question)
-    if (asked := answer.digest("asked")) is not None:
-        # Our own wording is part of this digest, and versions that wrote no other one had another.
-        wordings = [prompt_set("mcq"), *filter(None, [earlier_set(TEXTS_OF_0_1_0)])]
-        return asked not in {question_digest(item, answer.question, ours) for ours in wordings}
-    return False
+    content = answer.digest("content")
+    return content is not None and content != content_digest(item, answer.question)
 
 
 def _own_options(item: Item, question: AskedQuestion) -> dict[str, str] | None:

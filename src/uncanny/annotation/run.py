@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict, Unpa
 
 from uncanny.agents import ROLES, AnnotateConfig
 from uncanny.agents.annotate_context import AnnotateContext, system_text
-from uncanny.agents.config import Strictness, complete_plan
+from uncanny.agents.config import Strictness
 from uncanny.agents.own_agent import OwnAgent, check_agents, own_calls
 from uncanny.agents.steps import ScheduleName
 from uncanny.annotation.usage import Plan, usual_contents
@@ -322,7 +322,7 @@ _AS_THE_SCHEDULE_HAS_THEM: Final = (
 def annotate_config(options: Mapping[str, object], folder: RunFolder | None = None) -> AnnotateConfig:
     """The parameters of annotation in `options`. Raises UsageError that names what is out of range.
 
-    Without a schedule it is that of the run in `folder`, of which version 0.1.0 knew one, else the default.
+    Without a schedule it is that of the run in `folder`, else the default.
     """
     values: dict[str, Any] = {
         name: value
@@ -331,8 +331,8 @@ def annotate_config(options: Mapping[str, object], folder: RunFolder | None = No
     }
     if "schedule" not in values and folder is not None:
         before = binding_manifest(folder)
-        if before is not None and before.task == "annotate" and before.plan:
-            values["schedule"] = complete_plan(before.plan).get("schedule")
+        if before is not None and before.task == "annotate" and "schedule" in before.plan:
+            values["schedule"] = before.plan["schedule"]
     config = read_config(AnnotateConfig, cast("AnnotateOptions", values))
     config.check_effect(values)
     return config
@@ -416,14 +416,12 @@ class AnnotateTask(ImageTask[Annotation]):
         """Raises UsageError for the role of an agent that is never asked."""
         asked = self.config.agents()
         idle = [role for role in self.models.roles if role in ROLES and ROLES[role] not in asked]
-        before = binding_manifest(self.folder) if idle else None
-        for role in idle:
-            if before is None or role not in before.roles:  # a run of version 0.1.0 may have been begun so
-                raise UsageError(
-                    f"{option('roles')} {role} has no effect: with these settings the schedule "
-                    f"`{self.config.schedule}` never asks the {ROLES[role]}",
-                    remedy="Leave it out, or take another schedule.",
-                )
+        if idle:
+            raise UsageError(
+                f"{option('roles')} {idle[0]} has no effect: with these settings the schedule "
+                f"`{self.config.schedule}` never asks the {ROLES[idle[0]]}",
+                remedy="Leave it out, or take another schedule.",
+            )
 
     def warnings(self, progress: Progress) -> Sequence[str]:
         blank, images = progress.without_objects, progress.total

@@ -80,10 +80,9 @@ def guess(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
 
 
 def _options(prompt: RecognizedPrompt) -> dict[str, str]:
-    """By letter, from lines such as `A. …`, or from JSON as texts of earlier versions have it."""
+    """By letter, from lines such as `A. …`."""
     lines = (_OPTION.fullmatch(line.strip()) for line in prompt.text("choices").splitlines())
-    listed = {match[1]: match[2] for match in lines if match is not None}
-    return listed or _written({str(key): str(text) for key, text in prompt.record("options").items()})
+    return {match[1]: match[2] for match in lines if match is not None}
 
 
 def _written(options: Mapping[Any, str]) -> dict[str, str]:

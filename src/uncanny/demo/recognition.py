@@ -1,9 +1,8 @@
 """Which of uncanny's prompts a request asks with, and the values of its variables.
 
-The demo model gets what any model gets: texts. It compares them with the templates of the prompt package, the
-present ones and those of earlier versions, from the first word to the last; how white space is laid out makes
-no difference. A match says which prompt it is and what stands in the place of each `$variable`, so no prompt
-has to carry a word for the demo model's sake.
+The demo model gets what any model gets: texts. It compares them with the templates of the prompt package,
+from the first word to the last; how white space is laid out makes no difference. A match says which prompt it
+is and what stands in the place of each `$variable`, so no prompt has to carry a word for the demo model.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from uncanny.demo.character import Character
-from uncanny.prompts import prompt_sets
+from uncanny.prompts import prompt_set
 from uncanny.schema import ARTIFACT_CATEGORIES
 
 TASKS: Final = ("annotate", "packed", "single", "detect", "mcq", "realism", "artifacts", "edits")
@@ -61,11 +60,6 @@ class RecognizedPrompt:
     def text(self, variable: str) -> str:
         """The variable as it stands; empty where the prompt has none of that name."""
         return self.variables.get(variable, "")
-
-    def number(self, variable: str) -> int:
-        """The variable as a whole number; 1 where it is missing or something else."""
-        digits = self.text(variable)
-        return int(digits) if len(digits) <= 4 and digits.isdecimal() else 1
 
     def record(self, variable: str) -> Mapping[str, Any]:
         """The variable as a JSON object; empty where it is missing or something else."""
@@ -119,16 +113,15 @@ class PromptPattern:
 
 @cache
 def prompt_patterns() -> tuple[PromptPattern, ...]:
-    """Patterns of all prompts of all sets, present ones first. The first call takes tens of milliseconds."""
+    """Patterns of all prompts of all sets. The first call takes tens of milliseconds."""
     patterns: dict[str, PromptPattern] = {}
     for task in TASKS:
-        for prompts in prompt_sets(task):
-            texts = prompts.texts()
-            for name in (name for name in texts if name not in _NOT_ASKED and not name.startswith("box_")):
-                first = _PRECEDED_BY.get((task, name))
-                wholes = [texts[name]] if first is None else [texts[name], f"{texts[first]}\n{texts[name]}"]
-                for whole in wholes:
-                    patterns.setdefault(whole, _pattern(task, name, whole))
+        texts = prompt_set(task).texts()
+        for name in (name for name in texts if name not in _NOT_ASKED and not name.startswith("box_")):
+            first = _PRECEDED_BY.get((task, name))
+            wholes = [texts[name]] if first is None else [texts[name], f"{texts[first]}\n{texts[name]}"]
+            for whole in wholes:
+                patterns.setdefault(whole, _pattern(task, name, whole))
     return tuple(patterns.values())
 
 

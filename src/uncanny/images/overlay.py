@@ -38,7 +38,7 @@ NUMBERED: Final = (200, 20, 30)
 T = TypeVar("T", bound=str)
 _CAPITAL: Final = 0.7  # height of a capital letter of Pillow's font, as a share of its size
 DRAWING: Final = 2
-"""Goes up with any change to how boxes are drawn, so that stored drawings get other names. 1 was 0.1.0's."""
+"""Goes up with any change to how boxes are drawn, so that stored drawings get other names."""
 
 _WHITE: Final = (255, 255, 255)
 _BLACK: Final = (0, 0, 0)

@@ -22,7 +22,7 @@ from uncanny.records.annotation_table import LINES, TABLE, restore_lines
 from uncanny.records.jsonl import shared_file, write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.schema import MOST_COUNTED
-from uncanny.wording import either, option
+from uncanny.wording import either, option, shown
 
 MOST_SHOWN = 60
 MOST_DIFFERENCES = 4
@@ -133,12 +133,14 @@ class RunFolder:
         return self._checked(content)
 
     def _checked(self, content: dict[str, Any]) -> RunManifest:
-        made_by = content.get("format", FORMAT)
-        if type(made_by) is int and made_by > FORMAT:
+        written = content.get("format", FORMAT)
+        if written != FORMAT:
+            newer = isinstance(written, int) and written > FORMAT
             raise UsageError(
-                f"{self.path} was made by a newer version of uncanny (format {made_by} in run.json; this "
-                f"version knows {FORMAT})",
-                remedy=f"Update uncanny, or name another run with {option('out')}.",
+                f"{self.manifest} has format {shown(written)}; this version of uncanny reads format {FORMAT}",
+                remedy="A newer version wrote it: update uncanny."
+                if newer
+                else "An unreleased version wrote it: make the run again in another folder.",
             )
         try:
             return RunManifest.model_validate(content)

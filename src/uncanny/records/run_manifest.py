@@ -1,12 +1,11 @@
 """`run.json` as one model, for the run that writes it and for everybody who reads it.
 
-Reading is tolerant: every key may be missing, none may have another type, and keys of other versions are
-kept. Keys are written in the order of the fields here, and only those that were set.
+Any key may be missing, none may have another type, and unknown keys are kept. Keys are written in the order
+of the fields here, and only those that were set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -14,22 +13,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from uncanny.schema import MOST_COUNTED, Count, Dollars, Record
 
-FORMAT = 1
+# Raise it with every change that makes older files unreadable; `RunFolder.read_manifest` refuses any other.
+FORMAT = 2
 # Whose texts a run of `mcq run` asks that a user has put in place of ours.
 THE_USERS = "the user's"
-
-# What a run did whose `plan` does not say it, as the parameter was not there yet.
-BEFORE: Mapping[str, Mapping[str, object]] = {
-    "annotate": {
-        "schedule": "paper",
-        "strictness": "open",
-        "language": "English",
-        "batch_objects": 6,
-        "box_format": None,
-    },
-    "detect": {"protocol": "conversation"},
-    "mcq": {"blind": False},
-}
 
 # What inputs are called; one of them is in `Totals`.
 UNITS = ("images", "questions", "pairs", "texts")
@@ -52,8 +39,7 @@ class Prompts(Record):
 
     id: str | None = None
     files: dict[str, str] = Field(default_factory=dict)
-    # By name; version 0.1.0 said here whose they were.
-    texts: object = None
+    texts: dict[str, str] = Field(default_factory=dict)
     system: str | None = None
     whose: str | None = None
     own: tuple[str, ...] = ()
@@ -155,7 +141,7 @@ class Totals(Record):
 class RunHead(Record):
     """Who made a run, when, and in what state it is."""
 
-    format: Annotated[int, Field(strict=True, ge=1, le=FORMAT)] = FORMAT
+    format: int = FORMAT
     uncanny: str | None = None
     python: str | None = None
     libraries: dict[str, Any] = Field(default_factory=dict)
@@ -192,29 +178,23 @@ class RunSettings(Record):
 
         Of the prompts there is their id, and whose they are; of the pixels the policy.
         """
-        prompts = self.prompts
-        earlier = prompts.texts if isinstance(prompts.texts, str) else None  # as version 0.1.0 had it
-        whose = prompts.whose if "whose" in prompts.model_fields_set else earlier
+        whose = self.prompts.whose
         if whose == THE_USERS:
             whose = "ours"  # in place of which they stand; which texts they are, the id says
-        policy = self.pixels.policy if "policy" in self.pixels.model_fields_set else None
-        settings = self.written() | {
-            "prompts": {"id": prompts.id, "whose": whose},
-            "pixels": {"policy": policy},
+        return self.written() | {
+            "prompts": {"id": self.prompts.id, "whose": whose},
+            "pixels": {"policy": self.pixels.policy},
         }
-        if self.task is not None and self.task in BEFORE and "plan" in settings:
-            settings["plan"] = {**BEFORE[self.task], **self.plan}
-        return settings
 
 
 class RunManifest(RunSettings, RunHead):  # the fields of the last base come first
     """`run.json`.
 
-    `record_file` is the name of the file of records, which version 0.1.0 did not say. `parameters` are those
-    sent to each model. `forecast` is what the run was to take. `served_as` has the names under which each
-    model really answered, `served_unnamed` the models of which some answers bear none. `skipped` lists some
-    of what lay in the folders and is no input, `skipped_counts` counts all of it. `error` is why the last
-    session ended early, None where it did not or was only asked to; `warnings` are what it had to say.
+    `record_file` is the name of the file of records. `parameters` are those sent to each model. `forecast`
+    is what the run was to take. `served_as` has the names under which each model really answered,
+    `served_unnamed` the models of which some answers bear none. `skipped` lists some of what lay in the
+    folders and is no input, `skipped_counts` counts all of it. `error` is why the last session ended early,
+    None where it did not or was only asked to; `warnings` are what it had to say.
     """
 
     record_file: str | None = None

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from uncanny import __version__
 from uncanny.errors import RunError
 from uncanny.images import PixelPolicy, SkippedInputs
-from uncanny.prompts import PromptSet, earlier_set, make_set
+from uncanny.prompts import PromptSet, make_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import (
     FORMAT,
@@ -46,7 +46,7 @@ class Manifest:
         settings: RunSettings,
         before: RunManifest | None,
         *,
-        record_file: str | None = None,
+        record_file: str,
     ) -> None:
         self._folder = folder
         before = before or RunManifest()
@@ -61,7 +61,7 @@ class Manifest:
             started=before.started or now,
             updated=now,
             **settings.written(),
-            record_file=record_file or before.record_file,
+            record_file=record_file,
             fallback=before.fallback,
             parameters=before.parameters,
             totals=totals,
@@ -69,7 +69,6 @@ class Manifest:
         self.expect(before.forecast)
         self._listed: tuple[SkippedInput, ...] | None = None
         self.spending = Spending.recorded(before)
-        self.was_killed = before.state == "running"
         self.seconds_before = totals.seconds or 0.0
         # In seconds since the epoch.
         self.started = before.started_at or time.time()
@@ -174,35 +173,28 @@ def recorded_prompts(prompts: PromptSet) -> Prompts:
 
 
 def begun_with(manifest: RunManifest, own: PromptSet) -> PromptSet:
-    """The texts a run was begun with, as `run.json` has them or as an earlier version had them.
+    """The prompts a run was begun with, as `run.json` has them.
 
-    `own` are the package's, which are also given back where the run's are known nowhere or cannot be asked
-    with any more: their id differs from the one in `run.json` then, and `lost_texts` says why.
+    `own` are the package's. They are also returned if `run.json` lacks the run's prompts or this version
+    cannot ask with them: their id then differs from the one in `run.json`, and `lost_texts` says why.
     """
-    if manifest.prompts.id is None or manifest.prompts.id == own.id:
+    if manifest.prompts.id == own.id:
         return own
-    kept = (texts for texts in _kept(manifest, own) if texts.stands_in_for(own))
-    return next(kept, own)
+    kept = _kept(manifest, own)
+    return own if kept is None or kept.lacks(own) else kept
 
 
 def lost_texts(manifest: RunManifest, own: PromptSet) -> str:
     """Why a run cannot go on with the texts it was begun with, in words."""
-    reasons = [texts.lacks(own) for texts in _kept(manifest, own)]
-    why = next(filter(None, reasons), None)
-    if why is None:
+    kept = _kept(manifest, own)
+    if kept is None:
         return f"its texts, {manifest.prompts.id}, are not kept in it"
-    return f"this version cannot ask with its texts, {manifest.prompts.id}: {why}"
+    return f"this version cannot ask with its texts, {manifest.prompts.id}: {kept.lacks(own)}"
 
 
-def _kept(manifest: RunManifest, own: PromptSet) -> list[PromptSet]:
-    prompts = manifest.prompts
-    if prompts.id is None:
-        return []
-    kept: list[PromptSet | None] = [earlier_set(prompts.id)]
-    texts = prompts.texts
-    if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
-        kept.insert(0, replace(make_set(own.name, texts), own=prompts.own))
-    return [each for each in kept if each is not None and each.id == prompts.id]
+def _kept(manifest: RunManifest, own: PromptSet) -> PromptSet | None:
+    kept = make_set(own.name, manifest.prompts.texts)
+    return replace(kept, own=manifest.prompts.own) if kept.id == manifest.prompts.id else None
 
 
 def _versions() -> dict[str, str]:

@@ -86,11 +86,7 @@ class Served:
 
     @classmethod
     def recorded(cls, manifest: RunManifest) -> Served:
-        """Take up what `run.json` says of earlier sessions; version 0.1.0 did not say it."""
-        if "served_as" not in manifest.model_fields_set:
-            outcomes = (manifest.totals and manifest.totals.outcomes) or {}
-            answers = any(number for outcome, number in outcomes.items() if outcome != "error")
-            return cls(unnamed={manifest.model} if answers and manifest.model else set())
+        """Take up what `run.json` says of earlier sessions."""
         names = {model: list(served) for model, served in manifest.served_as.items()}
         return cls(names, set(manifest.served_unnamed))
 
@@ -428,24 +424,22 @@ def what_is_left(options: RunOptions, others: Sequence[RunFolder]) -> RunOptions
 
 
 class Recount:
-    """Counts the calls of a run without a `run.json`, and of one killed under version 0.1.0.
+    """Counts the calls of a run without a `run.json`.
 
     Those of finished images stand in `calls.jsonl`. Those of unfinished ones come back from the run's own
     answer cache as replays; they were paid for by this run, so each is counted once, by the moment it
     started. A replay of what was asked after this object was made was counted when it was asked. With a
     cache shared between runs a replay may be another run's expense and counts as none.
-    `served` is what `run.json` knew of who answered. `first` is when the first call started, in seconds since
-    the epoch, None where there is none. `unread` counts lines of `calls.jsonl` that are no calls.
+    `first` is when the first call started, in seconds since the epoch, None where there is none. `unread`
+    counts lines of `calls.jsonl` that are no calls.
     """
 
-    def __init__(
-        self, calls: Path, spending: Path, *, since: float = 0.0, own_cache: bool, served: Served
-    ) -> None:
-        """`since`, in seconds since the epoch, is when the run began. Raises UsageError."""
-        self.spending = Spending(served=served)
+    def __init__(self, calls: Path, spending: Path, *, own_cache: bool) -> None:
+        """Raises UsageError."""
+        self.spending = Spending()
         self.first: float | None = None
         self.unread = 0
-        self._since, self._until, self._own_cache = since, time.time(), own_cache
+        self._until, self._own_cache = time.time(), own_cache
         self._seen: set[float] = set()
         for call in read_paid(calls, self._note_unread):
             self._count(call)
@@ -471,7 +465,7 @@ class Recount:
         self.spending.add(call, paid=True)
 
     def _first_time(self, moment: float) -> bool:
-        if not self._own_cache or not self._since <= moment < self._until or moment in self._seen:
+        if not self._own_cache or moment >= self._until or moment in self._seen:
             return False
         self._seen.add(moment)
         return True

@@ -133,21 +133,19 @@ def _load_spending(
     known: bool,
 ) -> None:
     """What earlier sessions spent, a killed one too; `known` is False where `run.json` is missing."""
-    if known and not (manifest.was_killed and not spending.path.exists()):
+    if known:
         progress.spending = manifest.spending
         progress.spending.take_up(spending.uncounted(progress.spending.calls))
         return
     own_cache = options.cache and options.answers is None
-    since = manifest.started if known else 0.0
-    served = manifest.spending.served
-    recount = Recount(folder.calls, folder.spending, since=since, own_cache=own_cache, served=served)
+    recount = Recount(folder.calls, folder.spending, own_cache=own_cache)
     progress.spending, progress.paid_before = recount.spending, recount.paid_here
     if recount.unread:
         lines = (
             "1 line that is no call" if recount.unread == 1 else f"{recount.unread:,} lines that are no calls"
         )
         progress.warnings.append(f"{folder.calls} has {lines}; what they cost is not counted")
-    if not known and recount.first is not None:
+    if recount.first is not None:
         manifest.began(min(max(recount.first, 0.0), manifest.started))
 
 

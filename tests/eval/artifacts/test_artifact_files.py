@@ -86,7 +86,7 @@ def test_a_row_with_more_cells_than_the_head_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_run_under_way_and_an_image_that_was_asked_about_again(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text('{"format": 1, "uncanny": "0.1.0", "task": "artifacts"}')
+    (tmp_path / "run.json").write_text('{"format": 2, "uncanny": "0.1.0", "task": "artifacts"}')
     lines = [image("a.png"), image("b.png"), image("a.png", box())]
     file = write_lines(tmp_path / "artifacts.jsonl", lines)
     with file.open("a") as more:

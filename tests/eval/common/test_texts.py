@@ -17,11 +17,11 @@ from uncanny.eval.common.published import caveat
 from uncanny.eval.common.texts import MOST_NAMED, asked_with, other_texts, texts_notes
 from uncanny.prompts import prompt_set
 
-OURS, EARLIER, THEIRS = prompt_set("mcq").id, "mcq@b4fed076", "mcq@00000000"
+OURS, ALSO_OURS, THEIRS = prompt_set("mcq").id, prompt_set("detect").id, "mcq@00000000"
 
 
-def test_ids_of_this_version_and_earlier_ones_are_uncannys() -> None:
-    assert other_texts({THEIRS, OURS, EARLIER, "x"}) == [THEIRS, "x"]
+def test_ids_of_the_package_are_uncannys() -> None:
+    assert other_texts({THEIRS, OURS, ALSO_OURS, "x"}) == [THEIRS, "x"]
 
 
 @pytest.mark.parametrize("sets", [{}, {"a": []}, {"a": [OURS]}, {"a": [OURS], "b": [OURS], "c": []}])
@@ -35,10 +35,10 @@ def test_other_texts_are_named_for_whom_they_were_asked() -> None:
 
 
 def test_figures_of_different_texts_are_told_apart() -> None:
-    (note,) = texts_notes({"a": [OURS], "b": [EARLIER], "c": []})
+    (note,) = texts_notes({"a": [OURS], "b": [ALSO_OURS], "c": []})
     assert note == (
         "Not all were asked with the same texts, so more than the model differs: "
-        f"a: {OURS}; b: {EARLIER}"
+        f"a: {OURS}; b: {ALSO_OURS}"
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def test_a_note_stays_short_whatever_the_records_say() -> None:
             "Asked with uncanny's own prompts and other prompts than uncanny's",
         ),
         (
-            {"a": [EARLIER], "b": [], "c": [OURS]},
+            {"a": [ALSO_OURS], "b": [], "c": [OURS]},
             {"ours", "unknown"},
             "Asked with uncanny's own prompts (a, c); the records do not say which prompts were used, "
             "if any (b)",

@@ -20,8 +20,7 @@ from tests.runs.e2e import uncanny_here
 from uncanny import mcq
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Item
 from uncanny.eval.mcq.data.texts import prompt_id, question_text, system_text
-from uncanny.prompts import earlier_set, prompt_set
-from uncanny.prompts.folders import read_prompts
+from uncanny.prompts import prompt_set
 
 OURS = prompt_set("mcq")
 
@@ -44,22 +43,6 @@ def test_a_blind_question_is_the_question_between_words_of_ours(own: Any) -> Non
         assert blind == before + question_text(item, question) + after
         assert prompt_id(item, f"{question}_blind") == OURS["blind"].id  # type: ignore[arg-type]
     assert "F." not in question_text(item, "q4_blind")
-
-
-def test_sets_of_earlier_versions_can_ask_blind_too() -> None:
-    earlier = earlier_set("mcq@b64140c5")
-    assert earlier is not None
-    assert "blind" not in earlier.prompts
-    assert question_text(scene(), "q2", earlier) in question_text(scene(), "q2_blind", earlier)
-
-
-def test_a_folder_with_the_prompts_of_an_earlier_version_is_that_version(tmp_path: Path) -> None:
-    earlier = earlier_set("mcq@b64140c5")
-    assert earlier is not None
-    for name, text in earlier.texts().items():
-        (tmp_path / f"{name}.md").write_text(text)
-    named = read_prompts("mcq", tmp_path)
-    assert (named.id, named.own, named.chosen) == (earlier.id, (), True)
 
 
 @pytest.fixture(scope="module")
@@ -105,20 +88,6 @@ def test_without_a_cache_every_guess_is_a_call(run: Any) -> None:
     (items, _), _, _ = run
     forecast = mcq.forecast(items, model="openai/gpt-4o", blind=True, cache=False)
     assert forecast.to_json()["calls"] == 32
-
-
-def test_a_run_of_before_goes_on_without_it(tmp_path: Path) -> None:
-    """Its `run.json` says nothing of guesses."""
-    items = small_set(tmp_path / "set", 2)
-    with recording() as server:
-        command = ("mcq", "run", items, *server.asked(), "-o", tmp_path / "run", "-q")
-        assert uncanny_here(*command, "--limit", 1).code == 0
-        file = tmp_path / "run" / "run.json"
-        manifest = orjson.loads(file.read_bytes())
-        del manifest["plan"]["blind"]
-        file.write_bytes(orjson.dumps(manifest))
-        assert uncanny_here(*command).code == 0
-        assert server.requests() == 8
 
 
 def blind(answers: list[Answer]) -> list[Answer]:

@@ -25,10 +25,9 @@ from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data import export
 from uncanny.eval.mcq.data.items import QUESTIONS, Item
 from uncanny.eval.mcq.data.texts import carried_set, question_text, whose_texts
-from uncanny.prompts import earlier_set, prompt_set
+from uncanny.prompts import prompt_set
 
 OURS = prompt_set("mcq").id
-EARLIER = "mcq@b64140c5"
 
 
 @pytest.fixture(autouse=True)
@@ -143,27 +142,12 @@ def test_prompts_of_a_user_go_along_and_are_the_sets_own_to_everybody_else(
     assert {item.prompts_id for item in mcq.load(out)} == {None}
 
 
-def test_prompts_of_an_earlier_version_stay_what_they_were(items: Path, tmp_path: Path) -> None:
-    earlier = earlier_set(EARLIER)
-    assert earlier is not None
-    (tmp_path / "texts").mkdir()
-    for name, text in earlier.texts().items():
-        (tmp_path / "texts" / f"{name}.md").write_text(text)
-    out = mcq.export_table(items, tmp_path / "set", to="hf", prompts=tmp_path / "texts")
-    loaded = mcq.load(out)
-    assert {item.prompts_id for item in loaded} == {EARLIER}
-    for before, after in zip(mcq.load(items), loaded, strict=True):
-        for question in after.questions():
-            assert question_text(after, question) == question_text(before, question, earlier)
-    assert asked(out, tmp_path / "run")[2] == [EARLIER] * 31
-
-
 @pytest.mark.parametrize(
     ("change", "whose", "warned"),
     [
         ({}, "ours", False),
         ({"prompts_id": "mcq@00000000"}, "set", False),  # of a version to come
-        ({"prompts_id": "detect@42bd498a"}, "set", True),
+        ({"prompts_id": prompt_set("detect").id}, "set", True),
         ({"prompts_id": "../mcq"}, "set", False),
         ({"system": "Look."}, "set", True),
     ],

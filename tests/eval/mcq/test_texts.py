@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import orjson
 import pytest
 
 from uncanny.eval.mcq.data.items import QUESTIONS, Item
 from uncanny.eval.mcq.data.texts import (
-    TEXTS_OF_0_1_0,
     carries_texts,
     prompt_id,
     question_digest,
     question_text,
     system_text,
 )
-from uncanny.prompts import earlier_set
 
 BARE: dict[str, Any] = {
     "id": "a",
@@ -49,14 +46,6 @@ def test_options_stand_in_order_as_they_are_with_e_at_the_end() -> None:
 def test_an_option_is_one_line_whatever_is_in_it() -> None:
     broken = item(q4={"options": {**BARE["q4"]["options"], "B": "two\n\nB. lines"}, "answer": "A"})
     assert options(question_text(broken, "q4"))["B"] == "two B. lines"
-
-
-def test_texts_of_0_1_0_have_their_options_as_json() -> None:
-    earlier = earlier_set(TEXTS_OF_0_1_0)
-    assert earlier is not None
-    text = question_text(item(), "q2", earlier)
-    texts = orjson.loads(text.split("<options>")[1].split("</options>")[0])
-    assert texts == options(question_text(item(), "q2"))
 
 
 def test_the_control_has_a_further_option_f() -> None:
