@@ -31,7 +31,7 @@ def test_the_database_is_its_owners_alone(tmp_path: Path) -> None:
                 service.tokens.add("ann", "reader")
             assert set(rights()) == {"service.db", "service.db-wal", "service.db-shm"}
             assert set(rights().values()) == {0o600}
-        # As an earlier version has left it.
+        # As a copy of a backup may be.
         (tmp_path / "data" / "service.db").chmod(0o644)
 
 

@@ -16,12 +16,12 @@ from starlette.types import Message
 
 from tests.service.made_jobs import ADDRESS, ended_job, pages_of
 from tests.service.made_review import anomaly
+from uncanny.service import ROLES, Role
 from uncanny.service.api.app import guarded
 from uncanny.service.api.routes import GuardedRoute, roles_of
 from uncanny.service.review.pages import review_app
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.service import Service
-from uncanny.service.store.tokens import ROLES, Role
 
 # Whoever has no token may see these, and no others: what signs people in, says that it is well and describes
 # itself, and reports, which a signed address opens.

@@ -13,11 +13,10 @@ from uncanny.cli.common.command import Group
 from uncanny.cli.common.options import json_option
 from uncanny.cli.common.terminal import complain, harmless, say, say_json
 from uncanny.cli.serve import data_options
+from uncanny.service import ROLES, Role
 
 if TYPE_CHECKING:
-    from uncanny.service.store.tokens import Role, TokenKeeper
-
-ROLES = ("reader", "reviewer", "operator")
+    from uncanny.service.store.tokens import TokenStore
 
 
 @click.group("token", cls=Group)
@@ -38,8 +37,8 @@ def add(name: str, role: Role, data: Path, database: str | None) -> None:
 
     NAME stands in jobs, verdicts and the audit log: 1 to 64 letters, digits and . _ - @ +
     """
-    with _keeper(data, database) as keeper:
-        token = keeper.add(name, role)
+    with _tokens(data, database) as kept:
+        token = kept.add(name, role)
     say(token)
     complain("Keep it, it is not shown again. Programs take it as UNCANNY_SERVER_TOKEN, the page at /login.")
 
@@ -49,8 +48,8 @@ def add(name: str, role: Role, data: Path, database: str | None) -> None:
 @data_options
 def list_command(as_json: bool, data: Path, database: str | None) -> None:
     """Show all tokens, those that were revoked as well. The tokens themselves are kept nowhere."""
-    with _keeper(data, database) as keeper:
-        tokens = keeper.all()
+    with _tokens(data, database) as kept:
+        tokens = kept.all()
     if as_json:
         say_json(
             [
@@ -80,14 +79,18 @@ def list_command(as_json: bool, data: Path, database: str | None) -> None:
 @data_options
 def revoke(name: str, data: Path, database: str | None) -> None:
     """End the token of NAME, and all sessions of browsers that were opened with it."""
-    with _keeper(data, database) as keeper:
-        keeper.revoke(name)
+    with _tokens(data, database) as kept:
+        kept.revoke(name)
 
 
 @contextmanager
-def _keeper(data: Path, database: str | None) -> Iterator[TokenKeeper]:
-    """The tokens in the database, or, where a service holds its file, by way of that service."""
-    from uncanny.service.store.tokens import open_tokens
+def _tokens(data: Path, database: str | None) -> Iterator[TokenStore]:
+    """The tokens in the database, whether or not a service uses it."""
+    from uncanny.service.store.database import Database
+    from uncanny.service.store.tokens import TokenStore
 
-    with open_tokens(data, database) as keeper:
-        yield keeper
+    opened = Database.open(data, database, beside=True)
+    try:
+        yield TokenStore(opened)
+    finally:
+        opened.close()

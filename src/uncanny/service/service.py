@@ -24,7 +24,7 @@ from uncanny.service.store.idempotency import IdempotencyStore
 from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.jobs import Job, JobStore
 from uncanny.service.store.tables import facts
-from uncanny.service.store.tokens import CHANGES, TokenStore
+from uncanny.service.store.tokens import TokenStore
 from uncanny.service.store.uploads import UploadStore
 from uncanny.wording import option
 
@@ -51,7 +51,7 @@ class Service:
         self.weights = dict(weights or {})
         self.database = database
         self.jobs = JobStore(database)
-        self.tokens = TokenStore(database, data / CHANGES if database.is_sqlite else None)
+        self.tokens = TokenStore(database)
         self.uploads = UploadStore(database, data)
         self.audit = AuditLog(database)
         self.idempotency = IdempotencyStore(database)

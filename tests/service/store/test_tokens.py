@@ -1,9 +1,8 @@
-"""Tokens and sessions, on SQLite and on PostgreSQL, and by way of a running service."""
+"""Tokens and sessions, on SQLite and on PostgreSQL, and beside a running service."""
 
 from __future__ import annotations
 
-import stat
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,9 @@ from sqlalchemy import update
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
 from uncanny.service.service import Service
+from uncanny.service.store.database import Database
 from uncanny.service.store.tables import sessions
-from uncanny.service.store.tokens import CHANGES, TokenChanges, hash_of, open_tokens
+from uncanny.service.store.tokens import TokenStore, hash_of
 
 
 def test_a_token_is_found_by_itself_only(service: Service) -> None:
@@ -77,35 +77,55 @@ def test_a_session_ends_with_its_token(service: Service) -> None:
     assert tokens.session(two) is None
 
 
-def test_the_command_line_changes_tokens_while_the_service_runs(tmp_path: Path) -> None:
+def test_tokens_are_changed_beside_a_running_service(tmp_path: Path) -> None:
     with Service.open(tmp_path) as service:
         assert not service.tokens.any()
-        with open_tokens(tmp_path, None) as keeper:
-            assert isinstance(keeper, TokenChanges)
-            ann, _ = keeper.add("ann", "reader"), keeper.add("bob", "reader")
-            with pytest.raises(ConflictError):
-                keeper.add("ann", "reader")
-            keeper.revoke("bob")
-            with pytest.raises(NotFoundError):
-                keeper.revoke("bob")
-            assert [(token.name, token.revoked_at is None) for token in keeper.all()] == [
-                ("ann", True),
-                ("bob", False),
-            ]
-        left = tmp_path / CHANGES
-        assert ann.encode() not in left.read_bytes()
-        assert stat.S_IMODE(left.stat().st_mode) == 0o600
+        beside = Database.open(tmp_path, beside=True)
+        tokens = TokenStore(beside)
+        ann, bob = tokens.add("ann", "reader"), tokens.add("bob", "reader")
         assert service.tokens.any()
-        assert not left.exists()
         found = service.tokens.find(ann)
         assert found is not None
-        assert [(token.name, token.revoked_at is None) for token in service.tokens.all()] == [
+        assert found.name == "ann"
+        session = service.tokens.open_session(bob)
+        assert session is not None
+        tokens.revoke("bob")
+        assert service.tokens.find(bob) is None
+        assert service.tokens.session(session) is None
+        assert [(token.name, token.revoked_at is None) for token in tokens.all()] == [
             ("ann", True),
             ("bob", False),
         ]
-    with open_tokens(tmp_path, None) as keeper:
-        assert not isinstance(keeper, TokenChanges)
-        assert [token.name for token in keeper.all()] == ["ann", "bob"]
+        beside.close()
+        assert service.tokens.find(ann) is not None
+        with pytest.raises(UsageError, match="Another process is using"):
+            Service.open(tmp_path)
+
+
+def test_many_make_tokens_at_once(tmp_path: Path) -> None:
+    def made(number: int) -> None:
+        database = Database.open(tmp_path, beside=True)
+        try:
+            TokenStore(database).add(f"{number % 4}", "reader")
+        except ConflictError:
+            pass
+        finally:
+            database.close()
+
+    with Service.open(tmp_path) as service:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(made, range(16)))
+        assert sorted(token.name for token in service.tokens.all()) == ["0", "1", "2", "3"]
+
+
+def test_beside_a_service_of_another_version_nothing_is_changed(tmp_path: Path) -> None:
+    with Service.open(tmp_path) as service:
+        with service.database.write() as connection:
+            connection.exec_driver_sql("DELETE FROM alembic_version")
+        with pytest.raises(UsageError, match=r"of another version of uncanny\. Try again"):
+            Database.open(tmp_path, beside=True)
+        with service.database.read() as connection:
+            assert connection.exec_driver_sql("SELECT * FROM alembic_version").all() == []
 
 
 def test_a_token_holds_also_where_nothing_can_be_written(tmp_path: Path) -> None:
@@ -118,27 +138,3 @@ def test_a_token_holds_also_where_nothing_can_be_written(tmp_path: Path) -> None
         token = service.tokens.find(secret)
         assert token is not None
         assert token.used_at is None
-
-
-def test_a_token_is_revoked_also_where_the_clock_was_put_back(tmp_path: Path) -> None:
-    with Service.open(tmp_path) as service:
-        secret = "unc_of_an_hour_to_come"
-        service.tokens.add_hash("ann", "operator", hash_of(secret), time.time() + 3600)
-        assert service.tokens.find(secret) is not None
-        TokenChanges(tmp_path / CHANGES).revoke("ann")
-        assert service.tokens.find(secret) is None
-
-
-def test_changes_that_come_twice_are_made_once(tmp_path: Path) -> None:
-    """A kill between taking up and removing leaves them there."""
-    with Service.open(tmp_path) as service:
-        changes = TokenChanges(tmp_path / CHANGES)
-        changes.add("ann", "reader")
-        changes.revoke("ann")
-        second = changes.add("ann", "operator")
-        left = (tmp_path / CHANGES).read_bytes()
-        assert service.tokens.find(second) is not None
-        (tmp_path / CHANGES).write_bytes(left + b"rubbish\n{}\n")
-        token = service.tokens.find(second)
-        assert token is not None
-        assert [each.role for each in service.tokens.all()] == ["reader", "operator"]

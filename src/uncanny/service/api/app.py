@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import ASGIApp
 
 from uncanny import __version__
+from uncanny.service import Role
 from uncanny.service.api.audit import add_audit_routes
 from uncanny.service.api.auth import SECURITY_SCHEMES, Gate, Reader, ambient
 from uncanny.service.api.errors import add_handlers, answers, refuse
@@ -28,7 +29,6 @@ from uncanny.service.listen import HOST, is_loopback
 from uncanny.service.review.runs import ReviewRuns
 from uncanny.service.safety import LOOPBACK, Guard
 from uncanny.service.service import Service
-from uncanny.service.store.tokens import Role
 
 PREFIX: Final = "/api/v1"
 VERSION_HEADER: Final = "uncanny-version"

@@ -17,10 +17,11 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 
+from uncanny.service import ROLES, Role
 from uncanny.service.api.errors import ApiError
 from uncanny.service.api.rates import RateLimiter
 from uncanny.service.service import Service
-from uncanny.service.store.tokens import ROLES, SESSION_S, Role, Token
+from uncanny.service.store.tokens import SESSION_S, Token
 
 COOKIE: Final = "uncanny_session"
 LOCAL: Final = "local"

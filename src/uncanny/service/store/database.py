@@ -1,6 +1,6 @@
 """The database: SQLite in the data folder, or PostgreSQL by its address; one schema, kept up by alembic.
 
-SQLite has one process a file (`Database.open` holds a lock) and one writer at a time in it: writing
+SQLite has one service a file (`Database.open` holds a lock) and one writer at a time in it: writing
 transactions begin as such, so none fails half way because another one came in between.
 """
 
@@ -74,19 +74,23 @@ class Database:
             )
 
     @classmethod
-    def open(cls, data: Path, address: str | None = None) -> Database:
+    def open(cls, data: Path, address: str | None = None, *, beside: bool = False) -> Database:
         """The database at `address` (`postgresql://…`), or the file in `data`, with the newest schema.
 
-        Raises UsageError for an address that is no PostgreSQL's, a server that cannot be reached, and a
-        file that another process holds.
+        `beside` opens the file even if a service holds it, for a command that changes a few rows. Raises
+        UsageError for an address that is not of PostgreSQL, a server that cannot be reached, and, unless
+        `beside`, a file that another process holds.
         """
         if address is not None:
             return cls._opened(_checked(address), None)
+        url = URL.create("sqlite", database=str(data / FILE))
         try:
             data.mkdir(parents=True, exist_ok=True)
             lock = FileLock(data / LOCK)
             lock.acquire(blocking=False)
         except Timeout as error:
+            if beside:
+                return cls._opened(url, None)
             raise UsageError(
                 f"Another process is using {data / FILE}",
                 remedy=f"Stop it, name another {option('data')}, or PostgreSQL as {option('database')}.",
@@ -95,7 +99,7 @@ class Database:
             raise UsageError(f"{data} cannot be used: {error.strerror or error}") from error
         try:
             _make_private(data / FILE)
-            return cls._opened(URL.create("sqlite", database=str(data / FILE)), lock)
+            return cls._opened(url, lock)
         except BaseException:
             lock.release()
             raise
@@ -162,22 +166,27 @@ class Database:
         from alembic import command
 
         script = _config()
-        newest = ScriptDirectory.from_config(script).get_current_head()
+        newest, *known = ScriptDirectory.from_config(script).walk_revisions()
         with self.read() as connection:
-            if MigrationContext.configure(connection).get_current_revision() == newest:
-                return
+            current = MigrationContext.configure(connection).get_current_revision()
+        if current == newest.revision:
+            return
+        if current is not None and current not in {each.revision for each in known}:
+            raise UsageError(
+                f"The database has version {current}, which this version of uncanny does not know",
+                remedy="If a newer version made it, update uncanny. If an unreleased one did, name another "
+                f"{option('data')} or {option('database')}.",
+            )
+        if self.is_sqlite and self._lock is None:
+            raise UsageError(
+                "The service that uses this database is starting, or is of another version of uncanny",
+                remedy="Try again; if that does not help, restart the service with this version.",
+            )
         with self.write() as connection:
             if not self.is_sqlite:
                 connection.execute(func.pg_advisory_xact_lock(_SCHEMA_LOCK).select())
             script.attributes["connection"] = connection
-            try:
-                command.upgrade(script, "head")
-            except Exception as error:
-                if "locate revision" not in str(error):
-                    raise
-                raise UsageError(
-                    "The database was made by a newer version of uncanny", remedy="Update uncanny."
-                ) from error
+            command.upgrade(script, "head")
 
     def close(self) -> None:
         """Close all connections, and let other processes have the file."""

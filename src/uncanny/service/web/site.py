@@ -9,11 +9,11 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
+from uncanny.service import Role
 from uncanny.service.api.auth import who_of
 from uncanny.service.assets import Assets, app_base_of
 from uncanny.service.pictures import Pictures
 from uncanny.service.service import Service
-from uncanny.service.store.tokens import Role
 from uncanny.service.web.records import RecordIndexes
 
 ROLES: Final[Mapping[Role, str]] = {

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "1"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -59,6 +59,8 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=200), nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("created_by", sa.String(length=200), nullable=False),
+        sa.Column("image_count", sa.BigInteger(), nullable=False, server_default="0"),
+        sa.Column("image_bytes", sa.BigInteger(), nullable=False, server_default="0"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_image_sets")),
     )
     op.create_table(
