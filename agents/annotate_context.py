@@ -21,12 +21,12 @@ from uncanny.agents.boxes import BoxContext, asked_box_format
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.context import Variable, Wording, schema_of
 from uncanny.agents.steps import PACKED, ListStep
-from uncanny.answers import ListForm, own_schema, read_first, shared_schema
 from uncanny.answers.boxes import BoxFormatName, in_format
-from uncanny.answers.lists import FirstItems
+from uncanny.answers.forms import ListForm, own_schema, shared_schema
+from uncanny.answers.lists import FirstItems, read_first
 from uncanny.answers.packed import PACKED_FORMS, asked_in, given_by
-from uncanny.images import PixelPolicy
 from uncanny.images.crops import crops
+from uncanny.images.encode import PixelPolicy
 from uncanny.models.base import AnswerSchema, Part, SentImage, encode_image
 from uncanny.prompts import PromptSet
 from uncanny.schema import Box

@@ -20,7 +20,6 @@ from uncanny.agents.boxes import BoxContext, asked_box_format
 from uncanny.agents.config import ArtifactsConfig
 from uncanny.agents.context import Wording
 from uncanny.agents.steps import ListStep, Size, Step
-from uncanny.answers import own_schema, shared_schema
 from uncanny.answers.artifacts import (
     ALL_ARTIFACTS,
     ARTIFACTS,
@@ -32,6 +31,7 @@ from uncanny.answers.artifacts import (
     read_likelihood,
 )
 from uncanny.answers.boxes import BoxFormatName, GivenBox
+from uncanny.answers.forms import own_schema, shared_schema
 from uncanny.errors import AnswerError, StepFailedError
 from uncanny.models.base import AnswerSchema
 from uncanny.schema import ArtifactCategory, Box, StepError

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints
 
 from uncanny.agents.steps import DEFAULT_SCHEDULE, SCHEDULES, Per, Schedule, ScheduleName
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.errors import UsageError
+from uncanny.models.parameters import SamplingParameters, Temperature, TopP
+from uncanny.parameters import Parameters, Shown
 from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory
-from uncanny.wording import option, shown
+from uncanny.wording import option
 
-Temperature = Annotated[float, Field(ge=0, le=2)] | None
-TopP = Annotated[float, Field(gt=0, le=1)] | None
-OutputTokens = Annotated[int, Field(ge=1)]
+
+def _language_name(text: str) -> str:
+    if re.fullmatch(r"[\w ()'-]+", text) is None:
+        raise ValueError("must be the name of a language: letters, spaces, hyphens, apostrophes and brackets")
+    return text
+
+
 # A name, so that nothing else finds its way into the prompts.
 Language = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=2, max_length=60, pattern=r"^[\w ()'-]+$")
+    str,
+    StringConstraints(strip_whitespace=True, min_length=2, max_length=60),
+    AfterValidator(_language_name),
 ]
 
 
 Strictness = Literal["open", "strict"]
+_OF_THE_RUN = f"{DEFAULT_SCHEDULE}, or that of the run"
 
 
 def _of_schedule(parameter: Literal["repeats", "scene_scans"]) -> Callable[[dict[str, Any]], int]:
@@ -31,48 +40,24 @@ def _of_schedule(parameter: Literal["repeats", "scene_scans"]) -> Callable[[dict
     return lambda data: getattr(SCHEDULES[data.get("schedule", DEFAULT_SCHEDULE)], parameter)
 
 
-class Parameters(BaseModel):
-    """Base of configurations: what is none of their parameters, or out of range, is a UsageError."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def __init__(self, **values: Any) -> None:
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            raise _explained(error, type(self)) from error
+def _by_schedule(parameter: Literal["repeats", "scene_scans"]) -> str:
+    """The defaults in words: `1, paper 3`."""
+    usual = getattr(SCHEDULES[DEFAULT_SCHEDULE], parameter)
+    others = {name: getattr(each, parameter) for name, each in SCHEDULES.items()}
+    return ", ".join([str(usual), *(f"{name} {value}" for name, value in others.items() if value != usual)])
 
 
-def _explained(error: ValidationError, kind: type[BaseModel]) -> UsageError:
-    first = error.errors()[0]
-    name = str(first["loc"][0])
-    if first["type"] == "extra_forbidden":
-        near = get_close_matches(name, kind.model_fields, n=1)
-        remedy = f"Did you mean {option(near[0])}?" if near else "Leave it out."
-        return UsageError(f"There is no parameter {option(name)}", remedy=remedy)
-    if first["type"] == "string_pattern_mismatch" and name == "language":
-        return UsageError(
-            f"{option(name)} must be the name of a language, not {shown(first['input'])}",
-            remedy="Write it with letters, spaces, hyphens, apostrophes and round brackets only.",
-        )
-    return UsageError(f"{option(name)}: {first['msg']}, not {shown(first['input'])}")
+class BoxParameters(Parameters):
+    """How models are asked for boxes."""
+
+    box_format: Annotated[BoxFormatName | None, Shown(default="as each model was trained, by its name")] = (
+        None
+    )
+    """Coordinates that models are asked for."""
 
 
-class AnnotateConfig(Parameters):
-    """Parameters of the annotation pipeline.
-
-    `schedule` says how the agents are asked: `packed`, several objects a call, `paper`, one at a time as
-    published, or `single`, one call for all. `repeats` drafts of the object list are merged, by default 1, of
-    `paper` 3; `max_objects` of them are examined (the figure bounds cost; what it cuts is recorded).
-    `scene_scans` open looks at the whole image are added, by default 1, of `paper` none (the authors'
-    released code runs three, the paper none). `batch_objects` go into one call of `packed` at most.
-
-    `strictness` is what counts: `open` also what is odd and unlikely, with a realism to match, `strict`
-    impossibilities only. `language` is the one answers are written in. `box_format` is how models are asked
-    for boxes; None goes by each model's name.
-
-    Sampling parameters are sent to models that take them; None leaves a model's own default. Output limits
-    are in tokens and doubled, up to 16,000, when an answer is cut off.
+class AnnotateConfig(SamplingParameters, BoxParameters):
+    """What changes the annotation of an image.
 
     Raises UsageError for what is out of range, and for a parameter that has no effect with the schedule.
 
@@ -80,22 +65,35 @@ class AnnotateConfig(Parameters):
     the authors' released settings.
     """
 
-    schedule: ScheduleName = DEFAULT_SCHEDULE
-    repeats: Annotated[int, Field(ge=1, le=100)] = Field(default_factory=_of_schedule("repeats"))
+    schedule: Annotated[ScheduleName, Shown(default=f"{DEFAULT_SCHEDULE}, or that of the run")] = (
+        DEFAULT_SCHEDULE
+    )
+    """How agents are asked: several objects a call (packed), one object at a time as published (paper), or
+    one call for the whole image (single)."""
+    repeats: Annotated[int, Field(ge=1, le=100), Shown(default=_by_schedule("repeats"))] = Field(
+        default_factory=_of_schedule("repeats")
+    )
+    """Number of drafts of the object list that are merged."""
     max_objects: Annotated[int, Field(ge=1, le=1_000)] = 12
-    scene_scans: Annotated[int, Field(ge=0, le=100)] = Field(default_factory=_of_schedule("scene_scans"))
+    """Maximum number of objects examined per image; the record names those that were cut."""
+    scene_scans: Annotated[int, Field(ge=0, le=100), Shown(default=_by_schedule("scene_scans"))] = Field(
+        default_factory=_of_schedule("scene_scans")
+    )
+    """Number of looks at the image as a whole. The authors' released code has three, the paper none."""
     batch_objects: Annotated[int, Field(ge=1, le=100)] = 6
+    """Maximum number of objects in one call of the schedule packed."""
     strictness: Strictness = "open"
+    """Report what is odd or unlikely too (open), or only what is impossible (strict)."""
     language: Language = "English"
-    box_format: BoxFormatName | None = None
+    """Language of the answers, by its name."""
     temperature: Temperature = 0.3
     top_p: TopP = 0.95
-    max_output_tokens: OutputTokens = 2_000
-    formatter_output_tokens: OutputTokens = 5_000
+    formatter_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 5_000
+    """Maximum tokens of the last step's answer; doubled when it is cut off."""
 
     def model_post_init(self, _context: object) -> None:
         given = [each for each in self.table.without_effect if each in self.model_fields_set]
-        defaults = type(self)(schedule=self.schedule) if given else self
+        defaults = AnnotateConfig(schedule=self.schedule) if given else self
         # What is written down in full, as in `run.json`, has the defaults too, and can be read back.
         self.check_effect(each for each in given if getattr(self, each) != getattr(defaults, each))
 
@@ -124,7 +122,7 @@ class AnnotateConfig(Parameters):
             "scan": self.scene_scans,
         }
 
-    def agents(self) -> set[str]:
+    def asked_agents(self) -> set[str]:
         """Those who are asked about an image in which there is anything to ask about."""
         times = self.times(self.max_objects)
         return {step.agent for step in self.table.steps if times[step.per]}
@@ -143,41 +141,27 @@ class AnnotateConfig(Parameters):
 DetectProtocol = Literal["conversation", "independent"]
 
 
-class DetectConfig(Parameters):
-    """Parameters of the detection protocol.
-
-    `conversation` asks for the verdict and then, with it in view, for the anomalies of an image held to be
-    generated or the content of one held to be real. `independent` makes two calls about every image, which
-    know nothing of each other: the verdict, and the anomalies.
-
-    Temperature 0 where the model takes one; None leaves a model's own default. The output limit is in tokens
-    and doubled, up to 16,000, when an answer is cut off.
-    """
+class DetectConfig(SamplingParameters):
+    """What changes the verdict on an image."""
 
     protocol: DetectProtocol = "conversation"
+    """Ask for the verdict and then, with it in view, for anomalies or for the content (conversation), or for
+    the verdict and the anomalies in two calls that know nothing of each other (independent)."""
     temperature: Temperature = 0.0
-    top_p: TopP = None
-    max_output_tokens: OutputTokens = 2_000
 
 
-class ArtifactsConfig(Parameters):
-    """Parameters of locating artifacts.
+class ArtifactsConfig(SamplingParameters, BoxParameters):
+    """What changes the artifacts located in an image."""
 
-    `categories` are asked for one by one, or with `joint` all in one call. With
-    `likelihood` one call more asks how likely the image is generated. `box_format` is how models are asked
-    for boxes; None goes by each model's name.
-
-    Temperature 0 where the model takes one; None leaves a model's own default. The output limit is in tokens
-    and doubled, up to 16,000, when an answer is cut off.
-    """
-
-    categories: Annotated[tuple[ArtifactCategory, ...], Field(min_length=1)] = ARTIFACT_CATEGORIES
+    categories: Annotated[
+        Sequence[ArtifactCategory], Field(min_length=1), Shown(flag="--category", default="all seven")
+    ] = ARTIFACT_CATEGORIES
+    """Locate only these categories."""
     joint: bool = False
+    """Ask for all categories in one call, instead of one call each."""
     likelihood: bool = False
-    box_format: BoxFormatName | None = None
+    """Also ask how likely the image is generated: one call more."""
     temperature: Temperature = 0.0
-    top_p: TopP = None
-    max_output_tokens: OutputTokens = 2_000
 
     @property
     def calls(self) -> int:

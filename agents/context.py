@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from pydantic import BaseModel
 
 from uncanny.agents.steps import Step
-from uncanny.answers import FORMS, ListForm, own_schema, shared_schema
+from uncanny.answers.forms import FORMS, ListForm, own_schema, shared_schema
 from uncanny.answers.json_text import read_text
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient, Question

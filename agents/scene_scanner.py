@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from uncanny.agents.state import Context, PackedState, ScanState, Sighting, as_findings
 from uncanny.agents.steps import LIST_ALL, SCAN, SCAN_OPENLY, ListStep
-from uncanny.answers import ANOMALIES, read_first
+from uncanny.answers.forms import ANOMALIES
+from uncanny.answers.lists import read_first
 from uncanny.answers.packed import Fault
 
 

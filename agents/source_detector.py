@@ -20,8 +20,9 @@ from typing import Final, TypeVar
 from uncanny.agents.config import DetectConfig
 from uncanny.agents.context import ImageContext
 from uncanny.agents.steps import Step
-from uncanny.answers import ANOMALIES, read_list
+from uncanny.answers.forms import ANOMALIES
 from uncanny.answers.json_text import read_text, without_thinking
+from uncanny.answers.lists import read_list
 from uncanny.answers.verdicts import read_source
 from uncanny.errors import AnswerError, RefusedError, StepFailedError
 from uncanny.models.base import Message

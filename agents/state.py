@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Required, TypedDict
 
 from uncanny.agents.annotate_context import AnnotateContext as Context
-from uncanny.answers import AttributeFinding, Finding, RelationFinding
+from uncanny.answers.forms import AttributeFinding, Finding, RelationFinding
 from uncanny.answers.packed import Fault
 from uncanny.schema import Anomaly, Box, Candidate, SceneObject, StepError
 

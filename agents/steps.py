@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.answers import (
+from uncanny.answers.forms import (
     ANOMALIES,
     ATTRIBUTES,
     FINDINGS,

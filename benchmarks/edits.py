@@ -21,7 +21,7 @@ from uncanny.eval.edits.data import EditFiles
 from uncanny.eval.edits.score import measure_edit
 from uncanny.eval.metrics.edits import squared_difference, ssim
 from uncanny.eval.metrics.post_edit import post_edit
-from uncanny.images import read_rgb
+from uncanny.images.prepared import read_rgb
 
 SIDE, PAIRS, ROUNDS = 1024, 24, 3
 EDITED = 300

@@ -35,7 +35,8 @@ def write_images(folder: Path) -> None:
 
 
 def child(file: str, side: str) -> None:
-    from uncanny.images import PixelPolicy, PreparedImage, SendLimits, prepare
+    from uncanny.images.encode import PixelPolicy, SendLimits
+    from uncanny.images.prepared import PreparedImage, prepare
 
     policy = PixelPolicy(max_side=int(side) or None)
     limits = SendLimits(frozenset({"image/png", "image/jpeg"}), 50 * 2**20, None)

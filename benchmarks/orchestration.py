@@ -24,7 +24,7 @@ WANTED: Final = {False: 6, True: 12}
 
 def run(folder: Path, run: Path, schedule: ScheduleName, *, cache: bool) -> float:
     """CPU milliseconds an image."""
-    from uncanny.agents import AnnotateConfig
+    from uncanny.agents.config import AnnotateConfig
     from uncanny.annotation.run import AnnotateTask
     from uncanny.cli.common.session import run_here
     from uncanny.models.registry import parse_model

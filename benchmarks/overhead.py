@@ -62,7 +62,7 @@ async def bare_loop(url: str, data_urls: list[str], calls: list[bool]) -> float:
 
 def whole_run(url: str, folder: Path, run: Path, schedule: ScheduleName) -> tuple[float, list[bool]]:
     """CPU seconds of an annotation run, answer cache, records and all, and its calls: True with an image."""
-    from uncanny.agents import AnnotateConfig
+    from uncanny.agents.config import AnnotateConfig
     from uncanny.annotation.run import AnnotateTask
     from uncanny.cli.common.session import run_here
     from uncanny.models.registry import parse_model

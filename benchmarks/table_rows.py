@@ -15,7 +15,7 @@ _READ = """
 import random, sys, time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uncanny.images import discover
+from uncanny.images.discover import discover
 from uncanny.images.file_bytes import read_image_file
 import pyarrow, pyarrow.parquet
 def memory():

@@ -30,7 +30,7 @@ from uncanny.agents.own_agent import is_coroutine_function
 from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene
 from uncanny.agents.state import AnnotateState, Context, Examined, ObjectState, ScanState
-from uncanny.answers import Finding
+from uncanny.answers.forms import Finding
 from uncanny.errors import StepFailedError, UsageError
 from uncanny.schema import SceneObject, StepError
 

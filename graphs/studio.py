@@ -21,7 +21,8 @@ from uncanny.client.client import ModelClient
 from uncanny.client.endpoint import guarded_endpoint
 from uncanny.graphs.annotate import AnnotateGraph, build_graph
 from uncanny.graphs.packed import PackedGraph, build_packed_graph
-from uncanny.images import PixelPolicy, SendLimits, prepare
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.prepared import prepare
 from uncanny.models.base import ModelProvider, Tokens, encode_image
 from uncanny.models.registry import Access, open_model, parse_model
 from uncanny.prompts import prompt_set

@@ -43,10 +43,10 @@ class AsyncCallback:
     ("options", "message"),
     [
         ({"max_cost": 1}, "no option `max_cost`. Did you mean `max_cost_usd`?"),
-        ({"model": ["demo", "noop"]}, "one name, not"),
-        ({"model": None}, "one name, not None"),
-        ({"out": None}, "`out` must be a path, not None"),
-        ({"out": ""}, "`out` names nothing"),
+        ({"model": ["demo", "noop"]}, "`model` must be text, not"),
+        ({"model": None}, "`model` is missing"),
+        ({"out": None}, "`out` is missing"),
+        ({"out": ""}, "`out` must not be empty"),
         ({"concurrency": "4"}, "`concurrency` must be a whole number, not '4'"),
         ({"limit": 1.5}, "`limit` must be a whole number"),
         ({"limit": True}, "`limit` must be a whole number"),
@@ -54,10 +54,10 @@ class AsyncCallback:
         ({"retry_failed": "no"}, "`retry_failed` must be True or False"),
         ({"roles": "formatter=demo"}, "`roles` must be a mapping"),
         ({"base_url": 8000}, "`base_url` must be"),
-        ({"base_url": {"openai": 3}}, "`base_url` of openai must be"),
+        ({"base_url": {"openai": 3}}, "`base_url` must be"),
         ({"stop": threading.Event()}, r"`stop` must be an uncanny\.Stop"),
-        ({"on_image": "print"}, "`on_image` must be a function"),
-        ({"on_image": _callback}, "`on_image` is an async function"),
+        ({"on_record": "print"}, "`on_record` must be a function"),
+        ({"on_record": _callback}, "`on_record` is an async function"),
         ({"on_call": _callback}, "`on_call` is an async function"),
         ({"max_side": "512"}, "`max_side` must be a whole number"),
         ({"root": 3}, "`root` must be a path"),
@@ -81,20 +81,20 @@ def test_images_of_a_run_are_paths(images: Any, tmp_path: Path) -> None:
         uncanny.annotate(images, model="demo", out=tmp_path / "run")
 
 
-@pytest.mark.parametrize("function", [uncanny.mcq.run, uncanny.realism.run], ids=["mcq", "realism"])
-def test_runs_of_one_and_of_several_models_do_not_share_a_folder(
-    function: Callable[..., Any], tmp_path: Path
-) -> None:
-    models = (name for name in ("demo", "noop"))
-    assert set(function("scenes", model=models, out=tmp_path, limit=2)) == {"demo", "noop"}
+@pytest.mark.parametrize("protocol", [uncanny.mcq, uncanny.realism], ids=["mcq", "realism"])
+def test_runs_of_one_and_of_several_models_do_not_share_a_folder(protocol: Any, tmp_path: Path) -> None:
+    one, each = protocol.run, protocol.run_each
+    assert set(each("scenes", models=["demo", "noop"], out=tmp_path, limit=2)) == {"demo", "noop"}
     with pytest.raises(UsageError, match="holds runs of several models"):
-        function("scenes", model="demo", out=tmp_path)
-    with pytest.raises(UsageError, match="list of names"):
-        function("scenes", model=3, out=tmp_path)
+        one("scenes", model="demo", out=tmp_path)
+    with pytest.raises(UsageError, match="`model` must be text, not 3"):
+        one("scenes", model=3, out=tmp_path)
+    with pytest.raises(UsageError, match="`models` must be a list"):
+        each("scenes", models="demo", out=tmp_path)
     with pytest.raises(UsageError, match="Did you mean `max_cost_usd`"):
-        function("scenes", model="demo", out=tmp_path / "other", max_cost=1)
+        one("scenes", model="demo", out=tmp_path / "other", max_cost=1)
     with pytest.raises(UsageError, match="`temperature` must be a number"):
-        function("scenes", model="demo", out=tmp_path / "other", temperature="hot")
+        one("scenes", model="demo", out=tmp_path / "other", temperature="hot")
 
 
 @pytest.mark.parametrize("option", ["out", "root", "format", "truth"])
@@ -217,7 +217,7 @@ def test_a_run_of_another_kind_is_no_run_without_records(tmp_path: Path) -> None
     [
         (
             lambda u: u.annotate(IMAGE, "demo", "run"),
-            r"annotate\(\): too many .* Write annotate\(images, model=…",
+            r"annotate\(\): too many .* Write annotate\(images, model=…, out=…",
         ),
         (lambda u: u.annotate(TABLE, model="demo", out="run"), r"not a DataFrame. Give frame\['file_name'\]"),
         (lambda u: u.detect(TABLE, model="demo", out="run"), "paths of files and folders, not a DataFrame"),
@@ -235,7 +235,7 @@ def test_a_run_of_another_kind_is_no_run_without_records(tmp_path: Path) -> None
         (lambda u: u.annotate(IMAGE, model="demo", otu="run"), "no option `otu`. Did you mean `out`?"),
         (lambda u: u.annotate(IMAGE, model="demo", out="run", rot="."), "`rot`. Did you mean `root`?"),
         (lambda u: u.annotate(IMAGE, model="demo", out="run", formt="jsonl"), "Did you mean `format`?"),
-        (lambda u: u.annotate(IMAGE, model="demo", out="run", on_imag=print), "Did you mean `on_image`?"),
+        (lambda u: u.annotate(IMAGE, model="demo", out="run", on_recor=print), "Did you mean `on_record`?"),
         (lambda u: u.annotate(IMAGE, model="demo", out="run", xyzzy=1), "no option `xyzzy`. Leave it out"),
         (lambda u: u.annotate_forecast(IMAGE, mdoel="demo"), "no option `mdoel`. Did you mean `model`?"),
         (lambda u: u.annotate_image(IMAGE, mdoel="demo"), "no option `mdoel`. Did you mean `model`?"),
@@ -331,7 +331,7 @@ def test_a_folder_of_any_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 
 def test_the_page_of_several_runs_is_that_of_one_of_them(tmp_path: Path) -> None:
-    uncanny.mcq.run("scenes", model=["demo", "noop"], out=tmp_path, limit=1)
+    uncanny.mcq.run_each("scenes", models=["demo", "noop"], out=tmp_path, limit=1)
     with pytest.raises(UsageError, match=r"holds 2 runs: demo, noop\. Name one of them"):
         uncanny.report(tmp_path)
 
@@ -354,8 +354,8 @@ def test_the_traceback_of_a_wrong_call_is_about_the_call(tmp_path: Path) -> None
         ({"scene_scans": 1.5}, "`scene_scans` must be a whole number"),
         ({"formatter_output_tokens": "9"}, "`formatter_output_tokens` must be a whole number"),
         ({"temperature": "0.1"}, "`temperature` must be a number, not '0.1'"),
-        ({"root": "nowhere"}, "`root`: nowhere is no folder"),
-        ({"on_image": AsyncCallback()}, "`on_image` is an async function"),
+        ({"root": "nowhere"}, "`root` must be a folder that exists, not 'nowhere'"),
+        ({"on_record": AsyncCallback()}, "`on_record` is an async function"),
     ],
     ids=_option,
 )
@@ -402,6 +402,6 @@ def test_what_no_file_takes_is_refused_before_anything_is_made(
 def test_a_root_that_cannot_be_written_down_is_refused(tmp_path: Path) -> None:
     root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
     root.mkdir()
-    with pytest.raises(UsageError, match="no valid Unicode"):
+    with pytest.raises(UsageError, match="valid Unicode"):
         uncanny.detect(IMAGE, model="demo", out=tmp_path / "run", root=root)
     assert not (tmp_path / "run").exists()

@@ -136,9 +136,7 @@ def test_no_help_loads_what_only_a_run_or_a_score_needs() -> None:
     done = subprocess.run(
         [sys.executable, "-c", HELP_OF_ALL], check=True, capture_output=True, text=True, timeout=60
     )
-    heavy = set(
-        f"{CLIENTS} aiohttp asyncio httpx jinja2 matplotlib numpy pandas PIL pyarrow pydantic".split()
-    )
+    heavy = set(f"{CLIENTS} aiohttp httpx jinja2 matplotlib numpy pandas PIL pyarrow".split())
     heavy |= {"rich", "scipy", "transformers"}
     loaded = {}
     for line in done.stdout.splitlines():

@@ -10,7 +10,7 @@ import click
 import pytest
 
 import uncanny.cli
-from uncanny.agents import ROLES
+from uncanny.agents.steps import ROLES
 from uncanny.cli import COMMANDS
 from uncanny.cli.annotate import command as annotate
 from uncanny.models.registry import PROVIDERS

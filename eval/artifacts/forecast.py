@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Unpack
 
 from uncanny.agents.artifact_locator import ESTIMATE, LOCATE, LOCATE_ALL
 from uncanny.agents.boxes import asked_box_format
 from uncanny.client.prices import PriceTable
-from uncanny.eval.artifacts.run import ArtifactsOptions, LocatedArtifacts, artifacts_task
+from uncanny.eval.artifacts.parameters import ArtifactsParameters
+from uncanny.eval.artifacts.run import artifacts_task
 from uncanny.models.tokens import image_tokens, least_cached, text_tokens
-from uncanny.parameters import called_right
-from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
+from uncanny.parameters import takes
+from uncanny.runs.forecast import ImagesForecast, UsageCounter, input_words, pending_images
 from uncanny.runs.image_options import Images
 from uncanny.runs.resume import prompts_of
 from uncanny.wording import count, counted
@@ -36,38 +34,23 @@ class ArtifactsForecast(ImagesForecast):
         ]
 
 
-class ArtifactsForecastOptions(ArtifactsOptions, total=False):
-    """The parameters of `run`; a forecast has no use for callbacks."""
-
-    on_image: Callable[[LocatedArtifacts], None] | None
-
-
-@called_right
-def forecast(
-    images: Images,
-    *,
-    model: str,
-    out: str | Path | None = None,
-    root: str | Path | None = None,
-    **options: Unpack[ArtifactsForecastOptions],
-) -> ArtifactsForecast:
+@takes(ArtifactsParameters)
+def forecast(images: Images, parameters: ArtifactsParameters) -> ArtifactsForecast:
     """What `run` would ask and roughly cost, with the same parameters.
 
-    Without `out` nothing is done yet; with it, what is done there already is not counted. Nothing is written,
-    no model is opened, no key needed; callbacks and `stop` have nothing to do here.
+    If `out` names a run folder, the forecast leaves out what is done there. A forecast writes nothing, opens
+    no model and needs no key; it ignores callbacks and `stop`.
 
-    Returns an `ArtifactsForecast`, with `cost_usd` and the number of calls; printed, it is what `--dry-run`
-    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its price
-    is not. Raises UsageError.
+    Returns an `ArtifactsForecast` with `cost_usd` and the number of calls; printed, it shows what `--dry-run`
+    shows. Tokens and cost are None if the model's image tokens are not known; the cost is also None if its
+    price is not known. Raises UsageError.
 
     >>> uncanny.artifacts.forecast(images, model="openai/gpt-4o").calls_usual
     7
     >>> uncanny.artifacts.forecast(images, model="openai/gpt-4o", joint=True).calls_usual
     1
     """
-    folder = UNNAMED if out is None else out
-    # A forecast leaves nothing behind, so the bundled images stay where they are.
-    task = artifacts_task(images, model, folder, root, options, ArtifactsForecastOptions, copy=False)
+    task = artifacts_task(parameters, images, copy=False)
     config = task.config
     prices = PriceTable.load(task.models.prices)
     pending = pending_images(task)

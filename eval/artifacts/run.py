@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from uncanny.agents.artifact_locator import ROLES, Answered, ArtifactContext
 from uncanny.agents.config import ArtifactsConfig
-from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
 from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
+from uncanny.eval.artifacts.parameters import ArtifactsParameters
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.run_result import ImagesRun, Records
-from uncanny.images import PreparedImage
+from uncanny.images.prepared import PreparedImage
 from uncanny.models.base import Sampling
-from uncanny.parameters import called_right, check_callback, check_choices
+from uncanny.parameters import check_choices, takes
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.runs.config import AskOptions
-from uncanny.runs.image_options import ImageOptions, Images, image_run, read_config
+from uncanny.runs.image_options import Images, task_parts
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
@@ -151,51 +150,30 @@ def _image_row(record: LocatedArtifacts) -> Row:
     return {name: getattr(record, name) for name in (*_NAMES, *FILE)}
 
 
-class ArtifactsOptions(ImageOptions, total=False):
-    """The parameters of `run` that say how artifacts are located, for functions that hand them on."""
+def artifacts_task(parameters: ArtifactsParameters, images: Images, *, copy: bool = True) -> ArtifactsTask:
+    """The task over these images; `copy` False leaves bundled images where they are.
 
-    categories: Sequence[ArtifactCategory]
-    joint: bool
-    likelihood: bool
-    box_format: BoxFormatName | None
+    Raises UsageError. Blocking.
+    """
+    parts = task_parts("artifacts", images, parameters)
+    out = None if parameters.out is None else Path(parameters.out)
+    parts["paths"] = name_images(parts["paths"], out, copy=copy).paths
+    categories = check_choices("categories", parameters.categories, ARTIFACT_CATEGORIES)
+    return ArtifactsTask(**parts, config=parameters.part(ArtifactsConfig, categories=categories))
 
 
-@called_right
-async def run_async(
-    images: Images,
-    *,
-    model: str,
-    out: str | Path,
-    root: str | Path | None = None,
-    categories: Sequence[ArtifactCategory] = ARTIFACT_CATEGORIES,
-    joint: bool = False,
-    likelihood: bool = False,
-    box_format: BoxFormatName | None = None,
-    temperature: float | None = 0.0,
-    top_p: float | None = None,
-    max_output_tokens: int = 2_000,
-    max_side: int | None = None,
-    image_format: Literal["keep", "png", "jpeg"] = "keep",
-    jpeg_quality: int = 95,
-    max_pixels: int = 100_000_000,
-    image_column: str | None = None,
-    columns: Sequence[str] | None = None,
-    on_image: Callable[[LocatedArtifacts], None] | None = None,
-    **options: Unpack[AskOptions],
-) -> ArtifactsRun:
-    """Ask a model where the artifacts of images are, and of which category. One model.
+@takes(ArtifactsParameters, "out")
+async def run_async(images: Images, parameters: ArtifactsParameters) -> ArtifactsRun:
+    """Ask a model where the artifacts of images are, and of which category.
 
-    Each of the `categories` is asked about by a call of its own, all seven by default, or with `joint` all
-    by one call. With `likelihood` one call more asks how likely the image is generated, which is the `score`
-    of a record. `box_format` is how models are asked for boxes; None goes by their names. Records have boxes
-    in pixels of the image file.
+    `images` are files and folders, also Parquet and Arrow files with pictures in their rows, or the word
+    `scenes` for the bundled images, which are copied into `out`. Results go to `out` as they come. The same
+    call resumes a run that was interrupted. Records have boxes in pixels of the image file, and with
+    `likelihood` a `score`: how likely the image is generated.
 
-    `images`, `image_column`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of
-    `annotate`; the word `scenes` stands for the bundled images, which are copied into `out`.
-
-    Returns the run, also where it ended early or some images failed: see its `summary` and the records'
-    `status` and `unmeasured`. Raises UsageError for what cannot be done, ModelUnusableError where the model
-    could not be asked at all.
+    Returns the run, even if it ended early or some images failed: see its `summary` and the records'
+    `status` and `unmeasured`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the
+    model cannot be asked at all.
 
     `run_async` is the same for programs with an event loop.
 
@@ -208,54 +186,12 @@ async def run_async(
 
     Source: X-AIGD, section 3.2 and appendix C.1.
     """
-    check_callback("on_image", on_image)
-    all_options: ArtifactsOptions = {
-        **options,
-        "categories": categories,
-        "joint": joint,
-        "likelihood": likelihood,
-        "box_format": box_format,
-        "temperature": temperature,
-        "top_p": top_p,
-        "max_output_tokens": max_output_tokens,
-        "max_side": max_side,
-        "image_format": image_format,
-        "jpeg_quality": jpeg_quality,
-        "max_pixels": max_pixels,
-        "image_column": image_column,
-        "columns": columns,
-    }
-    task = await asyncio.to_thread(artifacts_task, images, model, out, root, all_options, ArtifactsOptions)
-    end = await run_with(task, options, on_image)
-    return ArtifactsRun(out, end)
+    task = await asyncio.to_thread(artifacts_task, parameters, images)
+    end = await run_with(task, parameters)
+    return ArtifactsRun(task.folder.path, end)
 
 
 run = blocking(run_async)
-
-
-def artifacts_task(
-    images: Images,
-    model: str,
-    out: str | Path,
-    root: str | Path | None,
-    options: ArtifactsOptions,
-    known: type[ArtifactsOptions],
-    *,
-    copy: bool = True,
-) -> ArtifactsTask:
-    """The task of a run; `copy` False leaves the bundled images where they are. Raises UsageError."""
-    settings = image_run("artifacts", images, model, out, root, options, known)
-    config = read_artifacts_config(options)
-    settings["paths"] = name_images(settings["paths"], Path(out), copy=copy).paths
-    return ArtifactsTask(**settings, config=config)
-
-
-def read_artifacts_config(options: ArtifactsOptions) -> ArtifactsConfig:
-    """The parameters of locating in `options`. Raises UsageError that names what is out of range."""
-    named = options.get("categories", ARTIFACT_CATEGORIES)
-    categories = check_choices("categories", named, ARTIFACT_CATEGORIES)
-    chosen: ArtifactsOptions = {**options, "categories": categories}
-    return read_config(ArtifactsConfig, chosen)
 
 
 @dataclass(kw_only=True)
@@ -276,7 +212,7 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
 
     @property
     def sampling(self) -> Sampling:
-        return Sampling(self.config.temperature, self.config.top_p, self.config.max_output_tokens)
+        return self.config.sampling
 
     @property
     def inputs_at_once(self) -> int:

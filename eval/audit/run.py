@@ -6,20 +6,20 @@ Image folders get one annotation run each, with the same model, prompts and pixe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Unpack
 
 from uncanny.agents.config import AnnotateConfig
-from uncanny.annotation.run import AnnotateOptions, AnnotateTask, annotate_config
+from uncanny.annotation.run import AnnotateTask, annotate_config
 from uncanny.demo.scenes import scene_files, scene_images
 from uncanny.errors import StoppedError, UsageError
-from uncanny.eval.audit.data.aggregate import MOST_WORST, Pairing
+from uncanny.eval.audit.data.aggregate import Pairing
 from uncanny.eval.audit.data.folder import read_generator_folder
 from uncanny.eval.audit.data.load import find_pairing, load_generators, provenances
 from uncanny.eval.audit.data.names import check_similar
+from uncanny.eval.audit.parameters import AuditParameters, Named
 from uncanny.eval.audit.score.releases import before_name
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
@@ -27,84 +27,101 @@ from uncanny.eval.common.alike import Provenance, as_texts, check_alike, setting
 from uncanny.eval.common.groups import IMAGE, STEM, cell_text
 from uncanny.eval.common.similarity.base import (
     MeasureOptions,
-    Similarity,
-    SimilarityName,
     open_measure,
 )
-from uncanny.eval.common.sources import AnnotationSource, Source, read_sources
-from uncanny.eval.metrics.intervals import RESAMPLES
-from uncanny.images import PixelPolicy
+from uncanny.eval.common.sources import Source, read_sources
 from uncanny.images.columns import ImageColumns
-from uncanny.parameters import called_right, check_parameters
+from uncanny.images.encode import PixelPolicy
+from uncanny.parameters import takes
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, check_apart, copy_into
-from uncanny.runs.config import ModelOptions, RunOptions, check_options, read_limits, read_models
-from uncanny.runs.image_options import read_policy
+from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.progress import what_is_left
 from uncanny.runs.resume import prompts_of
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
-from uncanny.schema import Annotation
 from uncanny.wording import counted, option, shown
 
 
-class AuditOptions(AnnotateOptions, total=False):
-    """How images are annotated for an audit: the parameters of `annotate`, with its defaults."""
-
-    on_image: Callable[[Annotation], None] | None
-
-
-@called_right
-async def audit_async(
-    sources: Mapping[str, AnnotationSource] | str | PathLike[str],
-    *,
-    against: Mapping[str, AnnotationSource] | None = None,
-    before: Mapping[str, AnnotationSource] | None = None,
-    own: str | Sequence[str] = (),
-    model: str | None = None,
-    out: str | PathLike[str] | None = None,
-    pair_by: str | None = None,
-    allow_mixed: bool = False,
-    published: bool = False,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    worst: int = MOST_WORST,
-    similarity: SimilarityName | Similarity = "chrf",
-    threshold: float | None = None,
-    root: str | PathLike[str] | None = None,
-    **options: Unpack[AuditOptions],
+def score_sources(
+    parameters: AuditParameters,
+    sources: Sequence[Source],
+    against: Sequence[Source] = (),
+    before: Sequence[Source] = (),
+    notices: tuple[str, ...] = (),
 ) -> AuditResult:
+    """Load and score annotations. Raises UsageError and ItemsError as `audit` does."""
+    measure = open_measure(parameters.similarity, MeasureOptions())
+    root = None if parameters.root is None else Path(parameters.root)
+    pairing = find_pairing(parameters.pair_by, (*sources, *against, *before), root)
+    generators, second, earlier = (
+        load_generators(each, root=root, pairing=pairing, worst=parameters.worst)
+        for each in (sources, against, before)
+    )
+    return score_audit(
+        generators,
+        second,
+        resamples=parameters.resamples,
+        seed=parameters.seed,
+        pair_by=pairing.by,
+        allow_mixed=parameters.allow_mixed,
+        published=parameters.published,
+        before=earlier,
+        own=own_names(parameters.own),
+        measure=measure,
+        similar=parameters.threshold,
+        notices=notices,
+    )
+
+
+def annotating_of(parameters: AuditParameters, source: Source, *, dry: bool = False) -> Annotating:
+    """How the images of `source` and all others are annotated; `dry` for a forecast.
+
+    Raises UsageError, also if no model or, unless `dry`, no folder is named.
+    """
+    if parameters.model is None or (parameters.out is None and not dry):
+        what, how = (
+            ("no model is named", f"Name the model that annotates them with {option('model')}.")
+            if parameters.model is None
+            else ("no folder is named for them", f"Name one with {option('out', 'runs/NAME')}.")
+        )
+        raise UsageError(
+            f"{source.name}: {source.place} holds images without annotations, and {what}", remedy=how
+        )
+    out = parameters.folder.path
+    folder = RunFolder(out / source.name)
+    if source.path is not None and not folder.manifest.is_file():
+        check_apart(out, (), [source.path])
+    config = annotate_config(parameters, folder)
+    return Annotating(
+        out,
+        parameters.models_of(parameters.model),
+        config,
+        parameters.policy,
+        parameters.limits,
+        read_prompts(config.table.prompts, parameters.prompts),
+        parameters.image_column,
+        parameters.columns,
+    )
+
+
+@takes(AuditParameters)
+async def audit_async(sources: Named | str | PathLike[str], parameters: AuditParameters) -> AuditResult:
     """How plausible is what generators make? A leaderboard with MAI, AF and CAP; lower is better, 0 flawless.
 
     `sources` has, by generator, a run folder of `annotate`, a JSON Lines file of annotations, annotations in
-    memory, or images: a folder, or bundled ones (`scenes:rendered`, `scenes:drawn`); or it is a folder with
-    a folder for each generator. Images are annotated first by `model`, into `out/NAME`; the same call goes
-    on where it stopped. Of the `options`, those of `annotate`, limits on cost and tokens hold for the audit
-    as a whole, `limit` for each generator. `against` has the same generators as a second
-    assessor sees them: the result then says how far the ranks agree.
-
-    `before` has earlier releases of some of the generators, under their names; the result then has what
-    changed, on the prompts of both. `own` names those that are one's own, to be marked. Names of anomalies
-    are grouped where `similarity` says that they are alike from `threshold` on: 0.6 for chrF, which is
-    lexical, 0.9 for `bertscore`, 0.8 for a measure of your own.
-
-    `pair_by` says what images of one prompt share, so that they are resampled together: `stem`, their file
-    name, or a column of their records, which tables and metadata files give them; `image` resamples them one
-    by one. Without it pairs and edits of an original are resampled together, where a column `pair`,
-    `pair_id`, `original` or `source_image` says so, and other images one by one. `resamples` of the bootstrap
-    give the 95 % intervals, none with 0; the same `seed` gives the same ones. `worst` images are kept a
-    generator.
-    `root` is where image paths of annotation files start; their folder unless given. `published` adds the
-    paper's rows.
+    memory, or images: a folder, or bundled ones (`scenes:rendered`, `scenes:drawn`). Or it is a folder with a
+    folder for each generator. Images are annotated first by `model`, into `out/NAME`; the same call resumes.
+    Limits on cost and tokens hold for the audit as a whole, `limit` holds for each generator.
 
     Annotations with a status other than `ok` are left out and counted. A generator without one that counts
-    has None for every score, and stands last.
+    has None for every score and stands last.
 
-    Raises UsageError for a source that is not there, holds nothing or is images with no `model` named, where
-    the annotations were not made alike (unless `allow_mixed`), and where the two assessors have fewer than
-    two generators in common; ItemsError with everything that is wrong with the records. Where annotating ends
-    early, BudgetError, ModelUnusableError, StorageError or, by `stop`, StoppedError: records stand.
+    Raises UsageError for a source that does not exist, is empty, or has images while no `model` is named, if
+    the annotations were not made alike (unless `allow_mixed`), and if the two assessors have fewer than two
+    generators in common; ItemsError with everything that is wrong with the records. If annotating ends early,
+    BudgetError, ModelUnusableError, StorageError or, by `stop`, StoppedError; finished records are kept.
 
     `audit_async` is the same for programs with an event loop.
 
@@ -119,140 +136,37 @@ async def audit_async(
 
     Source: AnomReason, section 4.3; see `eval.metrics.audit`.
     """
-    check_options(
-        options,
-        AuditOptions,
-        pair_by=pair_by,
-        allow_mixed=allow_mixed,
-        published=published,
-        resamples=resamples,
-        seed=seed,
-        worst=worst,
-        threshold=threshold,
-        root=root,
-    )
-    check_parameters(out=out)
     if not sources:
         raise UsageError("There is nothing to audit", remedy="Name at least one generator.")
     notices: tuple[str, ...] = ()
     if isinstance(sources, str | PathLike):
         folder = read_generator_folder(sources)
         sources, notices = dict(folder.generators), (folder.notice,)
-    generators, second = read_sources(sources), read_sources({} if against is None else against)
-    earlier = read_sources({} if before is None else before)
-    owned = own_names(own)
-    check_similar(threshold)
+    generators, second = read_sources(sources), read_sources(parameters.against or {})
+    earlier = read_sources(parameters.before or {})
+    check_similar(parameters.threshold)
     check_annotated(second, earlier)
-    check_named(generators, earlier, owned)
-    scoring = Scoring(
-        pair_by=pair_by,
-        allow_mixed=allow_mixed,
-        published=published,
-        resamples=resamples,
-        seed=seed,
-        worst=worst,
-        root=None if root is None else Path(root),
-        own=owned,
-        similarity=similarity,
-        threshold=threshold,
-        notices=notices,
-    )
+    check_named(generators, earlier, own_names(parameters.own))
     images = [source for source in generators if source.kind == "images"]
     if images:
-        annotating = read_annotating(images[0], model, out, options)
-        await asyncio.to_thread(annotating.check, generators, second, scoring, earlier)
+        annotating = annotating_of(parameters, images[0])
+        await asyncio.to_thread(annotating.check, generators, second, parameters, earlier)
         for source in images:
             task = await asyncio.to_thread(annotating.task, source, images)
-            end = await run_with(task, options, options.get("on_image"))
+            end = await run_with(task, parameters)
             if end.error is not None:
                 raise end.error
             if end.reason is not None:
                 left = end.progress.total - end.progress.done
                 raise StoppedError(
                     f"The audit was stopped, {left:,} images of {source.name} are not annotated",
-                    remedy="The same call goes on.",
+                    remedy="The same call resumes.",
                 )
         generators = annotating.annotated(generators)
-    return await asyncio.to_thread(scoring.score, generators, second, earlier)
+    return await asyncio.to_thread(score_sources, parameters, generators, second, earlier, notices)
 
 
 audit = blocking(audit_async)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scoring:
-    """How annotations are loaded and scored: what of the parameters of `audit` is not about annotating."""
-
-    pair_by: str | None = None
-    allow_mixed: bool = False
-    published: bool = False
-    resamples: int = RESAMPLES
-    seed: int = 0
-    worst: int = MOST_WORST
-    root: Path | None = None
-    own: tuple[str, ...] = ()
-    similarity: SimilarityName | Similarity = "chrf"
-    threshold: float | None = None
-    notices: tuple[str, ...] = ()
-
-    def score(
-        self, sources: Sequence[Source], against: Sequence[Source] = (), before: Sequence[Source] = ()
-    ) -> AuditResult:
-        """Raises UsageError and ItemsError as `audit` does."""
-        measure = open_measure(self.similarity, MeasureOptions())
-        pairing = find_pairing(self.pair_by, (*sources, *against, *before), self.root)
-        generators, second, earlier = (
-            load_generators(each, root=self.root, pairing=pairing, worst=self.worst)
-            for each in (sources, against, before)
-        )
-        return score_audit(
-            generators,
-            second,
-            resamples=self.resamples,
-            seed=self.seed,
-            pair_by=pairing.by,
-            allow_mixed=self.allow_mixed,
-            published=self.published,
-            before=earlier,
-            own=self.own,
-            measure=measure,
-            similar=self.threshold,
-            notices=self.notices,
-        )
-
-
-def read_annotating(
-    source: Source, model: str | None, out: str | PathLike[str] | None, options: AnnotateOptions
-) -> Annotating:
-    """How the images of `source` and all others are annotated.
-
-    Raises UsageError, also where it is not said who annotates them, and where to.
-    """
-    if model is None:
-        raise UsageError(
-            f"{source.name}: {source.place} holds images without annotations, and no model is named",
-            remedy=f"Say which one annotates them with {option('model')}.",
-        )
-    if out is None:
-        raise UsageError(
-            f"{source.name}: {source.place} holds images without annotations, and no folder is named for "
-            "them",
-            remedy=f"Say where the annotations go with {option('out', 'runs/NAME')}.",
-        )
-    folder = RunFolder(Path(out) / source.name)
-    if source.path is not None and not folder.manifest.is_file():
-        check_apart(Path(out), (), [source.path])
-    config = annotate_config(options, folder)
-    return Annotating(
-        Path(out),
-        read_models(model, options),
-        config,
-        read_policy(options),
-        read_limits(options),
-        read_prompts(config.table.prompts, options.get("prompts")),
-        options.get("image_column"),
-        options.get("columns"),
-    )
 
 
 def own_names(own: object) -> tuple[str, ...]:
@@ -331,7 +245,7 @@ class Annotating:
         self,
         sources: Sequence[Source],
         against: Sequence[Source],
-        scoring: Scoring,
+        scoring: AuditParameters,
         before: Sequence[Source] = (),
     ) -> None:
         """What can be refused is refused before a model is asked: bad records, and what is not made alike.
@@ -340,10 +254,11 @@ class Annotating:
         """
         images = [source for source in sources if source.kind == "images"]
         whole = [source for source in sources if source.kind != "images"]
+        root = None if scoring.root is None else Path(scoring.root)
         pairing = None if scoring.pair_by is None else Pairing.named(scoring.pair_by)
-        load_generators(against, root=scoring.root, pairing=pairing, worst=0)
-        made = provenances(load_generators(whole, root=scoring.root, pairing=pairing, worst=0))
-        earlier = load_generators(before, root=scoring.root, pairing=pairing, worst=0)
+        load_generators(against, root=root, pairing=pairing, worst=0)
+        made = provenances(load_generators(whole, root=root, pairing=pairing, worst=0))
+        earlier = load_generators(before, root=root, pairing=pairing, worst=0)
         for source in images:
             self._check_prompts(source, images, scoring.pair_by)
         made |= {before_name(name): each for name, each in provenances(earlier).items()}

@@ -33,7 +33,7 @@ from markupsafe import Markup
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.page_data import page_json
-from uncanny.images import stored_size, thumbnail
+from uncanny.images.prepared import stored_size, thumbnail
 from uncanny.images.row_files import row_of
 from uncanny.schema import Annotation, Anomaly
 from uncanny.wording import shown

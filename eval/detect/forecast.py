@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Unpack
 
-from uncanny.agents.config import DetectConfig
 from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST
 from uncanny.client.prices import PriceTable
-from uncanny.eval.common.inputs.named_images import name_images
-from uncanny.eval.detect.data import Truth
-from uncanny.eval.detect.run import DetectOptions, DetectTask, check_truth
+from uncanny.eval.detect.parameters import DetectParameters
+from uncanny.eval.detect.run import DetectTask, check_truth, detect_task
 from uncanny.models.tokens import image_tokens, least_cached, text_tokens
-from uncanny.parameters import called_right
+from uncanny.parameters import takes
 from uncanny.prompts import PromptSet
-from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
-from uncanny.runs.image_options import Images, image_run, read_config
+from uncanny.runs.forecast import ImagesForecast, UsageCounter, input_words, pending_images
+from uncanny.runs.image_options import Images
 from uncanny.runs.resume import prompts_of
-from uncanny.schema import Detection
 from uncanny.wording import count
 
 
@@ -50,43 +44,23 @@ class DetectForecast(ImagesForecast):
         ]
 
 
-class DetectForecastOptions(DetectOptions, total=False):
-    """The parameters of `detect`; a forecast has no use for callbacks."""
-
-    on_image: Callable[[Detection], None] | None
-
-
-@called_right
-def detect_forecast(
-    images: Images,
-    *,
-    model: str,
-    out: str | Path | None = None,
-    root: str | Path | None = None,
-    truth: Truth | None = None,
-    **options: Unpack[DetectForecastOptions],
-) -> DetectForecast:
+@takes(DetectParameters)
+def detect_forecast(images: Images, parameters: DetectParameters) -> DetectForecast:
     """What `detect` would ask and roughly cost, with the same parameters.
 
-    `images`, `model`, `truth` and the options are those of `detect`. Without `out` nothing is done yet; with
-    it, what is done there already is not counted. Nothing is written, no model is opened, no key needed;
-    callbacks and `stop` have nothing to do here.
+    If `out` names a run folder, the forecast leaves out what is done there. A forecast writes nothing, opens
+    no model and needs no key; it ignores callbacks and `stop`.
 
-    Returns a `DetectForecast`, with `cost_usd` and the numbers of calls; printed, it is what `--dry-run`
-    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its
-    price is not. Raises UsageError.
+    Returns a `DetectForecast` with `cost_usd` and the numbers of calls; printed, it shows what `--dry-run`
+    shows. Tokens and cost are None if the model's image tokens are not known; the cost is also None if its
+    price is not known. Raises UsageError.
 
     >>> forecast = uncanny.detect_forecast(images, model="openai/gpt-4o")
     >>> forecast.calls_least, forecast.calls_most
     (1, 3)
     """
-    folder = UNNAMED if out is None else out
-    run = image_run("detect", images, model, folder, root, options, DetectForecastOptions)
-    # A forecast leaves nothing behind, so the bundled images stay where they are.
-    named = name_images(run["paths"], None if out is None else Path(out), copy=False)
-    run["paths"] = named.paths
-    task = DetectTask(**run, config=read_config(DetectConfig, options))
-    check_truth(task, named.truth if truth is None else truth)
+    task, truth = detect_task(parameters, images, copy=False)
+    check_truth(task, truth)
     return forecast_task(task)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from uncanny.agents.config import DetectConfig, DetectProtocol
 from uncanny.agents.context import ImageContext
@@ -21,14 +21,14 @@ from uncanny.eval.common.frames import Cells, Row
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.run_result import Records
 from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, of_scenes
+from uncanny.eval.detect.parameters import DetectParameters
 from uncanny.eval.metrics.detection import JUDGED, Judged
-from uncanny.images import PreparedImage
+from uncanny.images.prepared import PreparedImage
 from uncanny.models.base import Sampling
-from uncanny.parameters import called_right, check_callback, check_parameters
+from uncanny.parameters import check_parameters, takes
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.records.annotation_table import RecordFormat, check_format
-from uncanny.runs.config import AskOptions
-from uncanny.runs.image_options import ImageOptions, Images, image_run, read_config
+from uncanny.records.annotation_table import check_format
+from uncanny.runs.image_options import Images, task_parts
 from uncanny.runs.image_task import ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
@@ -200,48 +200,33 @@ class DetectRun(AnnotateRun):
         return super().was_examined(record) and cast("Detection", record).listing is not None
 
 
-class DetectOptions(ImageOptions, total=False):
-    """The parameters of `detect` that say how images are judged, for functions that hand them on."""
+def detect_task(
+    parameters: DetectParameters, images: Images, *, copy: bool = True
+) -> tuple[DetectTask, Truth | None]:
+    """The task over these images, and the truth about them where it is known.
 
-    protocol: DetectProtocol
+    `copy` False leaves bundled images where they are. Raises UsageError. Blocking.
+    """
+    parts = task_parts("detect", images, parameters)
+    out = None if parameters.out is None else Path(parameters.out)
+    named = name_images(parts["paths"], out, copy=copy)
+    parts["paths"] = named.paths
+    config = parameters.part(DetectConfig)
+    task = DetectTask(**parts, config=config, format=check_format(parameters.format))
+    return task, named.truth if parameters.truth is None else parameters.truth
 
 
-@called_right
-async def detect_async(
-    images: Images,
-    *,
-    model: str,
-    out: str | Path,
-    root: str | Path | None = None,
-    protocol: DetectProtocol = "conversation",
-    temperature: float | None = 0.0,
-    top_p: float | None = None,
-    max_output_tokens: int = 2_000,
-    max_side: int | None = None,
-    image_format: Literal["keep", "png", "jpeg"] = "keep",
-    jpeg_quality: int = 95,
-    max_pixels: int = 100_000_000,
-    image_column: str | None = None,
-    columns: Sequence[str] | None = None,
-    format: RecordFormat = "jsonl",
-    truth: Truth | None = None,
-    on_image: Callable[[Detection], None] | None = None,
-    **options: Unpack[AskOptions],
-) -> DetectRun:
-    """Ask of each image whether it is generated, and what gives it away. One model; see `annotate` for the
-    rest.
+@takes(DetectParameters, "out")
+async def detect_async(images: Images, parameters: DetectParameters) -> DetectRun:
+    """Ask of each image whether it is generated, and what gives it away.
 
-    `protocol` is `conversation`: the verdict, then with it in view the anomalies of an image held to be
-    generated, or the content of one held to be real; or `independent`: two calls about every image that know
-    nothing of each other, the verdict and the anomalies.
+    `images` are files and folders, also Parquet and Arrow files with pictures in their rows, or the word
+    `scenes` for the bundled images, which are copied into `out`. Results go to `out` as they come. The same
+    call resumes a run that was interrupted. A record's `source` is `generated` or `real`, or None if the
+    model gave no clear verdict.
 
-    `images`, `image_column`, `format`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of
-    `annotate`; the word `scenes` stands for the bundled images, which are copied into `out`. A record's
-    `source` is `generated` or `real`, None where no clear verdict came. `truth` is what `run.score()`
-    compares with, see there; it is checked before anything is asked.
-
-    Returns the run, also where it ended early or some images failed; its `score` compares with the truth.
-    Raises UsageError, ModelUnusableError.
+    Returns the run, even if it ended early or some images failed; its `score` compares with the truth.
+    Raises UsageError and ModelUnusableError.
 
     `detect_async` is the same for programs with an event loop.
 
@@ -257,29 +242,11 @@ async def detect_async(
     Source: AnomReason, section 4.2 and appendix C.2 (detection in two turns); the authors' released
     evaluation makes two independent calls.
     """
-    check_callback("on_image", on_image)
-    all_options: DetectOptions = {
-        **options,
-        "protocol": protocol,
-        "temperature": temperature,
-        "top_p": top_p,
-        "max_output_tokens": max_output_tokens,
-        "max_side": max_side,
-        "image_format": image_format,
-        "jpeg_quality": jpeg_quality,
-        "max_pixels": max_pixels,
-        "image_column": image_column,
-        "columns": columns,
-    }
-    settings = image_run("detect", images, model, out, root, all_options, DetectOptions)
-    named = await asyncio.to_thread(name_images, settings["paths"], Path(out), copy=True)
-    settings["paths"] = named.paths
-    task = DetectTask(**settings, config=read_config(DetectConfig, all_options), format=check_format(format))
-    sources = await asyncio.to_thread(check_truth, task, named.truth if truth is None else truth)
-    end = await run_with(task, options, on_image)
-    run = DetectRun(out, end, sources)
+    task, told = await asyncio.to_thread(detect_task, parameters, images)
+    sources = await asyncio.to_thread(check_truth, task, told)
+    end = await run_with(task, parameters)
+    run = DetectRun(task.folder.path, end, sources)
     if not end.lost:
-        told = named.truth if truth is None else truth
         run._truth = await asyncio.to_thread(run._truth_of, told, task.files, task.paths)
     return run
 
@@ -311,7 +278,7 @@ class DetectTask(ImageTask[Detection]):
 
     @property
     def sampling(self) -> Sampling:
-        return Sampling(self.config.temperature, self.config.top_p, self.config.max_output_tokens)
+        return self.config.sampling
 
     @property
     def inputs_at_once(self) -> int:

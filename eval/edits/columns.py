@@ -14,7 +14,7 @@ from typing import Any, Final
 from uncanny.errors import UsageError
 from uncanny.eval.edits.data import EditFiles
 from uncanny.extras import pyarrow
-from uncanny.images import display_path
+from uncanny.images.path_names import display_path
 from uncanny.json_values import dump_json
 from uncanny.records.jsonl import write_named
 

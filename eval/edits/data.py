@@ -33,7 +33,9 @@ from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.eval.common.pixels.crops import Mask, Size
 from uncanny.eval.common.pixels.masks import decode_rle, mask_identity, read_mask
 from uncanny.eval.metrics.edits import Pixels
-from uncanny.images import SkippedInputs, display_path, read_rgb
+from uncanny.images.discover import SkippedInputs
+from uncanny.images.path_names import display_path
+from uncanny.images.prepared import read_rgb
 from uncanny.json_values import load_json
 from uncanny.parameters import check_parameters, check_records
 from uncanny.schema import Number, Record

@@ -26,7 +26,7 @@ from uncanny.eval.edits.plots import NAMES, mask_plot, spread_plot, spreads
 from uncanny.eval.edits.result import FIDELITY_CAVEAT, EditMeasure, EditParameters, MeasuredEdits
 from uncanny.eval.edits.score import mask_of
 from uncanny.eval.metrics.edits import BINS, Mask, squared_difference
-from uncanny.images import read_rgb
+from uncanny.images.prepared import read_rgb
 
 MOST_SHOWN: Final = 24
 MOST_LISTED: Final = 200

@@ -42,8 +42,8 @@ from uncanny.eval.edits.result import (
 from uncanny.eval.metrics import edits as metrics
 from uncanny.eval.metrics.edits import Mask, Pixels
 from uncanny.files import read_file
-from uncanny.images import stored_size
 from uncanny.images.decode import PixelLimit
+from uncanny.images.prepared import stored_size
 from uncanny.json_values import dump_json, load_json
 from uncanny.parameters import check_callback, check_kind, check_parameters
 from uncanny.records.jsonl import append_whole, make_folder_of, open_to_append

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from uncanny.client.prices import PriceTable
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import question_text, system_text
-from uncanny.eval.mcq.run import McqOptions
-from uncanny.eval.mcq.task import UNSEEN, McqConfig, McqTask
-from uncanny.images import stored_size
+from uncanny.eval.mcq.parameters import McqConfig, McqParameters
+from uncanny.eval.mcq.task import UNSEEN, McqTask
+from uncanny.images.prepared import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
-from uncanny.parameters import called_right
+from uncanny.parameters import takes
 from uncanny.prompts.folders import read_prompts
-from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import check_options, read_limits, read_models, read_sampling
-from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inputs, input_words
+from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, input_words
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import prompts_of
 from uncanny.wording import cost
@@ -60,22 +56,16 @@ class McqForecast(Forecast):
         ]
 
 
-@called_right
-def forecast(
-    items: ItemSource,
-    *,
-    model: str,
-    out: str | os.PathLike[str] | None = None,
-    **options: Unpack[McqOptions],
-) -> McqForecast:
-    """What `run` would ask and roughly cost, with the same parameters but one model.
+@takes(McqParameters)
+def forecast(items: ItemSource, parameters: McqParameters) -> McqForecast:
+    """What `run` would ask and roughly cost, with the same parameters.
 
-    Without `out` nothing is done yet, with it what is done there already is not counted. Nothing is
-    written, no model is opened, no key needed; callbacks and `stop` have nothing to do here.
+    If `out` names a run folder, the forecast leaves out what is done there. A forecast writes nothing, opens
+    no model and needs no key; it ignores callbacks and `stop`.
 
-    Returns a `McqForecast`, with `cost_usd` and the numbers of calls; printed, it is what `--dry-run`
-    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its
-    price is not. Raises UsageError.
+    Returns a `McqForecast` with `cost_usd` and the numbers of calls; printed, it shows what `--dry-run`
+    shows. Tokens and cost are None if the model's image tokens are not known; the cost is also None if its
+    price is not known. Raises UsageError.
 
     >>> forecast = uncanny.mcq.forecast("scenes", model="openai/gpt-4o")
     >>> forecast.inputs, forecast.calls_usual
@@ -83,15 +73,14 @@ def forecast(
     >>> forecast.cost_usd > 0
     True
     """
-    check_options(options, McqOptions, out=UNNAMED if out is None else out)
     return forecast_task(
         McqTask(
-            folder=RunFolder(UNNAMED if out is None else Path(out)),
-            items=load(items, root=options.get("root")),
-            models=read_models(model, options),
-            options=read_limits(options),
-            config=read_sampling(McqConfig, options),
-            prompts=read_prompts("mcq", options.get("prompts")),
+            folder=parameters.folder,
+            items=load(items, root=parameters.root),
+            models=parameters.models,
+            options=parameters.limits,
+            config=parameters.part(McqConfig),
+            prompts=read_prompts("mcq", parameters.prompts),
         )
     )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells
@@ -13,35 +14,20 @@ from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import Answer, ItemSet
 from uncanny.eval.mcq.data.load import ItemSource, is_bundled, load, load_run_items
 from uncanny.eval.mcq.data.overlay import OVERLAYS
-from uncanny.eval.mcq.task import STATUS_OF, STATUSES, McqConfig, McqTask
-from uncanny.parameters import called_right
+from uncanny.eval.mcq.parameters import McqConfig, McqEachParameters, McqParameters, McqShared
+from uncanny.eval.mcq.task import STATUS_OF, STATUSES, McqTask
+from uncanny.parameters import takes
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, check_no_links
-from uncanny.runs.config import (
-    AskOptions,
-    ModelOptions,
-    RunOptions,
-    check_options,
-)
+from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.run import RunEnd, run_with
-from uncanny.runs.several import run_models
+from uncanny.runs.several import check_folders, run_each_model
 from uncanny.runs.sync import blocking
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.mcq.score.result import McqScores
     from uncanny.eval.mcq.score.score import ScoreOptions
-
-
-class McqOptions(AskOptions, total=False):
-    """The keyword options of `run`: those of every function that asks models, and its own."""
-
-    root: str | os.PathLike[str] | None
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
-    control: bool
-    blind: bool
 
 
 class McqRun(RunResult[Answer]):
@@ -118,47 +104,19 @@ class McqRun(RunResult[Answer]):
         }
 
 
-@overload
-async def run_async(
-    items: ItemSource, *, model: str, out: str | os.PathLike[str], **options: Unpack[McqOptions]
-) -> McqRun: ...
-@overload
-async def run_async(
-    items: ItemSource,
-    *,
-    model: list[str] | tuple[str, ...],
-    out: str | os.PathLike[str],
-    **options: Unpack[McqOptions],
-) -> dict[str, McqRun]: ...
-@called_right
-async def run_async(
-    items: ItemSource,
-    *,
-    model: str | list[str] | tuple[str, ...],
-    out: str | os.PathLike[str],
-    root: str | os.PathLike[str] | None = None,
-    temperature: float | None = 0.0,
-    top_p: float | None = None,
-    max_output_tokens: int = 2_000,
-    control: bool = False,
-    blind: bool = False,
-    **options: Unpack[AskOptions],
-) -> McqRun | dict[str, McqRun]:
-    """Ask every question of a set, each in a call of its own.
+@takes(McqParameters, "out")
+async def run_async(items: ItemSource, parameters: McqParameters) -> McqRun:
+    """Ask a model every question of a set, each in a call of its own.
 
     `items` are those of `load`, or anything it takes: an item file, `scenes`, or items. Answers go to the
-    folder `out` as they come; the same call goes on where it stopped, and asks again where a question or its
-    image was changed. With a list of models each has a run in a folder of its own in `out`, one after the
-    other, limits hold for all together, and the runs come back by model. `root` is where image paths start.
-    Sampling is sent where the model takes it, None leaves the model's own; `max_output_tokens` are doubled
-    when an answer is cut off. `control` asks Q4 again without the image and with an option for saying so;
-    `blind` asks all questions again without it, to be guessed from the words. `options`: see `AskOptions`.
+    folder `out` as they come. The same call resumes a run that was interrupted, and asks again if a question
+    or its image was changed.
 
-    Returns the run, also where it ended early or some calls failed: see its `summary` and the answers'
-    `outcome`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
-    asked at all; of several models, when the others are through.
+    Returns the run, even if it ended early or some calls failed: see its `summary` and the answers'
+    `outcome`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the model cannot be
+    asked at all.
 
-    `run_async` is the same for programs with an event loop.
+    `run_async` is the same for programs with an event loop. `run_each` asks several models.
 
     >>> items = uncanny.mcq.load("scenes")[:8]
     >>> run = uncanny.mcq.run(items, model="demo", out=out)
@@ -169,56 +127,56 @@ async def run_async(
 
     Source: SalArt-VQA, section 4.1.
     """
-    check_options(
-        options,
-        out=out,
-        root=root,
-        temperature=temperature,
-        top_p=top_p,
-        max_output_tokens=max_output_tokens,
-        control=control,
-        blind=blind,
-    )
-    config = McqConfig(temperature, top_p, max_output_tokens, control, blind)
-    prompts = read_prompts("mcq", options.get("prompts"))
-    # The bundled set by its name has a copy in the run folder and nowhere else.
+    source = _source(items, parameters)
+    check_folders(parameters.folder.path, [parameters.models.model])
+    return await _ask(source, parameters, parameters.models, parameters.folder.path, parameters.limits)
+
+
+run = blocking(run_async)
+
+
+@takes(McqEachParameters, "out")
+async def run_each_async(items: ItemSource, parameters: McqEachParameters) -> dict[str, McqRun]:
+    """Ask several models, one after the other: a run of each by its name, in a folder of its own in `out`.
+
+    Limits hold for all models together. If one model fails, the others still run; its error is raised at the
+    end. For the rest see `run`.
+
+    >>> runs = uncanny.mcq.run_each("scenes", models=["demo"], out=out, limit=2)
+    >>> runs["demo"].summary.state
+    'finished'
+    """
+    return await run_each_model(parameters, partial(_ask, _source(items, parameters), parameters))
+
+
+run_each = blocking(run_each_async)
+
+
+def _source(items: ItemSource, parameters: McqShared) -> ItemSource:
+    """The items, read once for all models; the bundled set by its name has a copy in each run folder."""
     bundled = isinstance(items, str | os.PathLike) and is_bundled(items)
-    source = items if bundled else load(items, root=root)
+    source = items if bundled else load(items, root=parameters.root)
     if not source:
-        raise UsageError("There are no items to ask about", remedy="Give one at least.")
-
-    async def ask(models: ModelOptions, folder: Path, limits: RunOptions) -> McqRun:
-        # A bundled set that the folder holds already is read from there, and refused where it was changed.
-        asked = load(source, root=root, folder=folder)
-        task = McqTask(
-            folder=RunFolder(folder),
-            items=asked,
-            models=models,
-            options=limits,
-            config=config,
-            prompts=prompts,
-        )
-        return McqRun(folder, await run_with(task, options), asked)
-
-    return await run_models(model, Path(out), options, ask)
+        raise UsageError("There are no items to ask about", remedy="Give at least one.")
+    return source
 
 
-class _Run(Protocol):
-    """`run_async`, waiting for the end."""
-
-    @overload
-    def __call__(
-        self, items: ItemSource, *, model: str, out: str | os.PathLike[str], **options: Unpack[McqOptions]
-    ) -> McqRun: ...
-    @overload
-    def __call__(
-        self,
-        items: ItemSource,
-        *,
-        model: list[str] | tuple[str, ...],
-        out: str | os.PathLike[str],
-        **options: Unpack[McqOptions],
-    ) -> dict[str, McqRun]: ...
-
-
-run = cast(_Run, blocking(run_async))
+async def _ask(
+    source: ItemSource,
+    parameters: McqParameters | McqEachParameters,
+    models: ModelOptions,
+    folder: Path,
+    limits: RunOptions,
+) -> McqRun:
+    prompts = read_prompts("mcq", parameters.prompts)
+    # A bundled set that the folder holds already is read from there, and refused if it was changed.
+    items = load(source, root=parameters.root, folder=folder)
+    task = McqTask(
+        folder=RunFolder(folder),
+        items=items,
+        models=models,
+        options=limits,
+        config=parameters.part(McqConfig),
+        prompts=prompts,
+    )
+    return McqRun(folder, await run_with(task, parameters), items)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,15 +28,14 @@ from uncanny.eval.mcq.data.texts import (
     texts_id,
     whose_texts,
 )
-from uncanny.images import RecordedFile, prepare
+from uncanny.eval.mcq.parameters import McqConfig
+from uncanny.images.file_bytes import RecordedFile
+from uncanny.images.prepared import prepare
 from uncanny.models.base import Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import check_apart, check_no_links
 from uncanny.records.run_manifest import THE_USERS, RunSettings
-from uncanny.runs.config import (
-    SamplingConfig,
-)
 from uncanny.runs.image_task import other_models, sent_image
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import Task, asking
@@ -56,22 +55,6 @@ STATUSES = ("ok", "refused", "failed")
 # Whose texts are asked, as `run.json` says it.
 _WHOSE = {"ours": "ours", "set": "the set's", "mixed": "both"}
 STATUS_OF = {"answered": "ok", "refused": "refused", "error": "failed"}
-
-
-@dataclass(frozen=True, slots=True)
-class McqConfig(SamplingConfig):
-    """How questions are asked.
-
-    Zero-shot at `temperature` 0 where the model takes one; what was sent stands in `run.json`. Reasoning is
-    left to the provider. `control` asks every Q4 again without the image, with F for saying so; `blind` asks
-    every question again without it, to be guessed.
-    """
-
-    temperature: float | None = 0.0
-    top_p: float | None = None
-    max_output_tokens: int = 2_000
-    control: bool = False
-    blind: bool = False
 
 
 def _asks_own_texts_only(item: Item) -> bool:
@@ -159,7 +142,7 @@ class McqTask(Task[PendingItem, Answer]):
         return min(MOST_ITEMS_AT_ONCE, -(-self.options.concurrency * 3 // QUESTIONS_AN_ITEM) + 2)
 
     def config_json(self) -> dict[str, Any]:
-        return asdict(self.config)
+        return self.config.model_dump()
 
     def settings(self) -> RunSettings:
         settings = super().settings()

@@ -19,9 +19,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.intervals import (
     LEVEL,
-    RESAMPLES,
     Bools,
     Codes,
     Floats,

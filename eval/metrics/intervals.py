@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uncanny.eval.common.estimates import NO_INTERVAL
+from uncanny.eval.metrics import RESAMPLES
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -44,7 +45,6 @@ Codes = NDArray[np.int64]
 Interval = tuple[float, float]
 Rng = np.random.Generator
 
-RESAMPLES = 10_000
 # Up to so many values other than 0 their mean is tested exactly, over 4,096 choices of signs.
 FEW_TO_FLIP = 13
 LEVEL = 0.95

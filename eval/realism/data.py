@@ -23,8 +23,8 @@ from uncanny.eval.common.inputs.pair_folders import (
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.files import read_file
-from uncanny.images import SkippedInputs
 from uncanny.images.columns import plain_cells
+from uncanny.images.discover import SkippedInputs
 from uncanny.images.row_cells import Cell
 from uncanny.json_values import dump_json
 from uncanny.parameters import check_parameters, check_records

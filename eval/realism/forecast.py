@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from uncanny.client.prices import PriceTable
 from uncanny.eval.realism.data import PairSource, load, pairs_of_run
-from uncanny.eval.realism.run import RealismConfig, RealismOptions, RealismTask
-from uncanny.images import stored_size
+from uncanny.eval.realism.parameters import RealismConfig, RealismParameters
+from uncanny.eval.realism.run import RealismTask
+from uncanny.images.prepared import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
-from uncanny.parameters import called_right
+from uncanny.parameters import takes
 from uncanny.prompts.folders import read_prompts
-from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import check_options, read_limits, read_models, read_sampling
 from uncanny.runs.forecast import (
-    UNNAMED,
     Forecast,
     Usage,
     UsageCounter,
@@ -69,22 +66,16 @@ class RealismForecast(Forecast):
         ]
 
 
-@called_right
-def forecast(
-    pairs: PairSource,
-    *,
-    model: str,
-    out: str | os.PathLike[str] | None = None,
-    **options: Unpack[RealismOptions],
-) -> RealismForecast:
-    """What `run` would ask and roughly cost, with the same parameters but one model.
+@takes(RealismParameters)
+def forecast(pairs: PairSource, parameters: RealismParameters) -> RealismForecast:
+    """What `run` would ask and roughly cost, with the same parameters.
 
-    Without `out` nothing is done yet, with it what is done there already is not counted. Nothing is
-    written, no model is opened, no key needed; callbacks and `stop` have nothing to do here.
+    If `out` names a run folder, the forecast leaves out what is done there. A forecast writes nothing, opens
+    no model and needs no key; it ignores callbacks and `stop`.
 
-    Returns a `RealismForecast`, with `cost_usd` and the numbers of calls; printed, it is what `--dry-run`
-    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its
-    price is not. Raises UsageError.
+    Returns a `RealismForecast` with `cost_usd` and the numbers of calls; printed, it shows what `--dry-run`
+    shows. Tokens and cost are None if the model's image tokens are not known; the cost is also None if its
+    price is not known. Raises UsageError.
 
     >>> forecast = uncanny.realism.forecast("scenes", model="openai/gpt-4o")
     >>> forecast.calls_least, forecast.calls_most
@@ -92,18 +83,16 @@ def forecast(
     >>> forecast.usage_least.cost_usd < forecast.cost_usd
     True
     """
-    check_options(options, RealismOptions, out=UNNAMED if out is None else out)
-    root = options.get("root")
-    pair_set = load(pairs, root=root)
+    pair_set, out = load(pairs, root=parameters.root), parameters.out
     return forecast_task(
         RealismTask(
-            folder=RunFolder(UNNAMED if out is None else Path(out)),
+            folder=parameters.folder,
             pairs=pair_set if out is None else pairs_of_run(pair_set, Path(out), store=False),
-            models=read_models(model, options),
-            options=read_limits(options),
-            root=None if root is None else Path(root),
-            config=read_sampling(RealismConfig, options),
-            prompts=read_prompts("realism", options.get("prompts")),
+            models=parameters.models,
+            options=parameters.limits,
+            root=None if parameters.root is None else Path(parameters.root),
+            config=parameters.part(RealismConfig),
+            prompts=read_prompts("realism", parameters.prompts),
         )
     )
 

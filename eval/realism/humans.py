@@ -20,7 +20,8 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.inputs.problems import NonEmpty, parse_records
 from uncanny.eval.common.published import published
-from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, group_codes, share_intervals
+from uncanny.eval.metrics import RESAMPLES
+from uncanny.eval.metrics.intervals import Ints, Ratio, group_codes, share_intervals
 from uncanny.eval.realism.verdicts import Verdict
 from uncanny.parameters import check_records
 from uncanny.schema import Number, Record

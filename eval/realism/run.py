@@ -13,9 +13,10 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 from uncanny.agents.realism_judge import ROLES, CheckName, Judgement
 from uncanny.client.calls import CallRecord, usage
@@ -23,23 +24,25 @@ from uncanny.errors import ImageError
 from uncanny.eval.common.frames import Cells
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.realism.data import PairFiles, PairSet, PairSource, load, pairs_of_run
+from uncanny.eval.realism.parameters import RealismConfig, RealismEachParameters, RealismParameters
 from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, VerdictOutcome
 from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
-from uncanny.images import PreparedImage, RecordedFile, prepare
+from uncanny.images.file_bytes import RecordedFile
+from uncanny.images.prepared import PreparedImage, prepare
 from uncanny.json_values import dump_json
 from uncanny.models.base import Sampling
-from uncanny.parameters import called_right
+from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_apart
 from uncanny.records.run_manifest import RunSettings
-from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, SamplingConfig, check_options
+from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.image_task import other_models, sent_image
 from uncanny.runs.inputs import Names, note_skipped
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import run_with
-from uncanny.runs.several import run_models
+from uncanny.runs.several import check_folders, run_each_model
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import Task, asking
 from uncanny.schema import StepError
@@ -56,27 +59,6 @@ CALLS_A_PAIR = 2
 STATUSES = ("ok", "refused", "undetermined", "failed", "unusable")
 # In this order whichever order's answer came first.
 QUESTIONS: tuple[CheckName, ...] = ("first", "original_first", "edited_first")
-
-
-@dataclass(frozen=True, slots=True)
-class RealismConfig(SamplingConfig):
-    """Sampling as in the paper (SAGI, supplementary, section 1.5), where the model takes it.
-
-    `max_output_tokens` is doubled when an answer is cut off.
-    """
-
-    temperature: float | None = 0.1
-    top_p: float | None = 1.0
-    max_output_tokens: int = 2_048
-
-
-class RealismOptions(AskOptions, total=False):
-    """The keyword options of `run`: those of every function that asks models, and its own."""
-
-    root: str | os.PathLike[str] | None
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
 
 
 def _status(verdict: Verdict) -> str:
@@ -151,44 +133,18 @@ class RealismRun(RunResult[Verdict]):
         }
 
 
-@overload
-async def run_async(
-    pairs: PairSource, *, model: str, out: str | os.PathLike[str], **options: Unpack[RealismOptions]
-) -> RealismRun: ...
-@overload
-async def run_async(
-    pairs: PairSource,
-    *,
-    model: list[str] | tuple[str, ...],
-    out: str | os.PathLike[str],
-    **options: Unpack[RealismOptions],
-) -> dict[str, RealismRun]: ...
-@called_right
-async def run_async(
-    pairs: PairSource,
-    *,
-    model: str | list[str] | tuple[str, ...],
-    out: str | os.PathLike[str],
-    root: str | os.PathLike[str] | None = None,
-    temperature: float | None = 0.1,
-    top_p: float | None = 1.0,
-    max_output_tokens: int = 2_048,
-    **options: Unpack[AskOptions],
-) -> RealismRun | dict[str, RealismRun]:
-    """Judge every pair, in one call or three each: would the edited image fool a viewer?
+@takes(RealismParameters, "out")
+async def run_async(pairs: PairSource, parameters: RealismParameters) -> RealismRun:
+    """Have a model judge every pair, in one call or three each: would the edited image fool a viewer?
 
     `pairs` are those of `load`, or anything it takes: a pair file, a folder, `scenes`, or `PairFiles`.
-    Verdicts go to the folder `out` as they come; the same call goes on where it stopped. With a list of
-    models each has a run in a folder of its own in `out`, one after the other, limits hold for all together,
-    and the runs come back by model. `root` is where image paths of a pair file and in records start.
-    Sampling is sent where the model takes it, None leaves the model's own; `max_output_tokens` are doubled
-    when an answer is cut off. `options`: see `AskOptions`.
+    Verdicts go to the folder `out` as they come. The same call resumes a run that was interrupted.
 
-    Returns the run, also where it ended early or some pairs failed: see its `summary` and the verdicts'
-    `outcome`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
-    asked at all; of several models, when the others are through.
+    Returns the run, even if it ended early or some pairs failed: see its `summary` and the verdicts'
+    `outcome`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the model cannot be
+    asked at all.
 
-    `run_async` is the same for programs with an event loop.
+    `run_async` is the same for programs with an event loop. `run_each` asks several models.
 
     >>> run = uncanny.realism.run("scenes", model="demo", out=out)
     >>> run.labels()["deceiving"]
@@ -198,47 +154,50 @@ async def run_async(
 
     Source: SAGI, supplementary, sections 1.5 and 1.6.
     """
-    check_options(
-        options, out=out, root=root, temperature=temperature, top_p=top_p, max_output_tokens=max_output_tokens
+    pair_set = load(pairs, root=parameters.root)
+    check_folders(parameters.folder.path, [parameters.models.model])
+    return await _judge(pair_set, parameters, parameters.models, parameters.folder.path, parameters.limits)
+
+
+run = blocking(run_async)
+
+
+@takes(RealismEachParameters, "out")
+async def run_each_async(pairs: PairSource, parameters: RealismEachParameters) -> dict[str, RealismRun]:
+    """Ask several models, one after the other: a run of each by its name, in a folder of its own in `out`.
+
+    Limits hold for all models together. If one model fails, the others still run; its error is raised at the
+    end. For the rest see `run`.
+
+    >>> runs = uncanny.realism.run_each("scenes", models=["demo"], out=out, limit=2)
+    >>> runs["demo"].summary.state
+    'finished'
+    """
+    pair_set = load(pairs, root=parameters.root)
+    return await run_each_model(parameters, partial(_judge, pair_set, parameters))
+
+
+run_each = blocking(run_each_async)
+
+
+async def _judge(
+    pairs: PairSet,
+    parameters: RealismParameters | RealismEachParameters,
+    models: ModelOptions,
+    folder: Path,
+    limits: RunOptions,
+) -> RealismRun:
+    prompts = read_prompts("realism", parameters.prompts)
+    task = RealismTask(
+        folder=RunFolder(folder),
+        pairs=pairs_of_run(pairs, folder, store=True),
+        models=models,
+        options=limits,
+        root=None if parameters.root is None else Path(parameters.root),
+        config=parameters.part(RealismConfig),
+        prompts=prompts,
     )
-    config = RealismConfig(temperature, top_p, max_output_tokens)
-    prompts = read_prompts("realism", options.get("prompts"))
-    pair_set = load(pairs, root=root)
-
-    async def judge(models: ModelOptions, folder: Path, limits: RunOptions) -> RealismRun:
-        task = RealismTask(
-            folder=RunFolder(folder),
-            pairs=pairs_of_run(pair_set, folder, store=True),
-            models=models,
-            options=limits,
-            root=None if root is None else Path(root),
-            config=config,
-            prompts=prompts,
-        )
-        return RealismRun(folder, await run_with(task, options))
-
-    return await run_models(model, Path(out), options, judge)
-
-
-class _Run(Protocol):
-    """`run_async`, waiting for the end."""
-
-    @overload
-    def __call__(
-        self, pairs: PairSource, *, model: str, out: str | os.PathLike[str], **options: Unpack[RealismOptions]
-    ) -> RealismRun: ...
-    @overload
-    def __call__(
-        self,
-        pairs: PairSource,
-        *,
-        model: list[str] | tuple[str, ...],
-        out: str | os.PathLike[str],
-        **options: Unpack[RealismOptions],
-    ) -> dict[str, RealismRun]: ...
-
-
-run = cast(_Run, blocking(run_async))
+    return RealismRun(folder, await run_with(task, parameters))
 
 
 @dataclass(kw_only=True)
@@ -264,7 +223,7 @@ class RealismTask(Task[PairFiles, Verdict]):
         return self.config.sampling
 
     def config_json(self) -> dict[str, Any]:
-        return asdict(self.config)
+        return self.config.model_dump()
 
     def settings(self) -> RunSettings:
         return super().settings().model_copy(update={"pairs": self.pairs.source_from(self.folder.path)})

@@ -16,15 +16,8 @@ import numpy as np
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_of, own_keys, which_columns
-from uncanny.eval.metrics.intervals import (
-    RESAMPLES,
-    Bools,
-    Codes,
-    Ratio,
-    group_codes,
-    ratio,
-    share_intervals,
-)
+from uncanny.eval.metrics import RESAMPLES
+from uncanny.eval.metrics.intervals import Bools, Codes, Ratio, group_codes, ratio, share_intervals
 from uncanny.eval.metrics.significance import position_bias
 from uncanny.eval.realism.humans import HumanAnswer, Humans, human_answers, score_humans
 from uncanny.eval.realism.result import CallCount, GroupScore, RealismScore, SetScore

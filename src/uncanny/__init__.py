@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from uncanny import mcq as mcq
     from uncanny import realism as realism
     from uncanny import semantic as semantic
-    from uncanny.agents import AnnotateConfig as AnnotateConfig
+    from uncanny.agents.config import AnnotateConfig as AnnotateConfig
     from uncanny.annotation.forecast import AnnotateForecast as AnnotateForecast
     from uncanny.annotation.forecast import annotate_forecast as annotate_forecast
     from uncanny.annotation.picture import FindingsPicture as FindingsPicture
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from uncanny.models.base import Tokens as Tokens
     from uncanny.models.registry import register_provider as register_provider
     from uncanny.records.run_manifest import RunManifest as RunManifest
-    from uncanny.runs.config import AskOptions as AskOptions
     from uncanny.runs.stop import Stop as Stop
     from uncanny.schema import Annotation as Annotation
     from uncanny.schema import Anomaly as Anomaly
@@ -117,7 +116,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "uncanny": "artifacts edits errors extend mcq realism semantic",
-        "uncanny.agents": "AnnotateConfig",
+        "uncanny.agents.config": "AnnotateConfig",
         "uncanny.client.calls": "CallRecord",
         "uncanny.errors": "UncannyError",
         "uncanny.annotation.forecast": "AnnotateForecast annotate_forecast",
@@ -143,7 +142,6 @@ __all__, __getattr__, __dir__ = lazy_names(
         "Sampling SentImage Tokens",
         "uncanny.models.registry": "register_provider",
         "uncanny.records.run_manifest": "RunManifest",
-        "uncanny.runs.config": "AskOptions",
         "uncanny.runs.stop": "Stop",
         "uncanny.schema": "Annotation Anomaly Detection Pixels SceneObject StepError Usage",
         "uncanny.service.client": "Client ClientJob",

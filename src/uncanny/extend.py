@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from uncanny.agents.state import as_findings as as_findings
     from uncanny.agents.steps import ListStep as ListStep
     from uncanny.agents.steps import Step as Step
-    from uncanny.answers import FINDINGS as FINDINGS
+    from uncanny.answers.forms import FINDINGS as FINDINGS
     from uncanny.answers.json_text import read_text as read_text
     from uncanny.answers.packed import FAULTS as FAULTS
     from uncanny.client.calls import usage as usage
@@ -50,18 +50,19 @@ if TYPE_CHECKING:
     from uncanny.graphs.packed import PackedGraph as PackedGraph
     from uncanny.graphs.packed import PackedNodes as PackedNodes
     from uncanny.graphs.packed import packed_graph as packed_graph
-    from uncanny.images import RecordedFile as RecordedFile
-    from uncanny.images import prepare as prepare
+    from uncanny.images.file_bytes import RecordedFile as RecordedFile
+    from uncanny.images.prepared import prepare as prepare
+    from uncanny.models.parameters import OutputTokens as OutputTokens
+    from uncanny.models.parameters import SamplingParameters as SamplingParameters
+    from uncanny.models.parameters import Temperature as Temperature
+    from uncanny.parameters import takes as takes
     from uncanny.prompts import PromptSet as PromptSet
     from uncanny.prompts import load_prompt_set as load_prompt_set
     from uncanny.records.record_file import RecordFile as RecordFile
-    from uncanny.records.run_folder import RunFolder as RunFolder
-    from uncanny.runs.config import SamplingConfig as SamplingConfig
-    from uncanny.runs.config import read_limits as read_limits
-    from uncanny.runs.config import read_models as read_models
     from uncanny.runs.engine import Engine as Engine
     from uncanny.runs.image_task import sent_image as sent_image
     from uncanny.runs.inputs import Names as Names
+    from uncanny.runs.parameters import AskParameters as AskParameters
     from uncanny.runs.progress import Progress as Progress
     from uncanny.runs.run import run_with as run_with
     from uncanny.runs.sync import blocking as blocking
@@ -78,7 +79,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.agents.state": "AnnotateState BatchFinding BatchState ObjectState PackedState ScanState "
         "Sighting as_findings",
         "uncanny.agents.steps": "ListStep Step",
-        "uncanny.answers": "FINDINGS",
+        "uncanny.answers.forms": "FINDINGS",
         "uncanny.answers.json_text": "read_text",
         "uncanny.answers.packed": "FAULTS",
         "uncanny.client.calls": "usage",
@@ -91,11 +92,13 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.metrics.intervals": "wilson_interval",
         "uncanny.graphs.annotate": "AnnotateGraph AnnotateInput AnnotateNodes annotate_graph",
         "uncanny.graphs.packed": "PackedGraph PackedNodes packed_graph",
-        "uncanny.images": "RecordedFile prepare",
+        "uncanny.images.file_bytes": "RecordedFile",
+        "uncanny.images.prepared": "prepare",
+        "uncanny.models.parameters": "OutputTokens SamplingParameters Temperature",
+        "uncanny.parameters": "takes",
         "uncanny.prompts": "PromptSet load_prompt_set",
         "uncanny.records.record_file": "RecordFile",
-        "uncanny.records.run_folder": "RunFolder",
-        "uncanny.runs.config": "SamplingConfig read_limits read_models",
+        "uncanny.runs.parameters": "AskParameters",
         "uncanny.runs.engine": "Engine",
         "uncanny.runs.image_task": "sent_image",
         "uncanny.runs.inputs": "Names",

@@ -1,7 +1,7 @@
 """`uncanny.mcq`: does a model understand an artifact? The Q1–Q4 multiple-choice protocol of SalArt-VQA.
 
 items = uncanny.mcq.load("items.jsonl")
-uncanny.mcq.run(items, model=["openai/gpt-4o", "anthropic/claude-sonnet-4-5"], out="runs/mcq")
+uncanny.mcq.run_each(items, models=["openai/gpt-4o", "anthropic/claude-sonnet-4-5"], out="runs/mcq")
 scores = uncanny.mcq.score(items, "runs/mcq")
 print(scores)
 scores["openai/gpt-4o"].splits["artifact"].all_q1_4
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from uncanny.eval.mcq.run import McqRun as McqRun
     from uncanny.eval.mcq.run import run as run
     from uncanny.eval.mcq.run import run_async as run_async
+    from uncanny.eval.mcq.run import run_each as run_each
+    from uncanny.eval.mcq.run import run_each_async as run_each_async
     from uncanny.eval.mcq.score.box_models import BoxScores as BoxScores
     from uncanny.eval.mcq.score.box_models import box_answers as box_answers
     from uncanny.eval.mcq.score.box_models import choose_box as choose_box
@@ -61,7 +63,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.mcq.data.released": "import_table",
         "uncanny.eval.mcq.forecast": "McqForecast forecast",
         "uncanny.eval.mcq.plan": "McqPlan plan",
-        "uncanny.eval.mcq.run": "McqRun run run_async",
+        "uncanny.eval.mcq.run": "McqRun run run_async run_each run_each_async",
         "uncanny.eval.mcq.score.box_models": "BoxScores box_answers choose_box read_mask score_boxes",
         "uncanny.eval.mcq.score.controls": "NoImageScore baseline_answers random_expectation",
         "uncanny.eval.mcq.score.result": "McNemar McqScores ModelScore SplitScores",

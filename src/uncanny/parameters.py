@@ -1,12 +1,16 @@
-"""What callers pass to public functions: which kind of value belongs to which parameter.
+"""Parameters of public functions: each is written once, as a field of a `Parameters` model.
 
-A parameter has one meaning in all functions, so kinds are by name. What is none of its kind is refused at the
-door, in words: else it would be a TypeError from deep inside, or, as `cache="no"`, pass for something else.
+A field has the parameter's name, type, bounds, default and help. The Python function, the command line, files
+of options, the service and the documentation are made from it. A value that does not fit raises UsageError
+before anything runs.
+
+The functions below `check_call` serve functions whose parameters are still in their signature.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,13 +18,245 @@ from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+)
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticUndefined
 
 from uncanny.errors import UsageError, writable
 from uncanny.wording import option, shown
 
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
 P = ParamSpec("P")
 T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741
+M = TypeVar("M", bound="Parameters")
+
+
+class Parameters(BaseModel):
+    """Base of the parameters of a function. The docstring of a field is its help on every interface.
+
+    None stands for the default where a field does not take None. Scalars of NumPy count as numbers of Python.
+    Raises UsageError for a value that does not fit, and for a name that is not a parameter.
+    """
+
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        defer_build=True,
+    )
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**self._given(values))
+        except ValidationError as error:
+            raise explained(error, type(self)) from None
+
+    def part(self, kind: type[M], **more: Any) -> M:
+        """The parameters of this object that another kind has, too, as that kind; `more` goes before them."""
+        own = {name: getattr(self, name) for name in kind.model_fields if name in self.model_fields_set}
+        return kind(**own | more)
+
+    @classmethod
+    def _given(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        known = cls.model_fields
+        return {
+            name: value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+            for name, value in values.items()
+            if value is not None or name not in known or takes_none(known[name].annotation)
+        }
+
+
+Interface = Literal["python", "terminal", "service"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How interfaces show a parameter, where its name and type do not say it.
+
+    `on` are the interfaces that have it. On the command line `flag` is the option, `short` its one letter,
+    `off` the option that says False, and `metavar` stands for the value. `default` says in words what None
+    means.
+    """
+
+    on: tuple[Interface, ...] = ("python", "terminal", "service")
+    flag: str = ""
+    short: str = ""
+    off: str = ""
+    metavar: str = ""
+    default: str = ""
+
+
+PYTHON = Shown(on=("python",))
+HERE = Shown(on=("python", "terminal"))
+
+
+def _named(value: Any) -> Any:
+    """Refuses names that no file takes: the system would, or what is written could not be read again."""
+    text = os.fspath(value)
+    if isinstance(text, str) and "\0" in text:
+        raise ValueError("must not contain a NUL character")
+    return value
+
+
+def _storable(value: Any) -> Any:
+    text = os.fspath(value)
+    if writable(text) != text:
+        raise ValueError("must be valid Unicode, or it could not be written down")
+    return value
+
+
+def _not_empty(value: Any) -> Any:
+    if not os.fspath(value):
+        raise ValueError("must not be empty")
+    return value
+
+
+def _folder(value: Any) -> Any:
+    if not Path(value).is_dir():
+        raise ValueError("must be a folder that exists")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+Place = Annotated[str | PathLike[str], AfterValidator(_named), AfterValidator(_not_empty)]
+Folder = Annotated[
+    str | PathLike[str], AfterValidator(_named), AfterValidator(_storable), AfterValidator(_folder)
+]
+
+
+def takes_none(annotation: Any) -> bool:
+    """Whether None is a value of the type."""
+    return annotation is None or annotation is Any or type(None) in get_args(annotation)
+
+
+def explained(error: ValidationError, kind: type[Parameters]) -> UsageError:
+    """The first thing that is wrong, in words for the person who wrote it."""
+    wrong = [each for each in error.errors() if each["type"] != "default_factory_not_called"]
+    # Of a value that is none of several types, what it should rather be stands last.
+    first = [each for each in wrong if each["loc"][:1] == wrong[0]["loc"][:1]][-1]
+    if not first["loc"]:
+        return UsageError(in_words(first))
+    name = str(first["loc"][0])
+    if first["type"] == "extra_forbidden":
+        near = get_close_matches(name, kind.model_fields, n=1)
+        remedy = f"Did you mean {option(near[0])}?" if near else "Leave it out."
+        return UsageError(f"There is no option {option(name)}", remedy=remedy)
+    if first["type"] == "missing":
+        return UsageError(f"{option(name)} is missing")
+    return UsageError(f"{option(name)} {in_words(first)}, not {shown(first['input'])}")
+
+
+_INSTANCES = {"PathLike": "must be a path", "Sequence": "must be a list", "Mapping": "must be a mapping"}
+_WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "missing": lambda _: "is missing",
+    "extra_forbidden": lambda _: "is not a parameter",
+    "string_too_short": lambda _: "must not be empty",
+    "string_too_long": lambda about: f"must have at most {about['max_length']:,} characters",
+    "too_short": lambda about: f"must have at least {about['min_length']:,}",
+    "too_long": lambda about: f"must have at most {about['max_length']:,}",
+    "greater_than": lambda about: f"must be more than {_figure(about['gt'])}",
+    "greater_than_equal": lambda about: f"must be at least {_figure(about['ge'])}",
+    "less_than": lambda about: f"must be less than {_figure(about['lt'])}",
+    "less_than_equal": lambda about: f"must be at most {_figure(about['le'])}",
+    "finite_number": lambda _: "must be a finite number",
+    "literal_error": lambda about: f"must be {about['expected']}",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), lambda _: "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), lambda _: "must be a number"),
+    "string_type": lambda _: "must be text",
+    "bool_type": lambda _: "must be True or False",
+    "path_type": lambda _: "must be a path",
+    **dict.fromkeys(("mapping_type", "dict_type"), lambda _: "must be a mapping"),
+    **dict.fromkeys(("list_type", "tuple_type", "sequence_str"), lambda _: "must be a list"),
+    "is_instance_of": lambda about: _INSTANCES.get(about["class"], f"must be a {about['class']}"),
+}
+
+
+def in_words(error: ErrorDetails) -> str:
+    """What is wrong with a value, to follow the name of its parameter; no full stop."""
+    words = _WORDS.get(error["type"])
+    return error["msg"].removeprefix("Value error, ") if words is None else words(error.get("ctx", {}))
+
+
+def _figure(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else str(value)
+
+
+def takes(
+    parameters: Callable[P, M], *needed: str
+) -> Callable[[Callable[[I, M], T]], Callable[Concatenate[I, P], T]]:
+    """Make a function of what it works on and a model of its parameters one of keyword parameters.
+
+    Its signature, and the list of parameters in its docstring, are those of the model. `needed` are
+    parameters that the model can do without and the function cannot.
+    """
+    make = cast("type[M]", parameters)
+    fields = make.model_fields
+
+    def decorate(function: Callable[[I, M], T]) -> Callable[Concatenate[I, P], T]:
+        own = inspect.signature(function)
+        inputs = next(iter(own.parameters.values()))
+        keywords = [
+            inspect.Parameter(
+                each,
+                inspect.Parameter.KEYWORD_ONLY,
+                annotation=field.annotation,
+                default=inspect.Parameter.empty
+                if each in needed or field.is_required()
+                else (None if field.default is PydanticUndefined else field.default),
+            )
+            for each, field in sorted(fields.items(), key=lambda item: not item[1].is_required())
+        ]
+        name = function.__qualname__
+
+        def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, M]:
+            check_call(call, args, kwargs, name)
+            given = call.__signature__.bind(*args, **kwargs).arguments  # type: ignore[attr-defined]
+            for each in needed:
+                if given.get(each) is None:
+                    raise UsageError(f"{option(each)} is missing")
+            return given.pop(inputs.name), make(**given)
+
+        # LangChain and other frameworks await only what they see to be a coroutine function.
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def call(*args: Any, **kwargs: Any) -> Any:
+                return await function(*bound(args, kwargs))
+        else:
+
+            @wraps(function)
+            def call(*args: Any, **kwargs: Any) -> T:
+                return function(*bound(args, kwargs))
+
+        call.__signature__ = own.replace(parameters=[inputs, *keywords])  # type: ignore[attr-defined]
+        call.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\n{_argument_list(fields)}"
+        return cast("Callable[Concatenate[I, P], T]", call)
+
+    return decorate
+
+
+def _argument_list(fields: Mapping[str, FieldInfo]) -> str:
+    lines = [f"    {name}: {' '.join((field.description or '').split())}" for name, field in fields.items()]
+    return "\n".join(["Args:", *lines])
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +382,8 @@ def check_call(
 
     Options are the keys of the `TypedDict` that its last parameter unpacks, where that is loaded.
     """
-    function = inspect.unwrap(function)
     signature = inspect.signature(function)
+    function = inspect.unwrap(function)
     own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
     try:
         bound = signature.bind_partial(*args, **kwargs).arguments
@@ -176,8 +412,10 @@ def _option_names(function: Callable[..., object], signature: inspect.Signature)
     last = [each for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
     if not last:
         return frozenset()
-    unpacked = str(last[0].annotation).removeprefix("Unpack[").removesuffix("]")
-    kind = getattr(function, "__globals__", {}).get(unpacked)
+    unpacked = str(last[0].annotation)
+    if not unpacked.startswith("Unpack["):
+        return None
+    kind = getattr(function, "__globals__", {}).get(unpacked.removeprefix("Unpack[").removesuffix("]"))
     return None if kind is None else frozenset(kind.__annotations__)
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from uncanny.eval.realism.run import RealismRun as RealismRun
     from uncanny.eval.realism.run import run as run
     from uncanny.eval.realism.run import run_async as run_async
+    from uncanny.eval.realism.run import run_each as run_each
+    from uncanny.eval.realism.run import run_each_async as run_each_async
     from uncanny.eval.realism.score import score as score
     from uncanny.eval.realism.verdicts import Verdict as Verdict
 
@@ -34,7 +36,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.realism.forecast": "RealismForecast forecast",
         "uncanny.eval.realism.humans": "HumanAnswer",
         "uncanny.eval.realism.result": "GroupScore RealismScore SetScore",
-        "uncanny.eval.realism.run": "RealismRun run run_async",
+        "uncanny.eval.realism.run": "RealismRun run run_async run_each run_each_async",
         "uncanny.eval.realism.score": "score",
         "uncanny.eval.realism.verdicts": "Verdict",
     },

@@ -111,7 +111,7 @@ Source = Literal["generated", "real"]
 class Record(BaseModel):
     """Base of everything that is written as one JSON line."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
 
 def stand_ins(record: BaseModel, model: str | None) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 import orjson
 
 from tests.client.scripted import CAPABILITIES, Line, ScriptedProvider, guarded, picture, text_response
-from uncanny.agents import Agent, AnnotateConfig
 from uncanny.agents.annotate_context import AnnotateContext
+from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.steps import Agent
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, SentImage

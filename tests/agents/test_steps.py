@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from uncanny.agents import AnnotateConfig
-from uncanny.agents.config import DetectConfig
+from uncanny.agents.config import AnnotateConfig, DetectConfig
 from uncanny.agents.steps import FORMAT, PAPER, PERCEIVE, ROLES, ScheduleName
 from uncanny.errors import UsageError
 from uncanny.prompts import prompt_set
@@ -56,10 +55,10 @@ def test_what_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_what_is_refused_is_named_with_what_to_do() -> None:
     for wrong, message, remedy in (
-        ({"repeat": 1}, "There is no parameter `repeat`", "Did you mean `repeats`?"),
-        ({"repeats": "many"}, "`repeats`: Input should be a valid integer", None),
-        ({"schedule": "papers"}, "`schedule`: Input should be 'packed', 'paper' or 'single'", None),
-        ({"language": "<English>"}, "`language` must be the name of a language", "Write it with letters"),
+        ({"repeat": 1}, "There is no option `repeat`", "Did you mean `repeats`?"),
+        ({"repeats": "many"}, "`repeats` must be a whole number", None),
+        ({"schedule": "papers"}, "`schedule` must be 'packed', 'paper' or 'single'", None),
+        ({"language": "<English>"}, "`language` must be the name of a language: letters, spaces", None),
     ):
         with pytest.raises(UsageError, match=re.escape(message)) as caught:
             AnnotateConfig(**cast(dict[str, Any], wrong))
@@ -124,7 +123,7 @@ def test_what_a_schedule_has_no_use_for_is_refused(schedule: str, without_effect
     ],
 )
 def test_agents_that_are_asked(config: AnnotateConfig, agents: set[str]) -> None:
-    assert config.agents() == agents
+    assert config.asked_agents() == agents
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from uncanny.answers.writings import InpaintingPrompt
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import StepFailedError
-from uncanny.eval.edits.run.prompts import PromptsConfig
+from uncanny.eval.edits.run.parameters import PromptsConfig
 from uncanny.graphs.edits import WriterContext, prompts_graph
 from uncanny.models.base import ModelResponse, Sampling
 from uncanny.prompts import prompt_set

@@ -13,7 +13,8 @@ from tests.runs.e2e import check_record
 from tests.runs.scripted_run import annotated, annotator, image_files
 from uncanny.agents.state import AnnotateState, Context
 from uncanny.errors import ModelUnusableError, RequestRejectedError
-from uncanny.images import PixelPolicy, prepare
+from uncanny.images.encode import PixelPolicy
+from uncanny.images.prepared import prepare
 from uncanny.models.base import Tokens
 from uncanny.prompts import prompt_set
 from uncanny.runs.inputs import ImageFile

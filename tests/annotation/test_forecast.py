@@ -22,14 +22,15 @@ from uncanny.agents.steps import JUDGE, SCHEDULES, WRITE, InView, ScheduleName, 
 from uncanny.annotation.forecast import forecast_task
 from uncanny.annotation.run import AnnotateTask
 from uncanny.annotation.usage import Contents
-from uncanny.answers import OBJECTS
+from uncanny.answers.forms import OBJECTS
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
-from uncanny.images import PixelPolicy
+from uncanny.images.encode import PixelPolicy
 from uncanny.models.registry import parse_model
 from uncanny.models.tokens import least_cached
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.parameters import RunParameters
 from uncanny.runs.run import run_with
 from uncanny.schema import Annotation
 
@@ -171,7 +172,9 @@ def test_broken_images_are_not_asked_about(folder: Path) -> None:
 
 def test_of_a_run_half_done_only_the_rest_counts(folder: Path) -> None:
     noop = ModelOptions(parse_model("noop"))
-    assert asyncio.run(run_with(annotation(folder, noop, RunOptions(limit=3)), {})).reason is None
+    assert (
+        asyncio.run(run_with(annotation(folder, noop, RunOptions(limit=3)), RunParameters())).reason is None
+    )
     before = (folder / "run" / "annotations.jsonl").stat()
     forecast = forecast_task(annotation(folder, noop))
     assert (forecast.inputs, forecast.pending) == (4, 1)

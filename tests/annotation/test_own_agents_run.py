@@ -107,7 +107,7 @@ def test_agents_are_asked_recorded_forecast_and_resumed(tmp_path: Path) -> None:
         ({"agents": [SHADOWS], "schedule": "single"}, "cannot be added to the schedule `single`"),
         ({"agents": [SHADOWS], "graph": packed_graph()}, "Both agents and a graph"),
         ({"agents": [SHADOWS, SHADOWS]}, "Two agents"),
-        ({"agents": SHADOWS}, "must be a list of OwnAgent"),
+        ({"agents": SHADOWS}, "`agents` must be a list"),
         ({"roles": {"ShadowReader": "noop"}}, "There is no role 'ShadowReader'"),
         (
             {"graph": annotate_graph()},

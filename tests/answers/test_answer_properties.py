@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from uncanny.answers import ANOMALIES, FORMS, RELATIONS, ListForm, RelationFinding, read_list, read_severity
+from uncanny.answers.forms import ANOMALIES, FORMS, RELATIONS, ListForm, RelationFinding
+from uncanny.answers.lists import read_list, read_severity
 from uncanny.errors import AnswerError
 from uncanny.schema import Anomaly
 

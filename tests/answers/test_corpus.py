@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from uncanny.answers import FORMS, read_list
 from uncanny.answers.boxes import BOX_FORMATS, DEFAULT_BOX_FORMAT, GivenBox, pixels
-from uncanny.answers.forms import ListForm
+from uncanny.answers.forms import FORMS, ListForm
+from uncanny.answers.lists import read_list
 from uncanny.answers.packed import PACKED_FORMS, Numbered, asked_in, read_batch
 from uncanny.errors import AnswerError
 

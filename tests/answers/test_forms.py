@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from uncanny.answers import (
+from uncanny.answers.forms import (
     ANOMALIES,
     FORMS,
     RELATIONS,
@@ -16,9 +16,9 @@ from uncanny.answers import (
     ListForm,
     make_form,
     own_schema,
-    read_list,
     shared_schema,
 )
+from uncanny.answers.lists import read_list
 from uncanny.errors import AnswerError
 
 TAKEN_BY_ALL = {"type", "properties", "required", "additionalProperties", "items", "anyOf", "description"}

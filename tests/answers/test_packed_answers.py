@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.answers import own_schema, read_list, shared_schema
 from uncanny.answers.boxes import BOX_FORMATS, BoxFormatName, GivenBox, in_format, overlap, pixels
-from uncanny.answers.lists import read_numbers
+from uncanny.answers.forms import own_schema, shared_schema
+from uncanny.answers.lists import read_list, read_numbers
 from uncanny.answers.packed import (
     FAULTS,
     FINAL_TEXTS,

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from uncanny.answers import read_list
 from uncanny.answers.boxes import BOX_FORMATS, BoxFormatName, GivenBox, given_box, pixels
 from uncanny.answers.forms import ListForm
+from uncanny.answers.lists import read_list
 from uncanny.answers.packed import FAULTS, FINAL_TEXTS, INVENTORY, JUDGEMENTS, Numbered, asked_in, read_batch
 from uncanny.errors import AnswerError
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from uncanny.answers import ANOMALIES, read_list
+from uncanny.answers.forms import ANOMALIES
+from uncanny.answers.lists import read_list
 from uncanny.schema import Anomaly
 
 ONE = (

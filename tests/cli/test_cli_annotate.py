@@ -5,15 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from tests.cli.complaints import one_line
 from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, uncanny_here
-from uncanny.agents.steps import ScheduleName
-from uncanny.answers.boxes import BoxFormatName
-from uncanny.cli.common.asking import BOX_FORMAT_NAMES, SCHEDULE_NAMES
 
 AN_IMAGE = 1 + 1 + 2 + 2
 
@@ -36,11 +32,6 @@ def run(tmp_path: Path) -> Run:
 
 def command(images: Path, server: Server, run: Run) -> list[object]:
     return ["annotate", images, *server.asked(), "-o", run.path]
-
-
-def test_choices_are_those_of_the_agents() -> None:
-    assert sorted(SCHEDULE_NAMES) == sorted(get_args(ScheduleName))
-    assert sorted(BOX_FORMAT_NAMES) == sorted(get_args(BoxFormatName))
 
 
 def test_what_a_finished_run_tells(images: Path, server: Server, run: Run) -> None:

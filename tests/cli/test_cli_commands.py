@@ -14,9 +14,9 @@ import uncanny as package
 from tests.runs.e2e import check_no_traceback, uncanny, uncanny_here
 from uncanny import cli, errors
 from uncanny.answers import captions
-from uncanny.cli import artifacts, edits_writing
-from uncanny.eval.edits.run.prompts import Mode
-from uncanny.schema import ARTIFACT_CATEGORIES, StepError
+from uncanny.cli import edits_writing
+from uncanny.eval.edits.run.parameters import Mode
+from uncanny.schema import StepError
 
 
 def kinds(base: type[errors.UncannyError] = errors.UncannyError) -> Iterator[type[errors.UncannyError]]:
@@ -149,7 +149,6 @@ def test_report_of_what_is_no_run(tmp_path: Path) -> None:
 
 
 def test_words_that_commands_list_themselves_are_those_of_the_code() -> None:
-    assert artifacts.CATEGORIES == ARTIFACT_CATEGORIES
     assert get_args(captions.TextKind) == edits_writing.KINDS
     assert edits_writing.MAGNITUDES == captions.MAGNITUDES
     assert get_args(Mode) == edits_writing.MODES

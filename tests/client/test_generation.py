@@ -23,7 +23,7 @@ from tests.client.scripted import (
 )
 from tests.virtual_time import virtual_time
 from uncanny.agents.context import schema_of
-from uncanny.answers import OBJECTS
+from uncanny.answers.forms import OBJECTS
 from uncanny.client.budget import Budget
 from uncanny.client.calls import CallScope
 from uncanny.client.client import MOST_OUTPUT_TOKENS, REPAIRS

@@ -8,7 +8,7 @@ import pytest
 
 from tests.client.scripted import make_request, picture
 from uncanny.agents.context import schema_of
-from uncanny.answers import ANOMALIES
+from uncanny.answers.forms import ANOMALIES
 from uncanny.client.budget import worst_case
 from uncanny.models.base import Sampling
 from uncanny.models.tokens import image_tokens, input_tokens

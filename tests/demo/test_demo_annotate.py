@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from uncanny.answers import ANOMALIES, ATTRIBUTES, FINDINGS, OBJECTS, RELATIONS, Finding, read_list
+from uncanny.answers.forms import ANOMALIES, ATTRIBUTES, FINDINGS, OBJECTS, RELATIONS, Finding
+from uncanny.answers.lists import read_list
 from uncanny.demo.model import DemoRequest, SchemaForm, answer
 from uncanny.demo.recognition import Turn
 from uncanny.demo.views import key_of, synthetic_view

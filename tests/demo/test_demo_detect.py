@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.verdicts import source_of
-from uncanny.answers import ANOMALIES, read_list
+from uncanny.answers.forms import ANOMALIES
+from uncanny.answers.lists import read_list
 from uncanny.demo.mistakes import DETECT_MISTAKES
 from uncanny.demo.model import DemoRequest, answer
 from uncanny.demo.recognition import Turn

@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 import pytest
 
-from uncanny.answers import ANOMALIES, ATTRIBUTES, FINDINGS, OBJECTS, RELATIONS, Finding, read_list
+from uncanny.answers.forms import ANOMALIES, ATTRIBUTES, FINDINGS, OBJECTS, RELATIONS, Finding
+from uncanny.answers.lists import read_list
 from uncanny.demo.mistakes import ANNOTATE_MISTAKES, MISTAKE_KINDS, mistakes_in
 from uncanny.demo.model import DemoProvider
 from uncanny.demo.scenes import Scene, scenes

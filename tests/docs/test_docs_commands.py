@@ -7,16 +7,15 @@ import shlex
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
-from typing import cast
 
 import click
 import orjson
 import pytest
 
 from tests.runs.e2e import uncanny_here
+from uncanny.annotation.parameters import AnnotateParameters
 from uncanny.cli import uncanny
-from uncanny.cli.common.asking import AnnotateKeywords, read_annotate_options
-from uncanny.runs.config import read_limits, read_models
+from uncanny.cli.common.asking import asked
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -63,10 +62,9 @@ def test_every_command_line_is_one(
     assert command is not None, f"{page}: {' '.join(words)}"
     context = command.make_context(name, [each for each in arguments if each != "…"], parent=parent)
     if name == "annotate":
-        options = read_annotate_options(cast(AnnotateKeywords, context.params), context.params["model"])
-        read_models(context.params["model"], options)
-        read_limits(options)
-        assert context.params["run"] or context.params["dry_run"]
+        asking = asked(AnnotateParameters, context.params, [context.params["model"]])
+        assert AnnotateParameters(**asking).models
+        assert context.params["out"] or context.params["dry_run"]
 
 
 def test_every_make_target_is_one() -> None:

@@ -20,7 +20,8 @@ from pydantic import ValidationError
 import uncanny
 from tests.bundled_runs import BundledRuns
 from tests.exports.made_runs import FORMULAS, HOSTILE, SIZE, anomaly, judge, make_run
-from uncanny.answers import ANOMALIES, read_list
+from uncanny.answers.forms import ANOMALIES
+from uncanny.answers.lists import read_list
 from uncanny.exports.formats import FORMATS, FormatName
 from uncanny.exports.formats.chats import listed
 from uncanny.exports.run import ExportResult

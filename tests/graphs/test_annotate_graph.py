@@ -11,9 +11,10 @@ import pytest
 
 from tests.agents.specialists import Answer, Specialists, listed
 from tests.client.scripted import Line, text_response, texts
-from uncanny.agents import Agent, AnnotateConfig
+from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.context import STEP_ERRORS
 from uncanny.agents.state import AnnotateState
+from uncanny.agents.steps import Agent
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError
 from uncanny.graphs.annotate import annotate_graph
 from uncanny.models.base import ModelRequest

@@ -11,8 +11,9 @@ import pytest
 from tests.agents.specialists import Specialists, image_context
 from tests.client.scripted import Line, ScriptedProvider, busy, guarded, make_request, picture, text_response
 from tests.virtual_time import in_virtual_time
-from uncanny.agents import Agent, AnnotateConfig
 from uncanny.agents.artifact_answerer import QuestionPrompt
+from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.steps import Agent
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import BudgetError, ModelUnusableError

@@ -15,7 +15,7 @@ from tests.client.scripted import Line
 from uncanny.agents.own_agent import OwnAgent
 from uncanny.agents.state import BatchState, Context, PackedState, ScanState, Sighting, as_findings
 from uncanny.agents.steps import ListStep, Step
-from uncanny.answers import FINDINGS
+from uncanny.answers.forms import FINDINGS
 from uncanny.answers.packed import FAULTS
 from uncanny.errors import ExtensionError, RequestRejectedError, UsageError
 from uncanny.graphs.annotate import annotate_graph, graph_names, graph_schedule

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from uncanny.images import PixelPolicy, RecordedFile, SendLimits, changed_files, prepare
-from uncanny.images.file_bytes import read_stamped
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.file_bytes import RecordedFile, changed_files, read_stamped
+from uncanny.images.prepared import prepare
 
 OLD, NEW = b"one thing", b"two thing"
 MOST = 1_000

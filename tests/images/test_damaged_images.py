@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from PIL import Image, features
 
 from uncanny.errors import ImageError
-from uncanny.images import PixelPolicy, SendLimits, prepare, thumbnail
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.prepared import prepare, thumbnail
 
 # A host that makes errors of warnings reads the same pictures.
 pytestmark = pytest.mark.filterwarnings("error")

@@ -9,9 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
-from uncanny.images import Skipped, discover, display_path
-from uncanny.images.discover import MOST_LISTED
-from uncanny.images.path_names import short_path
+from uncanny.images.discover import MOST_LISTED, Skipped, discover
+from uncanny.images.path_names import display_path, short_path
 from uncanny.settings import Settings
 
 

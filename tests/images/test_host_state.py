@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from uncanny.images import PixelPolicy, SendLimits, prepare, thumbnail
 from uncanny.images.decode import without_warnings
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.prepared import prepare, thumbnail
 
 LIMITS = SendLimits(frozenset({"image/png", "image/jpeg"}), None, None)
 

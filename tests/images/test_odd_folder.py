@@ -9,7 +9,10 @@ import pytest
 from PIL import Image
 
 from uncanny.errors import ImageError
-from uncanny.images import PixelPolicy, SendLimits, discover, display_path, prepare, thumbnail
+from uncanny.images.discover import discover
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.path_names import display_path
+from uncanny.images.prepared import prepare, thumbnail
 
 # A host that makes errors of warnings reads the same pictures.
 pytestmark = pytest.mark.filterwarnings("error")
@@ -50,7 +53,9 @@ def test_nothing_is_printed(tmp_path: Path, odd_files: ModuleType) -> None:
 import sys
 from pathlib import Path
 from uncanny.errors import ImageError
-from uncanny.images import PixelPolicy, SendLimits, discover, prepare
+from uncanny.images.discover import discover
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.prepared import prepare
 for path in discover([Path(sys.argv[1])]).files:
     try:
         prepare(path, PixelPolicy(), SendLimits(frozenset({"image/png"}), None, None))

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from uncanny.errors import ImageError, UsageError
-from uncanny.images import PixelPolicy, SendLimits, prepare
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.prepared import prepare
 
 ALL = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 KEEP = PixelPolicy()

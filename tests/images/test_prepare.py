@@ -9,7 +9,8 @@ import pytest
 from PIL import Image, ImageCms, ImageOps
 
 from uncanny.errors import ImageError
-from uncanny.images import PixelPolicy, PreparedImage, SendLimits, prepare
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.prepared import PreparedImage, prepare
 
 ALL = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 TAKEN = SendLimits(ALL, None, None)

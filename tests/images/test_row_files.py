@@ -13,8 +13,10 @@ import pytest
 
 from uncanny.demo.scenes import scenes
 from uncanny.errors import ImageError, UsageError
-from uncanny.images import RecordedFile, changed_files, discover, file_bytes, row_readers, stored_size
-from uncanny.images.file_bytes import read_image_file, read_stamped
+from uncanny.images import file_bytes, row_readers
+from uncanny.images.discover import discover
+from uncanny.images.file_bytes import RecordedFile, changed_files, read_image_file, read_stamped
+from uncanny.images.prepared import stored_size
 from uncanny.images.row_files import saved_files
 from uncanny.images.row_readers import row_names
 from uncanny.settings import Settings

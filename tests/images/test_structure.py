@@ -16,8 +16,9 @@ from PIL import Image
 from tests.images.bombs import BOMBS, encoded, gif, jpeg_of_scans, png, tiff
 from uncanny.demo.scenes import DATA
 from uncanny.errors import ImageError
-from uncanny.images import PixelPolicy, SendLimits, prepare, read_rgb, shrunk, stored_size, thumbnail
 from uncanny.images.decode import decode, read_header
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.prepared import prepare, read_rgb, shrunk, stored_size, thumbnail
 from uncanny.images.structure import MOST_SCANS, check_structure, jxl_size
 
 ALL = SendLimits(frozenset({"image/png", "image/jpeg"}), None, None)

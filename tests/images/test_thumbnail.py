@@ -7,7 +7,8 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
-from uncanny.images import PixelPolicy, thumbnail
+from uncanny.images.encode import PixelPolicy
+from uncanny.images.prepared import thumbnail
 
 
 def opened(data: bytes | None) -> Image.Image:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.images.odd_files import encoded, picture
-from uncanny.images import PixelPolicy
 from uncanny.images.decode import PixelLimit, check_png_rows, check_whole, decode, read_header
+from uncanny.images.encode import PixelPolicy
 
 MOST = PixelPolicy().max_pixels
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
@@ -129,7 +129,8 @@ def test_pixels_of_what_is_sent_as_it_is_are_not_kept(format: str, tmp_path: Pat
     Image.new("RGB", (8_000, 6_000), "teal").save(path)
     script = f"""
 from pathlib import Path
-from uncanny.images import PixelPolicy, SendLimits, prepare
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.prepared import prepare
 def peak_mb():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024

@@ -9,8 +9,9 @@ import pytest
 
 from tests.client.scripted import make_request
 from uncanny.agents.context import schema_of
-from uncanny.answers import FORMS, ListForm, own_schema, read_list, shared_schema
+from uncanny.answers.forms import FORMS, ListForm, own_schema, shared_schema
 from uncanny.answers.json_text import read_text
+from uncanny.answers.lists import read_list
 from uncanny.answers.packed import PACKED_FORMS, Fault
 from uncanny.models.base import AnswerSchema, Message
 from uncanny.models.noop import OBJECTS, NoopProvider

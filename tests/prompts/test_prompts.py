@@ -13,7 +13,7 @@ import pytest
 import uncanny.prompts
 from tests.agents.specialists import Specialists, listed
 from tests.client.scripted import in_turn, text_response, texts
-from uncanny.agents import AnnotateConfig
+from uncanny.agents.config import AnnotateConfig
 from uncanny.errors import ExtensionError
 from uncanny.graphs.annotate import annotate_graph
 from uncanny.prompts import PromptSet, make_set, prompt_set

@@ -9,7 +9,7 @@ from typing import Any
 from tests.agents.specialists import Specialists
 from tests.client.scripted import guarded
 from tests.runs.e2e import pictures
-from uncanny.agents import AnnotateConfig
+from uncanny.agents.config import AnnotateConfig
 from uncanny.annotation.run import AnnotateTask
 from uncanny.client.calls import CallRecord
 from uncanny.client.client import ModelClient

@@ -15,7 +15,8 @@ from tests.agents.specialists import Specialists
 from tests.runs.scripted_run import annotator, image_files, record
 from uncanny.annotation.run import AnnotateTask
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError, StorageError
-from uncanny.images import PixelPolicy, prepare
+from uncanny.images.encode import PixelPolicy
+from uncanny.images.prepared import prepare
 from uncanny.records.record_file import CallFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.inputs import ImageFile

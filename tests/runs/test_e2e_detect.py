@@ -30,7 +30,8 @@ from tests.runs.e2e import (
     uncanny_here,
 )
 from tests.verdicts import source_of
-from uncanny.answers import ANOMALIES, read_list
+from uncanny.answers.forms import ANOMALIES
+from uncanny.answers.lists import read_list
 from uncanny.demo.mistakes import DETECT_MISTAKES
 from uncanny.demo.scenes import scenes
 from uncanny.demo.server.app import FaultName

@@ -15,14 +15,19 @@ import pytest
 from tests.images.odd_files import encoded, picture
 from tests.runs.e2e import Run, check_no_traceback, environment, pictures, uncanny_here
 from uncanny.errors import ImageError
-from uncanny.images import PixelPolicy, SendLimits, file_bytes, prepare
+from uncanny.images import file_bytes
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.prepared import prepare
 
 LIMITS = SendLimits(frozenset({"image/png"}), None, None)
 EXHAUSTED = """
 import os, resource, sys, threading
 from pathlib import Path
 from uncanny.errors import StorageError
-from uncanny.images import PixelPolicy, RecordedFile, SendLimits, changed_files, file_bytes, prepare
+from uncanny.images import file_bytes
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.file_bytes import RecordedFile, changed_files
+from uncanny.images.prepared import prepare
 
 path, limits = Path(sys.argv[1]), SendLimits(frozenset({"image/png"}), None, None)
 found = prepare(path, PixelPolicy(), limits)

@@ -25,8 +25,8 @@ from tests.runs.e2e import (
     start,
     uncanny_here,
 )
-from uncanny.agents import AnnotateConfig
-from uncanny.images import PixelPolicy
+from uncanny.agents.config import AnnotateConfig
+from uncanny.images.encode import PixelPolicy
 from uncanny.records.run_manifest import PixelCounts, Prompts, RunForecast, RunManifest, Sums, Totals
 
 AN_IMAGE = 1 + 1 + 2 + 2

@@ -12,7 +12,7 @@ import pytest
 
 from tests.bundled_runs import some_items
 from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
-from uncanny.agents import AnnotateConfig
+from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import ScheduleName
 from uncanny.annotation.run import AnnotateTask
 from uncanny.eval.mcq.data.load import load
@@ -21,6 +21,7 @@ from uncanny.models.registry import parse_model
 from uncanny.prompts import PromptSet, make_set, prompt_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.parameters import RunParameters
 from uncanny.runs.run import run_with
 
 
@@ -45,7 +46,7 @@ def begun(images: Path, run: Run, prompts: PromptSet, schedule: ScheduleName = "
         options=RunOptions(limit=1),
         prompts=prompts,
     )
-    assert asyncio.run(run_with(task, {})).reason is None
+    assert asyncio.run(run_with(task, RunParameters())).reason is None
     return ["annotate", images, "-m", "noop", "-o", run.path, "--no-report"]
 
 
@@ -130,7 +131,7 @@ def test_an_mcq_run_goes_on_with_its_texts_and_asks_nothing_twice(tmp_path: Path
             options=RunOptions(limit=2),
             prompts=theirs,
         )
-        assert asyncio.run(run_with(task, {})).reason is None
+        assert asyncio.run(run_with(task, RunParameters())).reason is None
         asked = server.requests()
         arguments = ("mcq", "run", file, *server.asked("vllm"), "-o", run.path)
         forecast = uncanny_here(*arguments, "--dry-run", "--json").json()

@@ -101,7 +101,7 @@ async def test_a_cancelled_run_goes_on_where_it_was(tmp_path: Path) -> None:
             "concurrency": 4,
         }
         first = asyncio.create_task(
-            uncanny.annotate_async(images, **arguments, on_image=lambda _record: done.set())
+            uncanny.annotate_async(images, **arguments, on_record=lambda _record: done.set())
         )
         await asyncio.wait_for(done.wait(), 60)
         first.cancel()
@@ -147,7 +147,7 @@ async def test_callbacks_see_the_start_every_record_and_every_call(tmp_path: Pat
         model="demo",
         out=tmp_path / "run",
         on_start=starts.append,
-        on_image=records.append,
+        on_record=records.append,
         on_call=calls.append,
     )
     assert [progress.total for progress in starts] == [2]
@@ -168,7 +168,7 @@ async def test_what_a_callback_raises_ends_the_run_in_good_order_and_is_raised(t
         # Those in flight come back; none is made after them.
         assert AnnotateRun(out).summary.calls == server.requests() <= 8
         with pytest.raises(ZeroDivisionError):
-            await uncanny.annotate_async(images, out=out, on_image=broken, **asked)
+            await uncanny.annotate_async(images, out=out, on_record=broken, **asked)
         first = AnnotateRun(out)
         assert first.summary.state == "interrupted"
         assert 1 <= len(first.annotations) < 20
@@ -309,7 +309,7 @@ async def test_a_stop_that_comes_when_all_is_done_leaves_a_finished_run(tmp_path
     def last(_record: uncanny.Annotation) -> None:
         stop.request()
 
-    run = await uncanny.annotate_async(IMAGES[:1], model="demo", out=out, stop=stop, on_image=last)
+    run = await uncanny.annotate_async(IMAGES[:1], model="demo", out=out, stop=stop, on_record=last)
     assert (run.summary.state, run.summary.pending) == ("finished", 0)
     again = await uncanny.annotate_async(IMAGES[:1], model="demo", out=out, stop=stop)
     assert again.summary.state == "finished"
@@ -372,7 +372,7 @@ async def test_a_cancellation_out_of_a_callback_ends_the_run_as_any_error_does(t
     images, out = pictures(tmp_path / "in", 20), tmp_path / "run"
     with serving(latency_ms=50.0) as server, pytest.raises(asyncio.CancelledError):
         await uncanny.detect_async(
-            images, model="openai/any", base_url=server.v1, out=out, on_image=broken, concurrency=1
+            images, model="openai/any", base_url=server.v1, out=out, on_record=broken, concurrency=1
         )
     summary = uncanny.DetectRun(out).summary
     assert (summary.state, bool(summary.pending)) == ("interrupted", True)

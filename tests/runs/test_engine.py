@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.client.scripted import CAPABILITIES, ScriptedProvider, guarded, in_turn
-from uncanny.agents import ROLES
+from uncanny.agents.steps import ROLES
 from uncanny.client.budget import Budget
 from uncanny.client.endpoint import Endpoint
 from uncanny.demo.model import DemoProvider

@@ -11,7 +11,8 @@ import pytest
 
 from uncanny.agents.config import AnnotateConfig
 from uncanny.errors import RunMismatchError
-from uncanny.images import PixelPolicy, SkippedInputs
+from uncanny.images.discover import SkippedInputs
+from uncanny.images.encode import PixelPolicy
 from uncanny.models.registry import parse_model
 from uncanny.prompts import prompt_set
 from uncanny.records.annotation_table import LINES

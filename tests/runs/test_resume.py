@@ -11,7 +11,7 @@ import pytest
 
 from tests.runs.scripted_run import image_files, record, records_of
 from uncanny.annotation.run import AnnotateTask
-from uncanny.images import SkippedInputs
+from uncanny.images.discover import SkippedInputs
 from uncanny.models.registry import parse_model
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder

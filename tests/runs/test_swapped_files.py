@@ -18,8 +18,8 @@ from uncanny.errors import UncannyError
 from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.common.pixels.masks import read_mask
 from uncanny.files import read_file
-from uncanny.images import read_rgb
 from uncanny.images.file_bytes import read_image_file
+from uncanny.images.prepared import read_rgb
 from uncanny.prompts.folders import read_prompts
 from uncanny.service.jobs.folder import open_no_link, open_within
 from uncanny.service.pictures import Picture, Pictures

@@ -34,7 +34,7 @@ from uncanny.eval.common.pixels.shapes import (
     point_crop,
     polygon_crop,
 )
-from uncanny.images import stored_size
+from uncanny.images.prepared import stored_size
 
 CROSSING = "polygon crosses itself: what it encloses an even number of times is outside"
 CLIPPED = "region reaches outside the image: cut off"

@@ -30,7 +30,8 @@ from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.groups import image_groups
 from uncanny.eval.common.pixels.masks import HEAT_MAP_THRESHOLD, mask_identity
 from uncanny.eval.common.score_json import digest_of
-from uncanny.eval.metrics.intervals import RESAMPLES, Floats
+from uncanny.eval.metrics import RESAMPLES
+from uncanny.eval.metrics.intervals import Floats
 from uncanny.eval.metrics.regions import REGION_PROTOCOLS, TOLERANCE, RegionProtocol
 from uncanny.parameters import check_callback, check_parameters
 from uncanny.wording import option, shown

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from uncanny.eval.audit.parameters import MOST_WORST
 from uncanny.eval.common.alike import Origin
 from uncanny.eval.common.groups import IMAGE, STEM, group_of
 from uncanny.eval.common.score_json import digest_of
@@ -23,7 +24,6 @@ from uncanny.schema import KINDS, Annotation, Anomaly, Kind, names_nothing
 
 SEVERITIES = 101
 MOST_NAMES = 20
-MOST_WORST = 12
 # Below it an anomaly is a visible fault: what cannot be or hardly ever is. Above are slight oddities
 # (the words of prompts/annotate/format.md).
 VISIBLE_BELOW: Final = 50

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.audit.data.aggregate import MOST_WORST, Aggregate, Pairing
+from uncanny.eval.audit.data.aggregate import Aggregate, Pairing
+from uncanny.eval.audit.parameters import MOST_WORST
 from uncanny.eval.common.alike import Provenance
 from uncanny.eval.common.groups import KNOWN, ORIGINAL_COLUMNS, Groups, cell_of
 from uncanny.eval.common.inputs.table_records import open_lines

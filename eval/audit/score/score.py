@@ -37,9 +37,10 @@ from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.common.groups import KNOWN, ImageGroups
 from uncanny.eval.common.published import published as published_figures
 from uncanny.eval.common.similarity.base import MeasureOptions, Similarity, open_measure
+from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.audit import RANKED, AuditMetrics, audit_metrics
-from uncanny.eval.metrics.intervals import LEVEL, RESAMPLES
+from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.eval.metrics.significance import rank_agreement
 from uncanny.wording import counted, option
 

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
-from uncanny.answers import ANOMALIES, ListForm, make_form, read_list, read_severity
-from uncanny.answers.forms import FieldKind, label_key
+from uncanny.answers.forms import ANOMALIES, FieldKind, ListForm, label_key, make_form
+from uncanny.answers.lists import read_list, read_severity
 from uncanny.errors import AnswerError, Problem
 from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
 from uncanny.eval.common.inputs.image_files import TEXT_KEYS, Entry

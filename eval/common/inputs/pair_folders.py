@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.images import SkippedInputs, discover, display_path
+from uncanny.images.discover import SkippedInputs, discover
+from uncanny.images.path_names import display_path
 from uncanny.wording import harmless, option
 
 

@@ -6,7 +6,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
 from uncanny.eval.common.pictures import Shot
-from uncanny.images import shrunk
+from uncanny.images.prepared import shrunk
 
 if TYPE_CHECKING:
     import numpy as np

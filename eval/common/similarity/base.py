@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.similarity import SimilarityName
 from uncanny.wording import shown
 
 Matrix = NDArray[np.float64]
@@ -51,6 +52,7 @@ class FieldPairs:
 FieldMatrices = tuple[Matrix, Matrix]
 
 
+@runtime_checkable
 class Similarity(Protocol):
     """A measure of how close two texts are in meaning, from 0 to 1, higher is closer."""
 
@@ -87,8 +89,6 @@ class MeasureOptions:
     batch_tokens: int | None = None
     keep_all: bool = False
 
-
-SimilarityName = Literal["bertscore", "chrf"]
 
 # name: the module that has `open_measure(options: MeasureOptions) -> Similarity`
 MEASURES: dict[SimilarityName, str] = {

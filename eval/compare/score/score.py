@@ -19,13 +19,8 @@ from uncanny.eval.common.alike import find_mismatches
 from uncanny.eval.common.anomalies.load import Anomalies, load
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly
 from uncanny.eval.common.groups import ImageGroups, image_groups
-from uncanny.eval.common.similarity.base import (
-    MeasureOptions,
-    Similarity,
-    SimilarityName,
-    mutual,
-    open_measure,
-)
+from uncanny.eval.common.similarity import SimilarityName
+from uncanny.eval.common.similarity.base import MeasureOptions, Similarity, mutual, open_measure
 from uncanny.eval.common.sources import AnnotationSource
 from uncanny.eval.compare.data import By, ComparedRun, ImagePair, PairedRuns, pair_runs, read_runs
 from uncanny.eval.compare.score.cost import cost_of
@@ -52,8 +47,8 @@ from uncanny.eval.compare.score.result import (
     Settings,
 )
 from uncanny.eval.compare.score.truth import UNKNOWN, FoundTruth, TrueImages, pair_truth
+from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.audit import implausibility
-from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.eval.metrics.semap import BALANCE
 from uncanny.parameters import check_parameters
 from uncanny.schema import KINDS

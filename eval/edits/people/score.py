@@ -30,9 +30,10 @@ from uncanny.eval.edits.people.data import Judgement, Profile, Side, Verdict, re
 from uncanny.eval.edits.people.result import Detector, Figures, Left, PeopleScores
 from uncanny.eval.edits.stress.data import GENERATED, REAL, Source, join, read_edits, read_predictions, refuse
 from uncanny.eval.edits.stress.localize import Located, localize, mean_iou
+from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.eval.metrics.association import LEAST_ANSWERS, questionnaire
-from uncanny.eval.metrics.intervals import RESAMPLES, Ints, group_codes, ratio, share_intervals
+from uncanny.eval.metrics.intervals import Ints, group_codes, ratio, share_intervals
 from uncanny.eval.metrics.regions import region_counts
 from uncanny.parameters import check_parameters, check_records
 from uncanny.wording import option, shown

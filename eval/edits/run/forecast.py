@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 from uncanny.agents.caption_perturber import PERTURB
 from uncanny.agents.prompt_writer import FIRST, REMOVAL, SECOND
 from uncanny.client.prices import PriceTable
-from uncanny.eval.edits.run.perturb import PerturbOptions, perturb_task
-from uncanny.eval.edits.run.prompts import PromptsOptions, prompts_task
+from uncanny.eval.edits.run.parameters import PerturbParameters, PromptsParameters
+from uncanny.eval.edits.run.perturb import perturb_task
+from uncanny.eval.edits.run.prompts import prompts_task
 from uncanny.eval.edits.run.texts import Asked, TextSource
-from uncanny.images import stored_size
+from uncanny.images.prepared import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
-from uncanny.parameters import called_right
-from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inputs, input_words
+from uncanny.parameters import takes
+from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, input_words
 from uncanny.runs.inputs import mean_size
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import prompts_of
@@ -60,14 +60,8 @@ class WritingForecast(Forecast):
         ]
 
 
-@called_right
-def perturb_forecast(
-    texts: TextSource,
-    *,
-    model: str,
-    out: str | os.PathLike[str] | None = None,
-    **options: Unpack[PerturbOptions],
-) -> WritingForecast:
+@takes(PerturbParameters)
+def perturb_forecast(texts: TextSource, parameters: PerturbParameters) -> WritingForecast:
     """What `perturb` would ask and roughly cost, with the same parameters.
 
     Without `out` nothing is done yet; with it, what is done there already is not counted. Nothing is written,
@@ -77,7 +71,7 @@ def perturb_forecast(
     >>> uncanny.edits.perturb_forecast("scenes", model="openai/gpt-4o").calls_usual
     96
     """
-    task = perturb_task(texts, model, UNNAMED if out is None else out, options, copy=False)
+    task = perturb_task(parameters, texts, copy=False)
     pending = task.load_pending(task.records(), Progress())
     files = [task.file(item) if task.config.show_images else None for item in pending]
     sizes = {
@@ -109,20 +103,14 @@ def perturb_forecast(
     )
 
 
-@called_right
-def prompts_forecast(
-    texts: TextSource,
-    *,
-    model: str,
-    out: str | os.PathLike[str] | None = None,
-    **options: Unpack[PromptsOptions],
-) -> WritingForecast:
+@takes(PromptsParameters)
+def prompts_forecast(texts: TextSource, parameters: PromptsParameters) -> WritingForecast:
     """What `prompts` would ask and roughly cost, with the same parameters; see `perturb_forecast`.
 
     >>> uncanny.edits.prompts_forecast("scenes", model="openai/gpt-4o", mode="double").calls_usual
     32
     """
-    task = prompts_task(texts, model, UNNAMED if out is None else out, options, copy=False)
+    task = prompts_task(parameters, texts, copy=False)
     pending = task.load_pending(task.records(), Progress())
     asked = task.models.roles.get("writer", task.models.model)
     length = _Lengths(prompts_of(task.folder, task.prompts).texts())

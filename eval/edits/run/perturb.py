@@ -6,11 +6,9 @@ Each text is asked about once for every magnitude. Source: Semi-Truths, section 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from uncanny.agents.caption_perturber import ROLES
 from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
@@ -18,6 +16,7 @@ from uncanny.client.calls import usage
 from uncanny.errors import ImageError
 from uncanny.eval.common.frames import Cells
 from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.eval.edits.run.parameters import KINDS, PerturbConfig, PerturbParameters
 from uncanny.eval.edits.run.texts import (
     STATUSES,
     DescribedImage,
@@ -27,13 +26,12 @@ from uncanny.eval.edits.run.texts import (
     Written,
     failure,
     nothing_to_ask,
-    text_run,
+    task_parts,
     texts_of_run,
     unreadable,
 )
-from uncanny.images import PreparedImage, prepare
-from uncanny.parameters import called_right, check_choices, check_parameters
-from uncanny.runs.config import AskOptions, SamplingConfig
+from uncanny.images.prepared import PreparedImage, prepare
+from uncanny.parameters import check_choices, takes
 from uncanny.runs.image_task import other_models, sent_image
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
@@ -45,22 +43,6 @@ if TYPE_CHECKING:
     from uncanny.runs.engine import Engine
 
 PERTURBATIONS: Final = "perturbations.jsonl"
-KINDS: Final[tuple[TextKind, ...]] = get_args(TextKind)
-
-
-@dataclass(frozen=True, slots=True)
-class PerturbConfig(SamplingConfig):
-    """How texts are changed: which `kinds` of them, by which `magnitudes`, and whether the image is shown.
-
-    The paper does not say how its models are sampled; 0.7 leaves room for more than one answer.
-    """
-
-    temperature: float | None = 0.7
-    top_p: float | None = None
-    max_output_tokens: int = 200
-    kinds: tuple[TextKind, ...] = KINDS
-    magnitudes: tuple[Magnitude, ...] = MAGNITUDES
-    show_images: bool = True
 
 
 class Perturbation(Written):
@@ -108,48 +90,32 @@ class PerturbRun(RunResult[Perturbation]):
         return self.records
 
 
-class PerturbOptions(AskOptions, total=False):
-    """The keyword options of `perturb`: those of every function that asks models, and its own."""
+def perturb_task(parameters: PerturbParameters, texts: TextSource, *, copy: bool = True) -> PerturbTask:
+    """The task over these texts; `copy` False leaves bundled pictures where they are.
 
-    root: str | os.PathLike[str] | None
-    kinds: Sequence[TextKind]
-    magnitudes: Sequence[Magnitude]
-    show_images: bool
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
+    Raises UsageError. Blocking.
+    """
+    kinds = check_choices("kinds", parameters.kinds, KINDS)
+    magnitudes = check_choices("magnitudes", parameters.magnitudes, MAGNITUDES)
+    config = parameters.part(PerturbConfig, kinds=kinds, magnitudes=magnitudes)
+    task = PerturbTask(**task_parts(parameters, texts), config=config)
+    if not task.asked():
+        raise nothing_to_ask(task.texts, " or ".join(f"a {kind} (`{kind}`)" for kind in kinds))
+    task.texts = texts_of_run(task.texts, task.folder.path, copy=copy)
+    return task
 
 
-@called_right
-async def perturb_async(
-    texts: TextSource,
-    *,
-    model: str,
-    out: str | os.PathLike[str],
-    root: str | os.PathLike[str] | None = None,
-    kinds: Sequence[TextKind] = KINDS,
-    magnitudes: Sequence[Magnitude] = MAGNITUDES,
-    show_images: bool = True,
-    temperature: float | None = 0.7,
-    top_p: float | None = None,
-    max_output_tokens: int = 200,
-    **options: Unpack[AskOptions],
-) -> PerturbRun:
+@takes(PerturbParameters, "out")
+async def perturb_async(texts: TextSource, parameters: PerturbParameters) -> PerturbRun:
     """Have a model change the labels and captions of pictures a little, more, or much.
 
     `texts` are a JSON Lines file with a `DescribedImage` a line, such as an `edits.jsonl`, the word `scenes`
-    for the bundled set, or records. Of each the `kinds` that it has, `label` and `caption`, are changed once
-    for each of the `magnitudes`, `small`, `medium` and `large`. With `show_images` the model sees the picture
-    where there is one. A new text that fails the gates of a label or caption (5 or 30
-    words, no special characters) is asked for again, twice at most.
+    for the bundled set, or records. A new text that fails the gates of a label or caption (5 or 30 words, no
+    special characters) is asked for again, twice at most. Records go to the folder `out` as they come. The
+    same call resumes a run that was interrupted.
 
-    Records go to the folder `out` as they come; the same call goes on where it stopped. `root` is where
-    paths of pictures start, in the file and in records. Sampling is sent where the model takes it, None
-    leaves the model's own; `max_output_tokens` are doubled when an answer is cut off. `options`: see
-    `AskOptions`.
-
-    Returns the run, also where it ended early or some texts failed: see its `summary` and the records'
-    `outcome`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
+    Returns the run, even if it ended early or some texts failed: see its `summary` and the records'
+    `outcome`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the model cannot be
     asked at all.
 
     `perturb_async` is the same for programs with an event loop.
@@ -163,48 +129,11 @@ async def perturb_async(
 
     Source: Semi-Truths, section 3.1, table 2 and appendix B.1.
     """
-    own: PerturbOptions = {
-        "root": root,
-        "kinds": kinds,
-        "magnitudes": magnitudes,
-        "show_images": show_images,
-        "temperature": temperature,
-        "top_p": top_p,
-        "max_output_tokens": max_output_tokens,
-    }
-    task = await asyncio.to_thread(perturb_task, texts, model, out, {**own, **options})
-    return PerturbRun(Path(out), await run_with(task, options))
+    task = await asyncio.to_thread(perturb_task, parameters, texts)
+    return PerturbRun(task.folder.path, await run_with(task, parameters))
 
 
 perturb = blocking(perturb_async)
-
-
-def perturb_config(options: PerturbOptions) -> PerturbConfig:
-    """The parameters in `options`. Raises UsageError."""
-    values = {name: value for name, value in options.items() if name in PerturbConfig.__dataclass_fields__}
-    check_parameters(root=options.get("root"), **values)
-    values["kinds"] = check_choices("kinds", values.get("kinds", KINDS), KINDS)
-    values["magnitudes"] = check_choices("magnitudes", values.get("magnitudes", MAGNITUDES), MAGNITUDES)
-    return PerturbConfig(**cast("dict[str, Any]", values))
-
-
-def perturb_task(
-    texts: TextSource,
-    model: str,
-    out: str | os.PathLike[str],
-    options: PerturbOptions,
-    *,
-    copy: bool = True,
-) -> PerturbTask:
-    """The task of a run; `copy` False leaves bundled pictures where they are. Raises UsageError."""
-    config = perturb_config(options)
-    task = PerturbTask(
-        **text_run(texts, model, out, options.get("root"), options, PerturbOptions), config=config
-    )
-    if not task.asked():
-        raise nothing_to_ask(task.texts, " or ".join(f"a {kind} (`{kind}`)" for kind in config.kinds))
-    task.texts = texts_of_run(task.texts, Path(out), copy=copy)
-    return task
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +168,7 @@ class PerturbTask(TextTask[AskedChange, Perturbation]):
     def config_json(self) -> dict[str, Any]:
         # As `run.json` has it when it is read again.
         return {
-            **asdict(self.config),
+            **self.config.model_dump(mode="json"),
             "kinds": list(self.config.kinds),
             "magnitudes": list(self.config.magnitudes),
         }

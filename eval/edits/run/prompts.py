@@ -6,17 +6,15 @@ Source: SAGI, supplementary, section 1.3 (SAOR).
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from uncanny.agents.prompt_writer import ROLES
 from uncanny.client.calls import usage
-from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells, Row, table_cells
 from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.eval.edits.run.parameters import Mode, PromptsConfig, PromptsParameters
 from uncanny.eval.edits.run.texts import (
     STATUSES,
     DescribedImage,
@@ -26,13 +24,12 @@ from uncanny.eval.edits.run.texts import (
     Written,
     failure,
     nothing_to_ask,
-    text_run,
+    task_parts,
     texts_of_run,
     unusable,
 )
-from uncanny.images import PreparedImage
-from uncanny.parameters import called_right, check_parameters
-from uncanny.runs.config import AskOptions, SamplingConfig
+from uncanny.images.prepared import PreparedImage
+from uncanny.parameters import takes
 from uncanny.runs.image_task import other_models
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
@@ -45,28 +42,6 @@ if TYPE_CHECKING:
     from uncanny.runs.engine import Engine
 
 PROMPTS: Final = "prompts.jsonl"
-Mode = Literal["inpaint", "double", "remove"]
-MODES: Final[tuple[Mode, ...]] = get_args(Mode)
-
-
-@dataclass(frozen=True, slots=True)
-class PromptsConfig(SamplingConfig):
-    """Sampling as in the paper (SAGI, supplementary, section 1.3), where the model takes it.
-
-    `mode`: `inpaint` one object, `double` two one after the other, or choose one to `remove`. An answer that
-    40 tokens cut off is asked for again with twice as many; what is kept has 30 words at most.
-    """
-
-    temperature: float | None = 1.2
-    top_p: float | None = 0.8
-    max_output_tokens: int = 40
-    mode: Mode = "inpaint"
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for a value out of range."""
-        SamplingConfig.__post_init__(self)
-        if self.mode not in MODES:
-            raise UsageError(f"There is no mode {self.mode!r}", remedy=f"They are called {', '.join(MODES)}.")
 
 
 class PlannedEdit(Record):
@@ -118,42 +93,28 @@ class PromptsRun(RunResult[WrittenPrompts]):
                 yield picture | {name: None if edit is None else getattr(edit, name) for name in _EDIT}
 
 
-class PromptsOptions(AskOptions, total=False):
-    """The keyword options of `prompts`: those of every function that asks models, and its own."""
+def prompts_task(parameters: PromptsParameters, texts: TextSource, *, copy: bool = True) -> PromptsTask:
+    """The task over these texts; `copy` False leaves bundled pictures where they are.
 
-    root: str | os.PathLike[str] | None
-    mode: Mode
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
+    Raises UsageError. Blocking.
+    """
+    task = PromptsTask(**task_parts(parameters, texts), config=parameters.part(PromptsConfig))
+    if not any(image.objects for image in task.texts.images):
+        raise nothing_to_ask(task.texts, "a list of what is in it (`objects`)")
+    task.texts = texts_of_run(task.texts, task.folder.path, copy=copy)
+    return task
 
 
-@called_right
-async def prompts_async(
-    texts: TextSource,
-    *,
-    model: str,
-    out: str | os.PathLike[str],
-    root: str | os.PathLike[str] | None = None,
-    mode: Mode = "inpaint",
-    temperature: float | None = 1.2,
-    top_p: float | None = 0.8,
-    max_output_tokens: int = 40,
-    **options: Unpack[AskOptions],
-) -> PromptsRun:
+@takes(PromptsParameters, "out")
+async def prompts_async(texts: TextSource, parameters: PromptsParameters) -> PromptsRun:
     """Have a model choose an object of each picture, and write what an inpainting model is to put there.
 
-    `texts` are those of `perturb`; each has `objects` and, unless one is to be removed, a `caption`. `mode`:
-    `inpaint` one object, `double` a second one after it, or choose one to `remove`. The object has to be one
-    of the list, and the prompt has to pass the gates of a caption; else it is asked for again, twice at most.
-    The model does not see pictures.
+    `texts` are those of `perturb`; each has `objects` and, unless one is to be removed, a `caption`. The
+    object has to be one of the list, and the prompt has to pass the gates of a caption; else it is asked for
+    again, twice at most. The model does not see pictures.
 
-    `out`, `root` and `options` are those of `perturb`. Sampling is that of the paper, sent
-    where the model takes it, None leaves the model's own; `max_output_tokens` are doubled when an answer is
-    cut off.
-
-    Returns the run, also where it ended early or some texts failed: see its `summary` and the records'
-    `outcome`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
+    Returns the run, even if it ended early or some texts failed: see its `summary` and the records'
+    `outcome`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the model cannot be
     asked at all.
 
     `prompts_async` is the same for programs with an event loop.
@@ -167,44 +128,11 @@ async def prompts_async(
 
     Source: SAGI, supplementary, section 1.3.
     """
-    own: PromptsOptions = {
-        "root": root,
-        "mode": mode,
-        "temperature": temperature,
-        "top_p": top_p,
-        "max_output_tokens": max_output_tokens,
-    }
-    task = await asyncio.to_thread(prompts_task, texts, model, out, {**own, **options})
-    return PromptsRun(Path(out), await run_with(task, options))
+    task = await asyncio.to_thread(prompts_task, parameters, texts)
+    return PromptsRun(task.folder.path, await run_with(task, parameters))
 
 
 prompts = blocking(prompts_async)
-
-
-def prompts_config(options: PromptsOptions) -> PromptsConfig:
-    """The parameters in `options`. Raises UsageError."""
-    values = {name: value for name, value in options.items() if name in PromptsConfig.__dataclass_fields__}
-    check_parameters(root=options.get("root"), **values)
-    return PromptsConfig(**cast("dict[str, Any]", values))
-
-
-def prompts_task(
-    texts: TextSource,
-    model: str,
-    out: str | os.PathLike[str],
-    options: PromptsOptions,
-    *,
-    copy: bool = True,
-) -> PromptsTask:
-    """The task of a run; `copy` False leaves bundled pictures where they are. Raises UsageError."""
-    config = prompts_config(options)
-    task = PromptsTask(
-        **text_run(texts, model, out, options.get("root"), options, PromptsOptions), config=config
-    )
-    if not any(image.objects for image in task.texts.images):
-        raise nothing_to_ask(task.texts, "a list of what is in it (`objects`)")
-    task.texts = texts_of_run(task.texts, Path(out), copy=copy)
-    return task
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +167,7 @@ class PromptsTask(TextTask[AskedPrompts, WrittenPrompts]):
         return 2 if self.config.mode == "double" else 1
 
     def config_json(self) -> dict[str, Any]:
-        return asdict(self.config)
+        return self.config.model_dump(mode="json")
 
     def key(self, record: WrittenPrompts) -> str:
         return record.id

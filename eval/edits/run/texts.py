@@ -10,7 +10,7 @@ import hashlib
 import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, TypeVar
 
@@ -20,17 +20,19 @@ from uncanny.agents.context import FailureKind, failure_kind
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ImageError, ItemsError, StepFailedError, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
-from uncanny.images import PreparedImage, RecordedFile
+from uncanny.eval.edits.run.parameters import TextParameters
 from uncanny.images.columns import plain_cells
+from uncanny.images.file_bytes import RecordedFile
+from uncanny.images.prepared import PreparedImage
 from uncanny.json_values import dump_json
 from uncanny.models.base import Sampling
+from uncanny.models.parameters import SamplingParameters
 from uncanny.parameters import check_records
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.record_file import RecordFile
-from uncanny.records.run_folder import RunFolder, check_apart, copy_into
+from uncanny.records.run_folder import check_apart, copy_into
 from uncanny.records.run_manifest import RunSettings
-from uncanny.runs.config import AskOptions, SamplingConfig, check_options, read_limits, read_models
 from uncanny.runs.inputs import Names
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import Task
@@ -130,24 +132,15 @@ def _described_scenes() -> Iterator[DescribedImage]:
         )
 
 
-def text_run(
-    texts: TextSource,
-    model: str,
-    out: str | os.PathLike[str],
-    root: str | os.PathLike[str] | None,
-    options: AskOptions,
-    known: type[AskOptions],
-) -> dict[str, Any]:
-    """What a `TextTask` is made with but its configuration; nothing is written yet. `known` names what
-    `options` may hold. Raises UsageError."""
-    check_options(options, known, out=out)
+def task_parts(parameters: TextParameters, texts: TextSource) -> dict[str, Any]:
+    """What a `TextTask` is made with but its configuration; nothing is written yet. Raises UsageError."""
     return {
-        "folder": RunFolder(Path(out)),
-        "prompts": read_prompts("edits", options.get("prompts")),
-        "models": read_models(model, options),
-        "options": read_limits(options),
-        "texts": load_texts(texts, root=root),
-        "root": None if root is None else Path(root),
+        "folder": parameters.folder,
+        "prompts": read_prompts("edits", parameters.prompts),
+        "models": parameters.models,
+        "options": parameters.limits,
+        "texts": load_texts(texts, root=parameters.root),
+        "root": None if parameters.root is None else Path(parameters.root),
     }
 
 
@@ -208,7 +201,7 @@ class TextTask(Task[I, W]):
     answered_statuses: ClassVar[tuple[str, ...]] = ("ok", "refused")
 
     texts: TextSet
-    config: SamplingConfig
+    config: SamplingParameters
     prompts: PromptSet = field(default_factory=lambda: prompt_set("edits"))
 
     @abstractmethod
@@ -228,7 +221,7 @@ class TextTask(Task[I, W]):
         return self.config.sampling
 
     def config_json(self) -> dict[str, Any]:
-        return asdict(self.config)
+        return self.config.model_dump(mode="json")
 
     def settings(self) -> RunSettings:
         return super().settings().model_copy(update={"texts": self.texts.source_from(self.folder.path)})

@@ -20,7 +20,9 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
 from uncanny.eval.common.tables import Table, TableResult
-from uncanny.images import SkippedInputs, discover, display_path, read_rgb
+from uncanny.images.discover import SkippedInputs, discover
+from uncanny.images.path_names import display_path
+from uncanny.images.prepared import read_rgb
 from uncanny.parameters import check_needed, check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links

@@ -50,17 +50,11 @@ from uncanny.eval.edits.stress.result import (
     Paired,
     StressResult,
 )
+from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.association import against_the_rest, association, holm
 from uncanny.eval.metrics.auc import auc
 from uncanny.eval.metrics.detection import Accuracy
-from uncanny.eval.metrics.intervals import (
-    RESAMPLES,
-    Bools,
-    Codes,
-    Floats,
-    effective_size,
-    sums_by_group,
-)
+from uncanny.eval.metrics.intervals import Bools, Codes, Floats, effective_size, sums_by_group
 from uncanny.eval.metrics.paired import ImageClass, PairedTest, paired_tests_by_class
 from uncanny.eval.metrics.significance import group_sign_test, mcnemar_exact
 from uncanny.parameters import check_kind, check_parameters, check_records

@@ -108,7 +108,7 @@ def _in_file(problem: Problem, path: Path) -> Problem:
 class _Line(BaseModel):
     """One image of the release's predictions."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
     row_id: str = Field(min_length=1)
     q1: str | None = None

@@ -36,8 +36,8 @@ from uncanny.eval.mcq.data.load import (
 )
 from uncanny.eval.mcq.data.set_checks import Picture, check_letters, check_pictures, tiny_copy
 from uncanny.eval.mcq.data.texts import carried_set
-from uncanny.images import PixelPolicy
 from uncanny.images.decode import PIXELS, decode, explain, read_header, without_warnings
+from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
 from uncanny.parameters import check_parameters
 from uncanny.prompts import is_ours

@@ -27,7 +27,7 @@ from uncanny.eval.mcq.data.overlay import render_overlay
 from uncanny.eval.mcq.data.released_rows import COLUMNS, IMAGE_COLUMNS, ROLE, STANDARD_E, CellError
 from uncanny.eval.mcq.data.texts import question_text, system_text
 from uncanny.extras import pyarrow
-from uncanny.images import PixelPolicy
+from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
 from uncanny.parameters import check_needed, check_parameters
 from uncanny.prompts import PromptSet

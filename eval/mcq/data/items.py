@@ -48,7 +48,7 @@ ARTIFACT_SPLITS: frozenset[Split] = frozenset({"art_dg", "art_pg"})
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
 
 class Presence(_Record):

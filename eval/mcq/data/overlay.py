@@ -15,8 +15,8 @@ from pathlib import Path
 from uncanny.errors import ImageError, UsageError
 from uncanny.eval.mcq.data.items import Box, Item, ItemSet, Option
 from uncanny.eval.mcq.data.load import ITEMS_FILE, ItemSource, load, parse_items, write_items
-from uncanny.images import PixelPolicy, RecordedFile
-from uncanny.images.file_bytes import read_image_file, read_stamped
+from uncanny.images.encode import PixelPolicy
+from uncanny.images.file_bytes import RecordedFile, read_image_file, read_stamped
 from uncanny.images.overlay import draw_boxes, drawing_digest
 from uncanny.images.path_names import short_path
 from uncanny.parameters import check_needed

@@ -26,7 +26,7 @@ from uncanny.wording import option
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
 
 class _Texts(_Part):

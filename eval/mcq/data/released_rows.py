@@ -19,7 +19,7 @@ from typing import Any, get_args
 
 from uncanny.errors import ImageError, Problem
 from uncanny.eval.mcq.data.items import QUESTIONS, ArtifactType, Item, Question, Split
-from uncanny.images import PixelPolicy
+from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
 from uncanny.wording import shown
 

@@ -18,7 +18,7 @@ from uncanny.eval.mcq.data.overlay import overlay_for
 from uncanny.eval.mcq.score.controls import is_baseline
 from uncanny.eval.mcq.score.matrix import CODES, INVALID, MISSING, ResponseMatrix, is_rater
 from uncanny.eval.mcq.score.result import McqScores
-from uncanny.images import thumbnail
+from uncanny.images.prepared import thumbnail
 
 MOST_SHOWN = 12
 _TITLES: Mapping[Question, str] = {

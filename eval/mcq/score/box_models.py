@@ -22,7 +22,8 @@ from uncanny.eval.common.pixels.masks import read_scores
 from uncanny.eval.common.tables import Column, Table, TableResult
 from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
 from uncanny.eval.mcq.data.load import ItemSource, load
-from uncanny.eval.metrics.intervals import RESAMPLES, Ratio, ratio, share_intervals
+from uncanny.eval.metrics import RESAMPLES
+from uncanny.eval.metrics.intervals import Ratio, ratio, share_intervals
 from uncanny.eval.metrics.mcq import ARTIFACT, within
 from uncanny.parameters import check_needed, check_parameters
 from uncanny.wording import option, shown, some_of

@@ -37,7 +37,7 @@ from uncanny.eval.mcq.score.controls import (
 from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, is_rater, response_matrices
 from uncanny.eval.mcq.score.parser import Parser
 from uncanny.eval.mcq.score.result import McqScores, ModelScore
-from uncanny.eval.metrics.intervals import RESAMPLES
+from uncanny.eval.metrics import RESAMPLES
 from uncanny.parameters import check_parameters, check_records
 from uncanny.wording import option
 

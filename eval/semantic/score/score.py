@@ -24,13 +24,10 @@ from uncanny.eval.common.anomalies.records import AnomalySet, ScoredImage, diges
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import image_groups
 from uncanny.eval.common.matching import Pairing, pair_images
-from uncanny.eval.common.similarity.base import (
-    MeasureOptions,
-    Similarity,
-    SimilarityName,
-    open_measure,
-)
-from uncanny.eval.metrics.intervals import RESAMPLES, Codes, Mean
+from uncanny.eval.common.similarity import SimilarityName
+from uncanny.eval.common.similarity.base import MeasureOptions, Similarity, open_measure
+from uncanny.eval.metrics import RESAMPLES
+from uncanny.eval.metrics.intervals import Codes, Mean
 from uncanny.eval.metrics.semap import BALANCE, PROTOCOLS, THRESHOLDS, VERSIONS
 from uncanny.eval.semantic.score.aggregate import (
     ImageTotals,

@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any
 
-from uncanny.agents.own_agent import OwnAgent
-from uncanny.annotation.run import (
-    AnnotateOptions,
-    AnnotateTask,
-    annotate_config,
-)
+from uncanny.annotation.parameters import AnnotateParameters
+from uncanny.annotation.run import AnnotateTask, annotate_task
 from uncanny.annotation.usage import Contents, Plan, usual_contents
 from uncanny.client.prices import PriceTable
-from uncanny.images import SkipReason
-from uncanny.parameters import called_right
-from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import check_options
+from uncanny.images.discover import SkipReason
+from uncanny.parameters import takes
 from uncanny.runs.forecast import (
-    UNNAMED,
     ImagesForecast,
     input_words,
     pending_images,
     total_usage,
 )
-from uncanny.runs.image_options import Images, image_run
+from uncanny.runs.image_options import Images
 from uncanny.runs.resume import prompts_of
-from uncanny.schema import Annotation
 from uncanny.wording import count
-
-if TYPE_CHECKING:
-    from uncanny.agents.state import Context
-    from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
-    from uncanny.graphs.packed import PackedGraph, PackedNodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,37 +50,17 @@ class AnnotateForecast(ImagesForecast):
         ]
 
 
-class AnnotateForecastOptions(AnnotateOptions, total=False):
-    """The parameters of `annotate`.
-
-    A forecast counts each of the `agents` as one call a time. It does not know what `nodes` or a `graph` ask,
-    and has no use for callbacks.
-    """
-
-    agents: Sequence[OwnAgent]
-    nodes: AnnotateNodes | PackedNodes | None
-    graph: AnnotateGraph[Context] | PackedGraph[Context] | None
-    on_image: Callable[[Annotation], None] | None
-
-
-@called_right
-def annotate_forecast(
-    images: Images,
-    *,
-    model: str,
-    out: str | Path | None = None,
-    root: str | Path | None = None,
-    **options: Unpack[AnnotateForecastOptions],
-) -> AnnotateForecast:
+@takes(AnnotateParameters)
+def annotate_forecast(images: Images, parameters: AnnotateParameters) -> AnnotateForecast:
     """What `annotate` would ask and roughly cost, with the same parameters.
 
-    `images`, `model` and the options are those of `annotate`. Without `out` nothing is done yet; with it,
-    what is done there already is not counted. Nothing is written, no model is opened, no key needed;
-    callbacks and `stop` have nothing to do here.
+    If `out` names a run folder, the forecast leaves out what is done there. A forecast writes nothing, opens
+    no model and needs no key. It counts each of the `agents` as one call a time, does not know what `nodes`
+    or a `graph` ask, and ignores callbacks and `stop`.
 
-    Returns an `AnnotateForecast`, with `cost_usd` and the numbers of calls; printed, it is what `--dry-run`
-    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its
-    price is not. Raises UsageError.
+    Returns an `AnnotateForecast` with `cost_usd` and the numbers of calls; printed, it shows what `--dry-run`
+    shows. Tokens and cost are None if the model's image tokens are not known; the cost is also None if its
+    price is not known. Raises UsageError.
 
     >>> forecast = uncanny.annotate_forecast(images, model="openai/gpt-4o", repeats=2)
     >>> forecast.pending, forecast.calls_usual
@@ -102,12 +68,7 @@ def annotate_forecast(
     >>> 0 < forecast.cost_usd < forecast.cost_usd_uncached
     True
     """
-    folder = UNNAMED if out is None else out
-    check_options(options, AnnotateForecastOptions, out=folder, root=root)
-    config = annotate_config(options, RunFolder(Path(folder)))
-    prompts = config.table.prompts
-    run = image_run(prompts, images, model, folder, root, options, AnnotateForecastOptions)
-    return forecast_task(AnnotateTask(**run, config=config, agents=options.get("agents", ())))
+    return forecast_task(annotate_task(parameters.model_copy(update={"nodes": None, "graph": None}), images))
 
 
 def total_forecast(forecasts: Sequence[AnnotateForecast]) -> AnnotateForecast:

@@ -6,35 +6,30 @@ with an event loop of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from uncanny.agents import ROLES, AnnotateConfig
 from uncanny.agents.annotate_context import AnnotateContext, system_text
-from uncanny.agents.config import Strictness
+from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.own_agent import OwnAgent, check_agents, own_calls
-from uncanny.agents.steps import ScheduleName
+from uncanny.agents.steps import ROLES
+from uncanny.annotation.parameters import AnnotateParameters
 from uncanny.annotation.usage import Plan, usual_contents
-from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.run_result import ImagesRun, Records
-from uncanny.images import PreparedImage
+from uncanny.images.prepared import PreparedImage
 from uncanny.models.base import Sampling
-from uncanny.parameters import called_right, check_callback, check_parameters
+from uncanny.parameters import check_parameters, takes
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.records.annotation_table import RecordFormat, check_format
+from uncanny.records.annotation_table import check_format
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunForecast
-from uncanny.runs.config import (
-    AskOptions,
-    check_options,
-)
-from uncanny.runs.image_options import ImageOptions, Images, image_run, read_config
+from uncanny.runs.image_options import Images, task_parts
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile, sample_sizes
 from uncanny.runs.progress import Progress
@@ -177,87 +172,48 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-class ScheduleOptions(TypedDict, total=False):
-    """How one image is annotated, as keyword options."""
-
-    schedule: ScheduleName | None
-    repeats: int | None
-    max_objects: int | None
-    scene_scans: int | None
-    batch_objects: int | None
-    strictness: Strictness
-    language: str
-    box_format: BoxFormatName | None
-    formatter_output_tokens: int | None
-
-
-class AnnotateOptions(ImageOptions, ScheduleOptions, total=False):
-    """The parameters of `annotate` that say how images are annotated, for functions that hand them on."""
+def annotate_task(parameters: AnnotateParameters, images: Images) -> AnnotateTask:
+    """The task over these images. Raises UsageError."""
+    config = annotate_config(parameters, parameters.folder)
+    return AnnotateTask(
+        **task_parts(config.table.prompts, images, parameters),
+        config=config,
+        agents=parameters.agents,
+        nodes=parameters.nodes,
+        graph=parameters.graph,
+        format=check_format(parameters.format),
+    )
 
 
-@called_right
-async def annotate_async(
-    images: Images,
-    *,
-    model: str,
-    out: str | Path,
-    root: str | Path | None = None,
-    schedule: ScheduleName | None = None,
-    repeats: int | None = None,
-    max_objects: int | None = None,
-    scene_scans: int | None = None,
-    batch_objects: int | None = None,
-    strictness: Strictness = "open",
-    language: str = "English",
-    box_format: BoxFormatName | None = None,
-    temperature: float | None = 0.3,
-    top_p: float | None = 0.95,
-    max_output_tokens: int = 2_000,
-    formatter_output_tokens: int | None = None,
-    max_side: int | None = None,
-    image_format: Literal["keep", "png", "jpeg"] = "keep",
-    jpeg_quality: int = 95,
-    max_pixels: int = 100_000_000,
-    image_column: str | None = None,
-    columns: Sequence[str] | None = None,
-    format: RecordFormat = "jsonl",
-    agents: Sequence[OwnAgent] = (),
-    nodes: AnnotateNodes | PackedNodes | None = None,
-    graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None,
-    on_image: Callable[[Annotation], None] | None = None,
-    **options: Unpack[AskOptions],
-) -> AnnotateRun:
+def annotate_config(parameters: AnnotateConfig, folder: RunFolder | None) -> AnnotateConfig:
+    """What changes the annotation, without the rest of `parameters`. Raises UsageError.
+
+    Unless a schedule is given, that of the run in `folder` is kept.
+    """
+    more = {}
+    if "schedule" not in parameters.model_fields_set and folder is not None:
+        before = binding_manifest(folder)
+        if before is not None and before.task == "annotate" and "schedule" in before.plan:
+            more = {"schedule": before.plan["schedule"]}
+    config = parameters.part(AnnotateConfig, **more)
+    config.check_effect(parameters.model_fields_set)
+    return config
+
+
+@takes(AnnotateParameters, "out")
+async def annotate_async(images: Images, parameters: AnnotateParameters) -> AnnotateRun:
     """Find what is wrong in images: validated anomalies with name, phenomenon, reasoning and severity.
 
     `images` are files and folders, also Parquet and Arrow files with pictures in their rows. Results go to
-    `out` as they come; the same call goes on where it stopped.
-    `schedule` says how the agents are asked: `packed`, several objects a call, is the default; `paper` asks
-    about one at a time, as published; `single` is one call for all. A run that stands goes on with its own.
-    `repeats` drafts of the object list are merged (1, of `paper` 3), `max_objects` (12) of the objects
-    examined, `batch_objects` (6) of them in one call of `packed`, `scene_scans` open looks at the whole image
-    added (1, of `paper` none); what a schedule has no use for is refused. With `strictness` "open" what is
-    odd and unlikely counts too, "strict" is impossibilities only. `language` is that of the answers.
-    `box_format` is how models are asked for boxes; None goes by their names. Sampling is sent where the model
-    takes it, None leaves the model's own; `max_output_tokens`, and `formatter_output_tokens` (5,000) of the
-    formatter, are doubled when an answer is cut off. `max_side`, `image_format` and `jpeg_quality` change the
-    pixels that are sent, images above `max_pixels` are not opened. `image_column` is where Parquet and Arrow
-    files have their pictures, if in several columns. With the `format` "parquet" the records are also a
-    table, `annotations.parquet`, when a session ends. `root` is where names in records start, the run folder
-    by default. `on_image` gets each record when it is on disk.
-    `options`: see `AskOptions`.
+    `out` as they come. The same call resumes a run that was interrupted.
 
-    Returns the run, also where it ended early or some images failed: see its `summary` and the records'
-    `status`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
-    asked at all.
+    Returns the run, even if it ended early or some images failed: see its `summary` and the records'
+    `status`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the model cannot be
+    asked at all. Added agents and replaced nodes are recorded in `run.json`; such a run resumes only with the
+    same ones.
 
-    `agents` of your own, each an `uncanny.extend.OwnAgent`, are asked beside those of the schedule `packed`.
-    `nodes` replace nodes of the schedule by name, `perceive`, `attributes`, `relations`, `integrate`, `scan`
-    or `format`: `async def node(state, image)` from what is known to what it adds; `packed` and `paper` have
-    the same names and different states. `graph` is a compiled LangGraph over the schedule's state in place of
-    the whole. What was added or replaced stands in `run.json`, and such a run resumes with the same only.
-
-    `annotate_async` is the same for programs with an event loop: several may go on at once, each with an
-    `out` of its own; one that is cancelled writes down how far it came.
+    `annotate_async` is the same for programs with an event loop. Several can run at once, each with its own
+    `out`. A run that is cancelled records how far it came.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> run.summary.state
@@ -268,74 +224,12 @@ async def annotate_async(
 
     Source: AnomReason, section 2 and appendix D.
     """
-    check_callback("on_image", on_image)
-    all_options: AnnotateOptions = {
-        **options,
-        "schedule": schedule,
-        "repeats": repeats,
-        "max_objects": max_objects,
-        "scene_scans": scene_scans,
-        "batch_objects": batch_objects,
-        "strictness": strictness,
-        "language": language,
-        "box_format": box_format,
-        "temperature": temperature,
-        "top_p": top_p,
-        "max_output_tokens": max_output_tokens,
-        "formatter_output_tokens": formatter_output_tokens,
-        "max_side": max_side,
-        "image_format": image_format,
-        "jpeg_quality": jpeg_quality,
-        "max_pixels": max_pixels,
-        "image_column": image_column,
-        "columns": columns,
-    }
-    check_options(all_options, AnnotateOptions, out=out, root=root)
-    config = annotate_config(all_options, RunFolder(Path(out)))
-    task = AnnotateTask(
-        **image_run(config.table.prompts, images, model, out, root, all_options, AnnotateOptions),
-        config=config,
-        agents=agents,
-        nodes=nodes,
-        graph=graph,
-        format=check_format(format),
-    )
-    end = await run_with(task, options, on_image)
-    return AnnotateRun(out, end)
+    task = annotate_task(parameters, images)
+    end = await run_with(task, parameters)
+    return AnnotateRun(task.folder.path, end)
 
 
 annotate = blocking(annotate_async)
-
-
-# None is what the schedule takes by itself, and not what somebody asked for.
-_AS_THE_SCHEDULE_HAS_THEM: Final = (
-    "schedule",
-    "repeats",
-    "max_objects",
-    "scene_scans",
-    "batch_objects",
-    "box_format",
-    "formatter_output_tokens",
-)
-
-
-def annotate_config(options: Mapping[str, object], folder: RunFolder | None = None) -> AnnotateConfig:
-    """The parameters of annotation in `options`. Raises UsageError that names what is out of range.
-
-    Without a schedule it is that of the run in `folder`, else the default.
-    """
-    values: dict[str, Any] = {
-        name: value
-        for name, value in options.items()
-        if value is not None or name not in _AS_THE_SCHEDULE_HAS_THEM
-    }
-    if "schedule" not in values and folder is not None:
-        before = binding_manifest(folder)
-        if before is not None and before.task == "annotate" and "schedule" in before.plan:
-            values["schedule"] = before.plan["schedule"]
-    config = read_config(AnnotateConfig, cast("AnnotateOptions", values))
-    config.check_effect(values)
-    return config
 
 
 @dataclass(kw_only=True)
@@ -414,7 +308,7 @@ class AnnotateTask(ImageTask[Annotation]):
 
     def _check_roles(self) -> None:
         """Raises UsageError for the role of an agent that is never asked."""
-        asked = self.config.agents()
+        asked = self.config.asked_agents()
         idle = [role for role in self.models.roles if role in ROLES and ROLES[role] not in asked]
         if idle:
             raise UsageError(

@@ -21,8 +21,8 @@ from uncanny.agents.context import prompt_of
 from uncanny.agents.own_agent import OwnAgent, own_calls
 from uncanny.agents.steps import ROLES, InView, ListStep, Step
 from uncanny.client.prices import PriceTable
-from uncanny.images import PixelPolicy
 from uncanny.images.crops import LEAST_SIDE
+from uncanny.images.encode import PixelPolicy
 from uncanny.models.registry import ModelId
 from uncanny.models.tokens import image_tokens, least_cached, text_tokens
 from uncanny.prompts import Prompt, PromptSet

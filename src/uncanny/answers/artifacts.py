@@ -25,7 +25,7 @@ Note = Annotated[str, Field(max_length=2_000)]
 
 
 class _Item(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class GivenArtifact(_Item):

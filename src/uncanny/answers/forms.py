@@ -140,7 +140,7 @@ Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_NAMES)]
 
 
 class _Item(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class AttributeFinding(_Item):

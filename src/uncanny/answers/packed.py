@@ -26,7 +26,7 @@ Ids = Annotated[tuple[int, ...], Field(min_length=1)]
 
 
 class _Item(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class InventoryItem(_Item):

@@ -5,27 +5,20 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from uncanny.cli.common.asking import (
-    AnnotateKeywords,
-    annotate_options,
-    model_options,
-    read_annotate_options,
-    records_format_option,
-)
+from uncanny.annotation.parameters import AnnotateParameters
+from uncanny.cli.common.asking import asked, asking_options
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_outputs, check_run_folder, page
 from uncanny.cli.common.options import (
     PATH,
     Whole,
     force_option,
-    images_root_option,
     page_option,
     pictures_option,
-    run_option,
     run_page_option,
 )
 from uncanny.cli.common.summary import (
@@ -46,7 +39,6 @@ if TYPE_CHECKING:
     from uncanny.annotation.run import AnnotateRun
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.common.run_result import RunResult
-    from uncanny.records.annotation_table import RecordFormat
     from uncanny.runs.run import RunEnd
 
 MOST_SHOWN = 12
@@ -55,25 +47,12 @@ MOST_SHOWN = 12
 @click.command("annotate", cls=Command)
 @on_server("annotate")
 @click.argument("paths", nargs=-1, required=True, type=PATH)
-@run_option
-@model_options
-@images_root_option
-@annotate_options
-@records_format_option
+@asking_options(AnnotateParameters, several=False)
 @force_option
 @run_page_option
 @pictures_option
 def command(
-    paths: tuple[Path, ...],
-    run: Path | None,
-    model: str,
-    root: Path | None,
-    format: RecordFormat,
-    report: bool,
-    pictures: PicturesMode,
-    force: bool,
-    as_json: bool,
-    **options: Unpack[AnnotateKeywords],
+    paths: tuple[Path, ...], report: bool, pictures: PicturesMode, force: bool, as_json: bool, **values: Any
 ) -> None:
     """Annotate images: what is in them that cannot be, why, and how unreal it makes them.
 
@@ -91,17 +70,15 @@ def command(
     from uncanny.annotation.run import annotate_async
     from uncanny.cli.common.session import TerminalStop, show_end, show_forecast
 
-    asking = read_annotate_options(options, model)
-    if options["dry_run"]:
-        forecast = annotate_forecast(paths, model=model, out=run, root=root, **asking)
-        raise click.exceptions.Exit(show_forecast(forecast, as_json=as_json))
-    if run is None:
+    asking = asked(AnnotateParameters, values, [values["model"]])
+    if values["dry_run"]:
+        raise click.exceptions.Exit(show_forecast(annotate_forecast(paths, **asking), as_json=as_json))
+    if values["out"] is None:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
-    check_run_folder(run, report=report, force=force)
-    asking["stop"] = TerminalStop()
-    annotated = asyncio.run(annotate_async(paths, model=model, out=run, root=root, format=format, **asking))
-    summary = AnnotateSummary(annotated, root, report, pictures)
-    raise click.exceptions.Exit(show_end(summary, as_json=as_json, quiet=options["quiet"]))
+    check_run_folder(values["out"], report=report, force=force)
+    run = asyncio.run(annotate_async(paths, stop=TerminalStop(), **asking))
+    summary = AnnotateSummary(run, values["root"], report, pictures)
+    raise click.exceptions.Exit(show_end(summary, as_json=as_json, quiet=values["quiet"]))
 
 
 @click.command("report", cls=Command)

@@ -13,12 +13,7 @@ import click
 
 from uncanny.cli.annotate import place_of
 from uncanny.cli.common.asking import (
-    ImageKeywords,
-    box_format_option,
-    models_options,
-    pixel_options,
-    read_image_options,
-    sampling_options,
+    asking_options,
 )
 from uncanny.cli.common.command import Group
 from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, check_run_folder
@@ -29,14 +24,12 @@ from uncanny.cli.common.options import (
     Whole,
     force_option,
     group_by_option,
-    images_root_option,
     json_file_option,
     no_page_option,
     page_option,
     pictures_option,
     quiet_option,
     resamples_option,
-    run_option,
     seed_option,
     table_options,
 )
@@ -51,28 +44,15 @@ from uncanny.cli.common.summary import (
 )
 from uncanny.cli.common.terminal import layout
 from uncanny.cli.server.run import on_server
+from uncanny.eval.artifacts.parameters import ArtifactsParameters
+from uncanny.schema import ARTIFACT_CATEGORIES
 
 if TYPE_CHECKING:
-    from uncanny.answers.boxes import BoxFormatName
     from uncanny.cli.common.several import Scores
-    from uncanny.eval.artifacts.forecast import ArtifactsForecast
-    from uncanny.eval.artifacts.run import ArtifactsOptions, ArtifactsRun, LocatedArtifacts
+    from uncanny.eval.artifacts.run import ArtifactsRun, LocatedArtifacts
     from uncanny.eval.artifacts.score.tally import OnImage
     from uncanny.eval.common.pictures import PicturesMode
-    from uncanny.runs.config import AskOptions
     from uncanny.runs.run import RunEnd
-    from uncanny.schema import ArtifactCategory
-
-# As in `uncanny.schema`, which takes long to import.
-CATEGORIES: tuple[ArtifactCategory, ...] = (
-    "textures",
-    "edges_shapes",
-    "symbols",
-    "color",
-    "semantics",
-    "commonsense",
-    "physics",
-)
 
 
 @click.group("artifacts", cls=Group)
@@ -89,35 +69,9 @@ def command() -> None:
 @command.command("run")
 @on_server("artifacts")
 @click.argument("paths", nargs=-1, required=True, type=PATH)
-@run_option
-@models_options
-@images_root_option
-@click.option(
-    "--category",
-    "categories",
-    type=click.Choice(CATEGORIES),
-    multiple=True,
-    help="Ask about this one only; repeatable. [default: all seven]",
-)
-@click.option("--joint", is_flag=True, help="Ask about all categories in one call, not in one each.")
-@click.option("--likelihood", is_flag=True, help="Ask in one call more how likely each image is generated.")
-@box_format_option
-@sampling_options(temperature=0.0, top_p=None, max_output_tokens=2000)
-@pixel_options
+@asking_options(ArtifactsParameters)
 @force_option
-def run_command(
-    paths: tuple[Path, ...],
-    run: Path | None,
-    models: tuple[str, ...],
-    root: Path | None,
-    categories: tuple[ArtifactCategory, ...],
-    joint: bool,
-    likelihood: bool,
-    box_format: BoxFormatName | None,
-    force: bool,
-    as_json: bool,
-    **options: Unpack[ImageKeywords],
-) -> None:
+def run_command(paths: tuple[Path, ...], force: bool, **values: Any) -> None:
     """Ask a model where the artifacts of each image are: boxes of seven categories, a call each.
 
     PATHS are image files and folders, or the word `scenes` for the bundled images. Results go to
@@ -131,31 +85,15 @@ def run_command(
     from uncanny.eval.artifacts.forecast import forecast
     from uncanny.eval.artifacts.run import run_async
 
-    own: ArtifactsOptions = {
-        **read_image_options(options, models),
-        "categories": categories or CATEGORIES,
-        "joint": joint,
-        "likelihood": likelihood,
-        "box_format": box_format,
-    }
-
-    async def locate(*, model: str, out: Path, **asking: Unpack[AskOptions]) -> ArtifactsRun:
-        all_options: ArtifactsOptions = {**own, **asking}
-        return await run_async(paths, model=model, out=out, root=root, **all_options)
-
-    def foretell(*, model: str, out: Path | None, **asking: Unpack[AskOptions]) -> ArtifactsForecast:
-        all_options: ArtifactsOptions = {**own, **asking}
-        return forecast(paths, model=model, out=out, root=root, **all_options)
-
     def summary(run: ArtifactsRun) -> ArtifactsSummary:
         # The bundled set brings its own.
         return ArtifactsSummary(
-            run, root, "scenes" if [str(path) for path in paths] == ["scenes"] else "TRUTH"
+            run, values["root"], "scenes" if [str(path) for path in paths] == ["scenes"] else "TRUTH"
         )
 
     check = partial(check_run_folder, inputs=[], report=False, force=force)
-    asking = Asking(check, locate, foretell, summary, regions_of_runs)
-    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
+    asking = Asking(ArtifactsParameters, paths, run_async, forecast, check, summary, regions_of_runs)
+    raise click.exceptions.Exit(ask_models(asking, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +140,8 @@ class ArtifactsSummary:
 def _named(record: LocatedArtifacts) -> str:
     """The categories that have no whole answer, unless they are all that there are."""
     failed = {error.object for error in record.errors} | {*record.incomplete}
-    names = [category for category in CATEGORIES if category in failed]
-    return f" ({', '.join(names)})" if 0 < len(names) < len(CATEGORIES) else ""
+    names = [category for category in ARTIFACT_CATEGORIES if category in failed]
+    return f" ({', '.join(names)})" if 0 < len(names) < len(ARTIFACT_CATEGORIES) else ""
 
 
 def regions_of_runs(runs: Mapping[str, ArtifactsRun]) -> Scores:
@@ -211,10 +149,10 @@ def regions_of_runs(runs: Mapping[str, ArtifactsRun]) -> Scores:
     from uncanny.cli.common.several import Scores
 
     width = max(len("model"), *map(len, runs))
-    lines = [f"{'model':<{width}}" + "".join(f"  {each:>12}" for each in CATEGORIES)]
+    lines = [f"{'model':<{width}}" + "".join(f"  {each:>12}" for each in ARTIFACT_CATEGORIES)]
     for name, run in runs.items():
         regions = run.regions()
-        lines.append(f"{name:<{width}}" + "".join(f"  {regions[each]:>12,}" for each in CATEGORIES))
+        lines.append(f"{name:<{width}}" + "".join(f"  {regions[each]:>12,}" for each in ARTIFACT_CATEGORIES))
     return Scores(lines, {name: run.regions() for name, run in runs.items()})
 
 

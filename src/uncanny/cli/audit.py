@@ -10,44 +10,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from uncanny.cli.common.asking import (
-    AnnotateKeywords,
-    annotate_options,
-    options_where_asked,
-    read_annotate_options,
-)
+from uncanny.cli.common.asking import asked, asking_options
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import ScoreFiles, check_outputs, check_run_folder
 from uncanny.cli.common.gates import gate_outputs, pass_gate
 from uncanny.cli.common.options import (
-    FOLDER,
-    PATH,
-    Real,
-    Whole,
     force_option,
     gate_options,
     json_file_option,
     no_page_option,
     page_option,
     pictures_option,
-    resamples_option,
-    seed_option,
     table_options,
 )
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.terminal import complain, layout, say
 from uncanny.cli.server.run import on_server
 from uncanny.errors import UncannyError, UsageError
+from uncanny.eval.audit.parameters import AuditParameters
 
 if TYPE_CHECKING:
-    from uncanny.annotation.run import AnnotateOptions
     from uncanny.eval.audit.run import Annotating
     from uncanny.eval.common.pictures import PicturesMode
-    from uncanny.eval.common.similarity.base import SimilarityName
     from uncanny.eval.common.sources import AnnotationSource, Source
     from uncanny.records.run_folder import RunFolder
 
@@ -78,29 +66,6 @@ if TYPE_CHECKING:
     metavar="NAME=RUN_OR_FILE",
     help="The same generators as a second assessor sees them; repeatable. Shows how far the ranks agree.",
 )
-@click.option(
-    "--pair-by",
-    metavar="stem|COLUMN|image",
-    help="What images of one prompt share: their file name, or a column of a table or metadata file. "
-    "They are resampled together; `image` keeps none together. "
-    "[default: pairs and edits of an original together, where columns say so]",
-)
-@click.option("--allow-mixed", is_flag=True, help="Compare annotations that were not made alike.")
-@click.option(
-    "--similarity",
-    type=click.Choice(["chrf", "bertscore"]),
-    default="chrf",
-    show_default=True,
-    help="How names of anomalies are compared to be grouped. bertscore needs weights.",
-)
-@click.option(
-    "--threshold",
-    type=Real(0, 1, above=True),
-    help="From which similarity on names are in one group. [default: 0.6 for chrf, 0.9 for bertscore]",
-)
-@click.option("--published", is_flag=True, help="Show the published generators beside yours.")
-@resamples_option("Bootstrap resamples for the intervals.")
-@seed_option
 @json_file_option
 @table_options
 @page_option("OUT/audit.html; without -o none is written")
@@ -112,32 +77,12 @@ if TYPE_CHECKING:
 @pictures_option
 @force_option
 @gate_options
-@click.option(
-    "--worst", type=Whole(0, 10_000), default=12, show_default=True, help="Worst images kept, a generator."
-)
-@click.option(
-    "--root", type=FOLDER, help="Where image paths of annotation files start. [default: the file's folder]"
-)
-@click.option(
-    "-o",
-    "--out",
-    type=PATH,
-    help="Folder for the page, and for the runs of image folders: needed where there are any.",
-)
-@options_where_asked("where a generator is a folder of images")
-@annotate_options
+@asking_options(AuditParameters, without=["own", "before", "against"], several=False, summary=False)
 def command(
     generators: tuple[str, ...],
     own: tuple[str, ...],
     before: tuple[str, ...],
     against: tuple[str, ...],
-    pair_by: str | None,
-    allow_mixed: bool,
-    similarity: SimilarityName,
-    threshold: float | None,
-    published: bool,
-    resamples: int,
-    seed: int,
     json_file: Path | None,
     csv_file: Path | None,
     markdown_file: Path | None,
@@ -150,11 +95,7 @@ def command(
     force: bool,
     fail_if: tuple[str, ...],
     junit: Path | None,
-    worst: int,
-    root: Path | None,
-    out: Path | None,
-    model: str | None,
-    **options: Unpack[AnnotateKeywords],
+    **values: Any,
 ) -> None:
     """How plausible is what a generator makes? A leaderboard with MAI, AF and CAP; lower is better.
 
@@ -173,12 +114,12 @@ def command(
       uncanny audit runs/v2 --own ours --before ours=runs/v1/ours --pair-by stem -o runs/v2
     """
     from uncanny.cli.common.session import RUN_CODES
-    from uncanny.eval.audit.run import Scoring, check_annotated, check_named, read_annotating
+    from uncanny.eval.audit.run import annotating_of, check_annotated, check_named, score_sources
     from uncanny.eval.audit.score.gate import audit_conditions, gated
     from uncanny.eval.audit.score.result import COLUMNS
     from uncanny.eval.common.sources import read_sources
 
-    quiet = options["quiet"]
+    quiet, out = values["quiet"], values["out"]
     named, notices = read_generators(generators)
     sources, second = read_sources(named), read_sources(named_sources(against))
     earlier = read_sources(named_sources(before))
@@ -202,41 +143,29 @@ def command(
     images = [source for source in sources if source.kind == "images"]
     if notices and images and not quiet:
         complain(layout(notices))
-    asking: AnnotateOptions = {} if model is None else read_annotate_options(options, model)
-    scoring = Scoring(
-        pair_by=pair_by,
-        allow_mixed=allow_mixed,
-        published=published,
-        resamples=resamples,
-        seed=seed,
-        worst=worst,
-        root=root,
-        own=own,
-        similarity=similarity,
-        threshold=threshold,
-        notices=notices,
-    )
-    if options["dry_run"]:
+    models = [] if values["model"] is None else [values["model"]]
+    parameters = AuditParameters(**asked(AuditParameters, values, models), own=own)
+    if values["dry_run"]:
         if not images:
             say("All generators have their annotations; nothing would be asked.")
             return
-        annotating = read_annotating(images[0], model, out or Path("runs/unnamed"), asking)
-        annotating.check(sources, second, scoring, earlier)
+        annotating = annotating_of(parameters, images[0], dry=True)
+        annotating.check(sources, second, parameters, earlier)
         raise click.exceptions.Exit(forecast_images(images, annotating))
     inputs = [source.path for source in (*sources, *second, *earlier) if source.path is not None]
     outputs = files.outputs(("generators", "order"), COLUMNS)
     check_outputs([*outputs, *gate_files], inputs, force=force)
     code = 0
     if images:
-        annotating = read_annotating(images[0], model, out, asking)
+        annotating = annotating_of(parameters, images[0])
         for source in images:
             check_run_folder(annotating.folder(source).path, report=False, force=force)
-        annotating.check(sources, second, scoring, earlier)
+        annotating.check(sources, second, parameters, earlier)
         code = annotate_images(images, annotating, quiet=quiet, pages=not no_report)
         if code > RUN_CODES["failures"]:
             raise click.exceptions.Exit(code)
         sources = annotating.annotated(sources)
-    result = scoring.score(sources, second, earlier)
+    result = score_sources(parameters, sources, second, earlier, notices)
     write_page = partial(result.report, title=title, pictures=pictures, reports=reports)
     files.write(to_json=result.to_json, to_csv=result.to_csv, tables=result.tables, report=write_page)
     scores = (score for board in result.leaderboards for score in board.generators.values())

@@ -7,27 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from uncanny.cli.annotate import place_of, write_page
 from uncanny.cli.common.asking import (
-    ImageKeywords,
-    models_options,
-    pixel_options,
-    read_image_options,
-    records_format_option,
-    sampling_options,
+    asking_options,
 )
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import STANDARD_OUTPUT, ScoreFiles, check_outputs, check_run_folder
 from uncanny.cli.common.options import (
     PATH,
     force_option,
-    images_root_option,
     pictures_option,
-    run_option,
     run_page_option,
     table_options,
 )
@@ -43,61 +36,39 @@ from uncanny.cli.common.summary import (
 )
 from uncanny.cli.common.terminal import layout, width
 from uncanny.cli.server.run import on_server
+from uncanny.eval.detect.parameters import DetectParameters
 
 if TYPE_CHECKING:
-    from uncanny.agents.config import DetectProtocol
     from uncanny.cli.common.several import Scores
     from uncanny.eval.common.pictures import PicturesMode
-    from uncanny.eval.detect.forecast import DetectForecast
-    from uncanny.eval.detect.run import DetectOptions, DetectRun
+    from uncanny.eval.detect.run import DetectRun
     from uncanny.eval.detect.score import DetectScore
-    from uncanny.records.annotation_table import RecordFormat
-    from uncanny.runs.config import AskOptions
     from uncanny.runs.run import RunEnd
 
 
 @click.command("detect", cls=Command)
 @on_server("detect")
 @click.argument("paths", nargs=-1, required=True, type=PATH)
-@run_option
-@models_options
-@images_root_option
+@asking_options(DetectParameters, without=["truth"])
 @click.option(
     "--truth",
     type=Place("scenes"),
     metavar="FILE",
-    help="Score against this: a line an image, or `scenes`. [default: by folders called real, generated, …]",
+    help="Score against this: a line per image, or `scenes`. [default: by folders called real, generated, …]",
 )
-@click.option(
-    "--protocol",
-    type=click.Choice(["conversation", "independent"]),
-    default="conversation",
-    show_default=True,
-    help="Verdict, then what it leads to; or verdict and anomalies by two calls of their own.",
-)
-@sampling_options(temperature=0.0, top_p=None, max_output_tokens=2000)
-@pixel_options
-@records_format_option
 @table_options
 @force_option
 @run_page_option
 @pictures_option
 def command(
     paths: tuple[Path, ...],
-    run: Path | None,
-    models: tuple[str, ...],
-    root: Path | None,
-    truth: str | None,
-    protocol: DetectProtocol,
-    format: RecordFormat,
     csv_file: Path | None,
     markdown_file: Path | None,
     latex_file: Path | None,
     report: bool,
     pictures: PicturesMode,
     force: bool,
-    as_json: bool,
-    **options: Unpack[ImageKeywords],
+    **values: Any,
 ) -> None:
     """Tell generated images from real ones: yes or no, and what gives them away.
 
@@ -121,38 +92,35 @@ def command(
     from uncanny.eval.detect.run import detect_async
     from uncanny.eval.detect.score import MODEL_COLUMNS
 
-    own: DetectOptions = {**read_image_options(options, models), "protocol": protocol}
-
-    async def detect_these(*, model: str, out: Path, **asking: Unpack[AskOptions]) -> DetectRun:
-        all_options: DetectOptions = {**own, **asking}
-        return await detect_async(
-            paths, model=model, out=out, root=root, truth=truth, format=format, **all_options
-        )
-
-    def forecast(*, model: str, out: Path | None, **asking: Unpack[AskOptions]) -> DetectForecast:
-        all_options: DetectOptions = {**own, **asking}
-        return detect_forecast(paths, model=model, out=out, root=root, truth=truth, **all_options)
-
     def summary(run: DetectRun) -> DetectSummary:
-        return DetectSummary(run, root, report, pictures)
+        return DetectSummary(run, values["root"], report, pictures)
 
     files = ScoreFiles.chosen(
         None,
-        json_file=STANDARD_OUTPUT if as_json else None,
+        json_file=STANDARD_OUTPUT if values["as_json"] else None,
         csv_file=csv_file,
         markdown_file=markdown_file,
         latex_file=latex_file,
         no_report=True,
     )
-    inputs = [] if truth is None else [Path(truth)]
+    inputs = [] if values["truth"] is None else [Path(values["truth"])]
 
     def check(folder: Path) -> None:
         check_run_folder(folder, inputs, report=report, force=force)
         check_outputs(files.outputs((), MODEL_COLUMNS), [*paths, *inputs, folder], force=force)
 
-    piped = files.piped and not as_json
-    asking = Asking(check, detect_these, forecast, summary, scores_of_runs, partial(_write, files), piped)
-    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
+    asking = Asking(
+        DetectParameters,
+        paths,
+        detect_async,
+        detect_forecast,
+        check,
+        summary,
+        scores_of_runs,
+        partial(_write, files),
+        files.piped and not values["as_json"],
+    )
+    raise click.exceptions.Exit(ask_models(asking, values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,23 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from uncanny.cli.common.asking import SampledKeywords, models_options, sampling_options
+from uncanny.cli.common.asking import asking_options
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_run_folder
-from uncanny.cli.common.options import FOLDER, force_option, run_option
+from uncanny.cli.common.options import FOLDER, force_option
 from uncanny.cli.common.places import Place
 from uncanny.cli.common.summary import failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import layout
+from uncanny.eval.edits.run.parameters import PerturbParameters, PromptsParameters
 
 if TYPE_CHECKING:
     from uncanny.answers.captions import Magnitude, TextKind
     from uncanny.cli.common.several import Scores
-    from uncanny.eval.edits.run.perturb import PerturbOptions, PerturbRun
-    from uncanny.eval.edits.run.prompts import Mode, PromptsOptions, PromptsRun
+    from uncanny.eval.edits.run.parameters import Mode
+    from uncanny.eval.edits.run.perturb import PerturbRun
+    from uncanny.eval.edits.run.prompts import PromptsRun
     from uncanny.runs.run import RunEnd
 
 # As in `uncanny.answers.captions` and `graphs.edits`, which take long to import.
@@ -37,43 +39,9 @@ _root_option = click.option(
 
 @click.command("perturb", cls=Command)
 @click.argument("texts", type=Place("scenes"))
-@run_option
-@models_options
-@click.option(
-    "--magnitude",
-    "magnitudes",
-    type=click.Choice(MAGNITUDES),
-    multiple=True,
-    help="How much is to change; repeatable. [default: each of the three]",
-)
-@click.option(
-    "--kind",
-    "kinds",
-    type=click.Choice(KINDS),
-    multiple=True,
-    help="What is changed; repeatable. [default: both, where they are there]",
-)
-@click.option(
-    "--images/--no-images",
-    "show_images",
-    default=True,
-    help="Show the model the picture, where there is one. [default: images]",
-)
-@_root_option
+@asking_options(PerturbParameters)
 @force_option
-@sampling_options(temperature=0.7, top_p=None, max_output_tokens=200)
-def perturb_command(
-    texts: str,
-    run: Path | None,
-    models: tuple[str, ...],
-    magnitudes: tuple[Magnitude, ...],
-    kinds: tuple[TextKind, ...],
-    show_images: bool,
-    root: Path | None,
-    force: bool,
-    as_json: bool,
-    **options: Unpack[SampledKeywords],
-) -> None:
+def perturb_command(texts: str, force: bool, **values: Any) -> None:
     """Have a model change captions and labels a little, more, or much.
 
     TEXTS is a JSON Lines file with `id` and `caption`, `label` or both a line, and the picture as `original`
@@ -88,49 +56,18 @@ def perturb_command(
     from uncanny.eval.edits.run.forecast import perturb_forecast
     from uncanny.eval.edits.run.perturb import perturb_async
 
-    own: PerturbOptions = {
-        "root": root,
-        "kinds": kinds or KINDS,
-        "magnitudes": magnitudes or MAGNITUDES,
-        "show_images": show_images,
-        "temperature": options["temperature"],
-        "top_p": options["top_p"],
-        "max_output_tokens": options["max_output_tokens"],
-    }
+    check = partial(check_run_folder, inputs=[Path(texts)], report=False, force=force)
     asking = Asking(
-        partial(check_run_folder, inputs=[Path(texts)], report=False, force=force),
-        partial(perturb_async, texts, **own),
-        partial(perturb_forecast, texts, **own),
-        WritingSummary,
-        no_scores,
+        PerturbParameters, texts, perturb_async, perturb_forecast, check, WritingSummary, no_scores
     )
-    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
+    raise click.exceptions.Exit(ask_models(asking, values))
 
 
 @click.command("prompts", cls=Command)
 @click.argument("texts", type=Place("scenes"))
-@run_option
-@models_options
-@click.option(
-    "--mode",
-    type=click.Choice(MODES),
-    default="inpaint",
-    show_default=True,
-    help="Paint over one object, a second one after it, or choose one to remove.",
-)
-@_root_option
+@asking_options(PromptsParameters)
 @force_option
-@sampling_options(temperature=1.2, top_p=0.8, max_output_tokens=40)
-def prompts_command(
-    texts: str,
-    run: Path | None,
-    models: tuple[str, ...],
-    mode: Mode,
-    root: Path | None,
-    force: bool,
-    as_json: bool,
-    **options: Unpack[SampledKeywords],
-) -> None:
+def prompts_command(texts: str, force: bool, **values: Any) -> None:
     """Have a model choose what to paint over, and write the prompt for it (SAOR).
 
     TEXTS is a JSON Lines file with `id`, `caption` and a list of `objects` a line, or the word `scenes` for
@@ -144,21 +81,11 @@ def prompts_command(
     from uncanny.eval.edits.run.forecast import prompts_forecast
     from uncanny.eval.edits.run.prompts import prompts_async
 
-    own: PromptsOptions = {
-        "root": root,
-        "mode": mode,
-        "temperature": options["temperature"],
-        "top_p": options["top_p"],
-        "max_output_tokens": options["max_output_tokens"],
-    }
+    check = partial(check_run_folder, inputs=[Path(texts)], report=False, force=force)
     asking = Asking(
-        partial(check_run_folder, inputs=[Path(texts)], report=False, force=force),
-        partial(prompts_async, texts, **own),
-        partial(prompts_forecast, texts, **own),
-        WritingSummary,
-        no_scores,
+        PromptsParameters, texts, prompts_async, prompts_forecast, check, WritingSummary, no_scores
     )
-    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
+    raise click.exceptions.Exit(ask_models(asking, values))
 
 
 @dataclass(frozen=True, slots=True)

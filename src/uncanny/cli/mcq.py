@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import click
 
-from uncanny.cli.common.asking import SampledKeywords, models_options, sampling_options
+from uncanny.cli.common.asking import asking_options
 from uncanny.cli.common.command import Group
 from uncanny.cli.common.files import Output, ScoreFiles, at_rest, check_outputs, check_run_folder
 from uncanny.cli.common.options import (
@@ -27,7 +27,6 @@ from uncanny.cli.common.options import (
     page_option,
     pictures_option,
     resamples_option,
-    run_option,
     seed_option,
     table_options,
 )
@@ -36,6 +35,7 @@ from uncanny.cli.common.summary import failure_lines, spending_lines, status_lin
 from uncanny.cli.common.terminal import complain, harmless, layout, say, width
 from uncanny.cli.people import mcq_author_command, mcq_people_command
 from uncanny.cli.server.run import on_server
+from uncanny.eval.mcq.parameters import McqParameters
 from uncanny.wording import counted
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from uncanny.eval.mcq.data.export import ExportForm
     from uncanny.eval.mcq.data.items import ItemSet
     from uncanny.eval.mcq.plan import PlannedScore
-    from uncanny.eval.mcq.run import McqOptions, McqRun
+    from uncanny.eval.mcq.run import McqRun
     from uncanny.runs.run import RunEnd
 
 
@@ -85,28 +85,9 @@ command.add_command(mcq_author_command)
 @command.command("run")
 @on_server("mcq")
 @click.argument("items", type=Place("scenes"))
-@run_option
-@models_options
-@_ROOT
-@sampling_options(temperature=0.0, top_p=None, max_output_tokens=2000)
+@asking_options(McqParameters)
 @force_option
-@click.option(
-    "--control", is_flag=True, help="Ask Q4 again without the image, with an option F for saying so."
-)
-@click.option(
-    "--blind", is_flag=True, help="Ask all questions again without the image, to be guessed from the words."
-)
-def run_command(
-    items: str,
-    run: Path | None,
-    models: tuple[str, ...],
-    root: Path | None,
-    control: bool,
-    blind: bool,
-    force: bool,
-    as_json: bool,
-    **options: Unpack[SampledKeywords],
-) -> None:
+def run_command(items: str, force: bool, **values: Any) -> None:
     """Ask every question of ITEMS, each in a call of its own; the same command goes on where it stopped.
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
@@ -116,27 +97,14 @@ def run_command(
     from uncanny.eval.mcq.forecast import forecast
     from uncanny.eval.mcq.run import run_async
 
-    own: McqOptions = {
-        "root": root,
-        "temperature": options["temperature"],
-        "top_p": options["top_p"],
-        "max_output_tokens": options["max_output_tokens"],
-        "control": control,
-        "blind": blind,
-    }
     check = partial(check_run_folder, inputs=[Path(items)], report=False, force=force)
 
     def score(runs: Mapping[str, McqRun]) -> Scores:
-        return scores_of_runs(load(items, root=root)[: options["limit"]], items, list(runs.values()))
+        return scores_of_runs(load(items, root=values["root"])[: values["limit"]], items, list(runs.values()))
 
-    asking = Asking(
-        check,
-        partial(run_async, items, **own),
-        partial(forecast, items, **own),
-        partial(McqSummary, items=items),
-        score,
-    )
-    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
+    summary = partial(McqSummary, items=items)
+    asking = Asking(McqParameters, items, run_async, forecast, check, summary, score)
+    raise click.exceptions.Exit(ask_models(asking, values))
 
 
 @command.command("score")

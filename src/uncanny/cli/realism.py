@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from uncanny.cli.common.asking import SampledKeywords, models_options, sampling_options
+from uncanny.cli.common.asking import asking_options
 from uncanny.cli.common.command import Group
 from uncanny.cli.common.files import ScoreFiles, check_outputs, check_run_folder
 from uncanny.cli.common.options import (
@@ -24,7 +24,6 @@ from uncanny.cli.common.options import (
     page_option,
     pictures_option,
     resamples_option,
-    run_option,
     seed_option,
     table_options,
 )
@@ -32,12 +31,13 @@ from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import layout, width
 from uncanny.cli.server.run import on_server
+from uncanny.eval.realism.parameters import RealismParameters
 
 if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.realism.data import PairSource
-    from uncanny.eval.realism.run import RealismOptions, RealismRun
+    from uncanny.eval.realism.run import RealismRun
     from uncanny.eval.realism.verdicts import Verdict
     from uncanny.runs.run import RunEnd
 
@@ -59,23 +59,12 @@ def command() -> None:
 @command.command("run")
 @on_server("realism")
 @click.argument("pairs", required=False, type=Place("scenes"))
-@run_option
-@models_options
+@asking_options(RealismParameters)
 @click.option("--original", type=PATH, help="In place of PAIRS: the folder of originals.")
 @click.option("--edited", type=PATH, help="In place of PAIRS: the folder of edits, of the same names.")
-@click.option("--root", type=FOLDER, help="Where image paths start. [default: the pair file's folder]")
 @force_option
-@sampling_options(temperature=0.1, top_p=1.0, max_output_tokens=2048)
 def run_command(
-    pairs: str | None,
-    run: Path | None,
-    models: tuple[str, ...],
-    original: Path | None,
-    edited: Path | None,
-    root: Path | None,
-    force: bool,
-    as_json: bool,
-    **options: Unpack[SampledKeywords],
+    pairs: str | None, original: Path | None, edited: Path | None, force: bool, **values: Any
 ) -> None:
     """Judge every pair of PAIRS, in one call or three each; the same command goes on where it stopped.
 
@@ -90,21 +79,10 @@ def run_command(
         source: PairSource = load(pairs, original=original, edited=edited)
     else:
         source = pairs
-    own: RealismOptions = {
-        "root": root,
-        "temperature": options["temperature"],
-        "top_p": options["top_p"],
-        "max_output_tokens": options["max_output_tokens"],
-    }
     inputs = [] if pairs is None else [Path(pairs)]
-    asking = Asking(
-        partial(check_run_folder, inputs=inputs, report=False, force=force),
-        partial(run_async, source, **own),
-        partial(forecast, source, **own),
-        RealismSummary,
-        scores_of_runs,
-    )
-    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
+    check = partial(check_run_folder, inputs=inputs, report=False, force=force)
+    asking = Asking(RealismParameters, source, run_async, forecast, check, RealismSummary, scores_of_runs)
+    raise click.exceptions.Exit(ask_models(asking, values))
 
 
 @command.command("score")

@@ -21,7 +21,7 @@ from uncanny.client.client import ModelClient
 from uncanny.client.endpoint import Endpoint, guarded_endpoint
 from uncanny.client.prices import PriceTable
 from uncanny.errors import ModelUnusableError, UsageError
-from uncanny.images import SendLimits
+from uncanny.images.encode import SendLimits
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, Sampling, Tokens
 from uncanny.models.presets import SERVERS
 from uncanny.models.registry import Access, ModelId, open_model

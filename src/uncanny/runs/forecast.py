@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, TypedDict, TypeVar
 from pydantic import BaseModel
 
 from uncanny.client.prices import PriceTable
-from uncanny.images import SkippedInputs, SkipReason
+from uncanny.images.discover import SkippedInputs, SkipReason
 from uncanny.models.base import Tokens
 from uncanny.models.registry import ModelId, missing_addresses
 from uncanny.runs.config import ModelOptions

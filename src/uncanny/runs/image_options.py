@@ -8,47 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Literal, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
 
 from pydantic import BaseModel
 
 from uncanny.errors import UsageError
-from uncanny.images import PixelPolicy
+from uncanny.images.encode import PixelPolicy
 from uncanny.parameters import refuse_table
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import Protocol, read_prompts
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import (
-    AskOptions,
-    ModelOptions,
-    RunOptions,
-    check_options,
-    chosen,
-    read_limits,
-    read_models,
-)
+from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.parameters import ImageParameters
 
 C = TypeVar("C", bound=BaseModel)
 Images = str | Path | Sequence[str | Path]
-
-
-class PictureOptions(TypedDict, total=False):
-    """How one image is asked about and sent: sampling and pixels, as keyword options."""
-
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
-    max_side: int | None
-    image_format: Literal["keep", "png", "jpeg"]
-    jpeg_quality: int
-    max_pixels: int
-
-
-class ImageOptions(AskOptions, PictureOptions, total=False):
-    """How images are read and asked about: sampling, pixels and the column of tables, as keyword options."""
-
-    image_column: str | None
-    columns: Sequence[str] | None
 
 
 class ImageRun(TypedDict):
@@ -65,30 +39,18 @@ class ImageRun(TypedDict):
     columns: Sequence[str] | None
 
 
-def image_run(
-    protocol: Protocol,
-    images: Images,
-    model: str,
-    out: str | Path,
-    root: str | Path | None,
-    options: ImageOptions,
-    known: type[ImageOptions],
-) -> ImageRun:
-    """A run of `protocol` over images from the parameters of a public function; `known` are its options.
-
-    Raises UsageError.
-    """
-    check_options(options, known, out=out, root=root)
+def task_parts(protocol: Protocol, images: Images, parameters: ImageParameters) -> ImageRun:
+    """What every task over images is made of, from the parameters of a public function. Raises UsageError."""
     return {
-        "folder": RunFolder(Path(out)),
+        "folder": parameters.folder,
         "paths": image_paths(images),
-        "models": read_models(model, options),
-        "options": read_limits(options),
-        "policy": read_policy(options),
-        "root": None if root is None else Path(root),
-        "prompts": read_prompts(protocol, options.get("prompts")),
-        "image_column": options.get("image_column"),
-        "columns": options.get("columns"),
+        "models": parameters.models,
+        "options": parameters.limits,
+        "policy": parameters.policy,
+        "root": None if parameters.root is None else Path(parameters.root),
+        "prompts": read_prompts(protocol, parameters.prompts),
+        "image_column": parameters.image_column,
+        "columns": parameters.columns,
     }
 
 
@@ -111,19 +73,3 @@ def image_paths(images: Images) -> tuple[Path, ...]:
     if not paths:
         raise UsageError("There are no images", remedy="Give one path at least.")
     return tuple(Path(path) for path in paths)
-
-
-def read_config(kind: type[C], options: PictureOptions) -> C:
-    """What of `options` is in a configuration. Raises UsageError as `kind` does."""
-    return kind(**chosen(options, kind.model_fields))
-
-
-def read_policy(options: PictureOptions) -> PixelPolicy:
-    """What of `options` is about pixels. Raises UsageError."""
-    pixels = PixelPolicy()
-    return PixelPolicy(
-        options.get("max_side", pixels.max_side),
-        options.get("image_format", pixels.format),
-        options.get("jpeg_quality", pixels.jpeg_quality),
-        options.get("max_pixels", pixels.max_pixels),
-    )

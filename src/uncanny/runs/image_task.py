@@ -15,8 +15,9 @@ from pydantic import BaseModel
 from uncanny.client.calls import usage
 from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
-from uncanny.images import PreparedImage, RecordedFile, prepare
 from uncanny.images.columns import ImageColumns
+from uncanny.images.file_bytes import RecordedFile
+from uncanny.images.prepared import PreparedImage, prepare
 from uncanny.models.base import SentImage, encode_image
 from uncanny.records.annotation_table import RecordFormat, is_own_table, write_table
 from uncanny.records.record_file import RecordFile

@@ -11,14 +11,9 @@ from functools import cached_property
 from pathlib import Path
 
 from uncanny.errors import UsageError
-from uncanny.images import (
-    SkippedInputs,
-    SkipReason,
-    discover,
-    display_path,
-    stored_size,
-)
-from uncanny.images.path_names import short_path
+from uncanny.images.discover import SkippedInputs, SkipReason, discover
+from uncanny.images.path_names import display_path, short_path
+from uncanny.images.prepared import stored_size
 from uncanny.records.run_folder import check_apart
 from uncanny.runs.progress import Progress
 

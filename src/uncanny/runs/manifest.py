@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from uncanny import __version__
 from uncanny.errors import RunError
-from uncanny.images import PixelPolicy, SkippedInputs
+from uncanny.images.discover import SkippedInputs
+from uncanny.images.encode import PixelPolicy
 from uncanny.prompts import PromptSet, make_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import (

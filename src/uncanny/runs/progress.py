@@ -26,7 +26,7 @@ from pydantic import (
 
 from uncanny.client.calls import CallRecord
 from uncanny.errors import StorageError
-from uncanny.images import SkippedInputs
+from uncanny.images.discover import SkippedInputs
 from uncanny.models.base import MOST_TOKENS, Outcome
 from uncanny.records.jsonl import append_whole, is_deleted, open_to_append, open_to_read
 from uncanny.records.run_folder import RunFolder

@@ -24,9 +24,9 @@ from uncanny.errors import ENDS_RUN, BudgetError, ExtensionError, RunError, Stor
 from uncanny.records.jsonl import open_to_read
 from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions
 from uncanny.runs.display import live_progress
 from uncanny.runs.manifest import Manifest, State
+from uncanny.runs.parameters import RunParameters
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import LoadedRun, load_run, nothing_left_behind
 from uncanny.runs.stop import Ending, Reason, Stop
@@ -89,30 +89,22 @@ class RunEnd:
     lost: bool = False
 
 
-async def run_with(
-    task: Task[Item, R], options: AskOptions, on_record: Callable[[R], None] | None = None
-) -> RunEnd:
-    """Work through all inputs of `task`, going on where an earlier run of the same task stopped.
+async def run_with(task: Task[Item, R], parameters: RunParameters) -> RunEnd:
+    """Work through all inputs of `task`, resuming where an earlier run of the same task stopped.
 
-    Of `options` the callbacks, `stop` and `progress` hold; `on_record` is called besides. Raises what
-    `open_run` raises, and what a callback raised. A cancelled one writes down how far it came.
+    Of `parameters` the callbacks, `stop` and `progress` count. Raises what `open_run` raises, and what a
+    callback raised. A run that is cancelled records how far it came.
     """
-    sinks = [sink for sink in (on_record, options.get("on_record")) if sink is not None]
-
-    def on_each(record: R) -> None:
-        for sink in sinks:
-            sink(record)
-
     about = f"{task.models.model} · {task.folder.path}"
-    with live_progress(about, enabled=options.get("progress", False)) as show:
-        starts = [start for start in (options.get("on_start"), show) if start is not None]
+    with live_progress(about, enabled=parameters.progress) as show:
+        starts = [start for start in (parameters.on_start, show) if start is not None]
 
         def on_start(progress: Progress) -> None:
             for start in starts:
                 start(progress)
 
-        observer = Observer(on_start, on_each, options.get("on_call") or _ignore)
-        async with open_run(task, stop=options.get("stop"), observer=observer) as opened:
+        observer = Observer(on_start, parameters.on_record or _ignore, parameters.on_call or _ignore)
+        async with open_run(task, stop=parameters.stop, observer=observer) as opened:
             await opened.work()
     assert opened.end is not None
     return opened.end

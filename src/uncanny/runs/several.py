@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from uncanny.errors import UncannyError, UsageError
 from uncanny.models.registry import ModelId
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, read_limits, read_models
+from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.parameters import AskEachParameters
 from uncanny.runs.progress import what_is_left
 from uncanny.wording import option
 
@@ -19,46 +20,34 @@ T = TypeVar("T")
 _LONGEST_NAME = 120
 
 
-async def run_models(
-    models: str | Iterable[str],
-    out: Path,
-    options: AskOptions,
-    start: Callable[[ModelOptions, Path, RunOptions], Awaitable[T]],
-) -> T | dict[str, T]:
-    """The run of one model, or of each of several by its name, as `start` makes it from a model, its folder
-    and its limits.
+async def run_each_model(
+    parameters: AskEachParameters, start: Callable[[ModelOptions, Path, RunOptions], Awaitable[T]]
+) -> dict[str, T]:
+    """The run of each model by its name, as `start` makes it from a model, its folder and its limits.
 
-    A model that cannot be asked keeps the others from nothing; its error is raised when they are through. No
-    further model is asked once the `stop` of the options is requested. Raises UsageError before anything is
-    asked where models or folders do not go together.
+    If a model cannot be asked, the others still run, and its error is raised at the end. No further model is
+    asked once `stop` is requested. Raises UsageError before anything is asked if models or folders do not go
+    together.
     """
-    if isinstance(models, str):
-        one_model = read_models(models, options)
-        check_folders(out, [one_model.model])
-        return await start(one_model, out, read_limits(options))
-    if models is not None and not isinstance(models, Iterable):
-        raise UsageError(f"{option('model')} must be the name of a model or a list of names, not {models!r}")
-    models = tuple(models or ())
-    if not models:
-        raise UsageError("No models are named", remedy="Give one at least.")
-    chosen = [read_models(name, options) for name in models]
-    limits, stop = read_limits(options), options.get("stop")
-    folders = model_folders([each.model for each in chosen], out)
-    check_folders(out, [each.model for each in chosen])
+    models = tuple(parameters.models)
+    chosen = [parameters.models_of(name) for name in models]
     providers = {each.model.provider for each in chosen}
-    if isinstance(options.get("base_url"), str) and len(providers) > 1:
+    if isinstance(parameters.base_url, str) and len(providers) > 1:
         raise UsageError(
             f"{option('base_url')} is for one provider, and {', '.join(sorted(providers))} are asked",
             remedy="Give a mapping from provider to server.",
         )
+    out = parameters.folder.path
+    folders = model_folders([each.model for each in chosen], out)
+    check_folders(out, [each.model for each in chosen])
     runs: dict[str, T] = {}
     errors: list[UncannyError] = []
     for name, each, folder in zip(models, chosen, folders, strict=True):
-        if stop is not None and stop.requested:
+        if parameters.stop is not None and parameters.stop.requested:
             break
         others = [RunFolder(other) for other in folders if other != folder]
         try:
-            runs[name] = await start(each, folder, what_is_left(limits, others))
+            runs[name] = await start(each, folder, what_is_left(parameters.limits, others))
         except UncannyError as error:
             errors.append(error)
     if errors:

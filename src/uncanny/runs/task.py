@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 from pydantic import BaseModel
 
 from uncanny.graphs.tracing import untraced
-from uncanny.images import PixelPolicy, RecordedFile, changed_files
+from uncanny.images.encode import PixelPolicy
+from uncanny.images.file_bytes import RecordedFile, changed_files
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncanny.errors import ImageError, StorageError
-from uncanny.images import PixelPolicy, shrunk, thumbnail
 from uncanny.images.decode import header_size
+from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
-from uncanny.images.prepared import measured
+from uncanny.images.prepared import measured, shrunk, thumbnail
 from uncanny.images.signature import MEDIA_TYPES, Format, sniff
 from uncanny.service.decoding import Asked
 

@@ -8,13 +8,13 @@ any loop. Nothing heavy is imported here for the same reason.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from uncanny.errors import UsageError
 from uncanny.parameters import called_right
@@ -25,10 +25,32 @@ if TYPE_CHECKING:
 
     from uncanny.agents.config import DetectProtocol
     from uncanny.schema import Annotation, Detection, Usage
-    from uncanny.session.examiner import AnnotatorOptions, Examiner
+    from uncanny.session.examiner import (
+        AnnotateImageParameters,
+        AnnotatorParameters,
+        DetectImageParameters,
+        Examiner,
+    )
 
 R = TypeVar("R")
+S = TypeVar("S")
+I = TypeVar("I")  # noqa: E741
+P = ParamSpec("P")
 ImageSource: TypeAlias = "str | PathLike[str] | bytes | PIL.Image.Image"
+
+
+def _keywords_of(
+    _parameters: Callable[[], Callable[P, Any]],
+) -> Callable[[Callable[Concatenate[S, I, ...], R]], Callable[Concatenate[S, I, P], R]]:
+    """For type checkers: the keywords are those of a model, which takes seconds to import."""
+    return lambda function: function
+
+
+def _image_keywords(
+    _parameters: Callable[[], Callable[P, Any]],
+) -> Callable[[Callable[Concatenate[I, ...], R]], Callable[Concatenate[I, P], R]]:
+    """The same for a function."""
+    return lambda function: function
 
 
 class Annotator:
@@ -74,7 +96,8 @@ class Annotator:
     """
 
     @called_right
-    def __init__(self, model: str, **options: Unpack[AnnotatorOptions]) -> None:
+    @_keywords_of(lambda: AnnotatorParameters)
+    def __init__(self, model: str, **options: Any) -> None:
         self._session = _Session(model, options)
 
     async def __aenter__(self) -> Annotator:
@@ -212,7 +235,7 @@ class BlockingAnnotator:
 class _Session:
     """The thread of one `Annotator`, and whether it can be used."""
 
-    def __init__(self, model: str, options: AnnotatorOptions) -> None:
+    def __init__(self, model: str, options: Mapping[str, Any]) -> None:
         self.thread = LoopThread(
             partial(_examiner, model, options),
             closed="The session was closed before the image was done",
@@ -251,10 +274,11 @@ class _Session:
 
 
 @asynccontextmanager
-async def _examiner(model: str, options: AnnotatorOptions) -> AsyncIterator[Examiner]:
-    from uncanny.session.examiner import open_examiner  # seconds, off the loop of whoever opens it
+async def _examiner(model: str, options: Mapping[str, Any]) -> AsyncIterator[Examiner]:
+    # Seconds, off the caller's event loop.
+    from uncanny.session.examiner import AnnotatorParameters, open_examiner
 
-    async with open_examiner(model, options) as examiner:
+    async with open_examiner(model, AnnotatorParameters(**options)) as examiner:
         yield examiner
 
 
@@ -267,13 +291,14 @@ def _result(future: Future[R]) -> R:
 
 
 @called_right
+@_image_keywords(lambda: AnnotateImageParameters)
 async def annotate_image_async(
     image: ImageSource,
     *,
     model: str,
     name: str | None = None,
     deadline_s: float | None = None,
-    **options: Unpack[AnnotatorOptions],
+    **options: Any,
 ) -> Annotation:
     """Annotate one image, given as a path, as the bytes of a file or as a Pillow image. Nothing is written.
 
@@ -302,6 +327,7 @@ annotate_image = blocking(annotate_image_async)
 
 
 @called_right
+@_image_keywords(lambda: DetectImageParameters)
 async def detect_image_async(
     image: ImageSource,
     *,
@@ -309,7 +335,7 @@ async def detect_image_async(
     name: str | None = None,
     protocol: DetectProtocol = "conversation",
     deadline_s: float | None = None,
-    **options: Unpack[AnnotatorOptions],
+    **options: Any,
 ) -> Detection:
     """Ask of one image whether it is generated, and what gives it away. Nothing is written.
 

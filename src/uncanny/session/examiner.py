@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from uncanny.agents.config import DetectConfig, DetectProtocol
-from uncanny.annotation.run import AnnotateTask, ScheduleOptions, annotate_config
+from pydantic import Field
+
+from uncanny.agents.config import AnnotateConfig, DetectConfig, DetectProtocol
+from uncanny.annotation.parameters import OwnParameters
+from uncanny.annotation.run import AnnotateTask, annotate_config
 from uncanny.client.budget import Budget
 from uncanny.client.calls import CallRecord
 from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.detect.run import DetectTask
-from uncanny.images import PixelPolicy, PreparedImage, SendLimits
-from uncanny.images.prepared import png_of, prepare, prepare_bytes
-from uncanny.parameters import check_parameters
+from uncanny.images.encode import PixelPolicy, SendLimits
+from uncanny.images.prepared import PreparedImage, png_of, prepare, prepare_bytes
+from uncanny.parameters import Text, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import Protocol, read_prompts
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ConnectOptions, check_options, read_limits, read_models
 from uncanny.runs.engine import Engine, open_engine
-from uncanny.runs.image_options import PictureOptions, read_config, read_policy
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask
 from uncanny.runs.inputs import ImageFile
+from uncanny.runs.parameters import ConnectParameters, Model, PixelParameters
 from uncanny.runs.progress import Spending
 from uncanny.runs.stop import Stop
 from uncanny.runs.task import INPUTS_AHEAD
@@ -34,10 +36,6 @@ from uncanny.schema import Annotation, Detection, Usage
 from uncanny.wording import option
 
 if TYPE_CHECKING:
-    from uncanny.agents.own_agent import OwnAgent
-    from uncanny.agents.state import Context
-    from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
-    from uncanny.graphs.packed import PackedGraph, PackedNodes
     from uncanny.session.annotator import ImageSource
 
 A = TypeVar("A", Annotation, Detection)
@@ -45,32 +43,43 @@ A = TypeVar("A", Annotation, Detection)
 REST_S = 30.0
 
 
-class AnnotatorOptions(ConnectOptions, PictureOptions, ScheduleOptions, total=False):
-    """The keyword options of a session, see `uncanny.Annotator`; all may be left out."""
+class AnnotatorParameters(ConnectParameters, PixelParameters, OwnParameters, AnnotateConfig):
+    """The parameters of a session, see `uncanny.Annotator`."""
 
-    agents: Sequence[OwnAgent]
-    nodes: AnnotateNodes | PackedNodes | None
-    graph: AnnotateGraph[Context] | PackedGraph[Context] | None
+
+class AnnotateImageParameters(AnnotatorParameters):
+    """The parameters of `annotate_image`."""
+
+    model: Model
+    name: Text | None = None
+    """What the record calls the image."""
+    deadline_s: Annotated[float | None, Field(gt=0)] = None
+    """Give the image up after this many seconds."""
+
+
+class DetectImageParameters(AnnotateImageParameters):
+    """The parameters of `detect_image`."""
+
+    protocol: DetectProtocol = "conversation"
 
 
 @asynccontextmanager
-async def open_examiner(model: str, options: AnnotatorOptions) -> AsyncIterator[Examiner]:
+async def open_examiner(model: str, parameters: AnnotatorParameters) -> AsyncIterator[Examiner]:
     """All that images need, read, compiled and opened. Raises UsageError and ModelUnusableError."""
-    check_options(options, AnnotatorOptions)
-    config = annotate_config(options)
-    models, limits = read_models(model, options), read_limits(options)
+    config = annotate_config(parameters, None)
+    models, limits = parameters.models_of(model), parameters.limits
     folder = RunFolder(Path())
     annotate = AnnotateTask(
         folder=folder,
         paths=(),
         models=models,
         options=limits,
-        policy=read_policy(options),
+        policy=parameters.policy,
         config=config,
-        agents=options.get("agents", ()),
-        nodes=options.get("nodes"),
-        graph=options.get("graph"),
-        prompts=_texts(config.table.prompts, "detect", options),
+        agents=parameters.agents,
+        nodes=parameters.nodes,
+        graph=parameters.graph,
+        prompts=_texts(config.table.prompts, "detect", parameters.prompts),
     )
     annotate.compiled_graph  # noqa: B018 - now, and not with the first image
     detect = DetectTask(
@@ -79,10 +88,10 @@ async def open_examiner(model: str, options: AnnotatorOptions) -> AsyncIterator[
         models=models,
         options=limits,
         policy=annotate.policy,
-        config=read_config(DetectConfig, options),
-        prompts=_texts("detect", config.table.prompts, options),
+        config=parameters.part(DetectConfig),
+        prompts=_texts("detect", config.table.prompts, parameters.prompts),
     )
-    spending, on_call = Spending(), options.get("on_call")
+    spending, on_call = Spending(), parameters.on_call
 
     def note(call: CallRecord) -> None:
         spending.add(call)
@@ -98,7 +107,7 @@ async def open_examiner(model: str, options: AnnotatorOptions) -> AsyncIterator[
         on_call=note,
         rest_s=REST_S,
     ) as engine:
-        yield Examiner(engine, annotate, detect, spending, options.get("stop") or Stop())
+        yield Examiner(engine, annotate, detect, spending, parameters.stop or Stop())
 
 
 class Examiner:
@@ -188,9 +197,8 @@ def _opened(
     return ImageFile(Path(), name or "image", image), prepare_bytes(image, policy, limits)
 
 
-def _texts(protocol: Protocol, other: Protocol, options: Mapping[str, Any]) -> PromptSet:
-    """The texts of `protocol` in the folder of the options; ours where those in it are for the `other`."""
-    folder = options.get("prompts")
+def _texts(protocol: Protocol, other: Protocol, folder: str | PathLike[str] | None) -> PromptSet:
+    """The prompts of `protocol` in the folder; ours where those in it are for the `other`."""
     try:
         return read_prompts(protocol, folder)
     except UsageError:

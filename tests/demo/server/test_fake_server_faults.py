@@ -10,8 +10,8 @@ import httpx
 import orjson
 import pytest
 
-from uncanny.answers import ANOMALIES, OBJECTS, read_list
-from uncanny.answers.forms import ListForm
+from uncanny.answers.forms import ANOMALIES, OBJECTS, ListForm
+from uncanny.answers.lists import read_list
 from uncanny.demo.server.app import FakeServerOptions, FaultName, running
 from uncanny.demo.server.faults import FAULT_NAMES, MALFORMATIONS, parse_faults, plan_request
 from uncanny.errors import AnswerError, UsageError

@@ -252,11 +252,11 @@ async def test_a_stopped_function_goes_on_where_it_was(tmp_path: Path) -> None:
     stop, sources = Stop(), {"a": "scenes:drawn"}
     options: dict[str, Any] = {"model": "demo", "out": tmp_path / "out", "repeats": 1, "concurrency": 1}
     with pytest.raises(StoppedError, match="images of a are not annotated"):
-        await audit_async(sources, stop=stop, on_image=lambda _: stop.request(), **options)
+        await audit_async(sources, stop=stop, on_record=lambda _: stop.request(), **options)
     begun = len(Run(tmp_path / "out" / "a").records())
     assert 0 < begun < 20
     annotated: list[str] = []
-    result = await audit_async(sources, on_image=lambda each: annotated.append(each.image), **options)
+    result = await audit_async(sources, on_record=lambda each: annotated.append(each.image), **options)
     assert result.leaderboard.generators["a"].images == 20
     assert len(annotated) == 20 - begun
 

@@ -72,12 +72,12 @@ def test_there_are_no_records_without_a_file(tmp_path: Path) -> None:
 def test_a_run_whose_folder_was_moved_away_says_so_and_keeps_its_end(tmp_path: Path) -> None:
     folder, seen = tmp_path / "run", list[str]()
 
-    def on_image(record: uncanny.Detection) -> None:
+    def on_record(record: uncanny.Detection) -> None:
         seen.append(record.image)
         if len(seen) == len(IMAGES):
             folder.rename(tmp_path / "moved")
 
-    run = uncanny.detect(IMAGES, model="demo", out=folder, on_image=on_image, concurrency=1)
+    run = uncanny.detect(IMAGES, model="demo", out=folder, on_record=on_record, concurrency=1)
     assert (run.summary.lost, run.summary.unwritten) == (True, (folder / "run.json",))
     assert run.summary.state == run.manifest.state == "finished"
     assert run.summary.statuses["ok"] == len(IMAGES)

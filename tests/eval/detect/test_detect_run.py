@@ -86,7 +86,7 @@ def test_a_run_of_annotate_is_not_one_of_detect(tmp_path: Path) -> None:
 def test_forecasts_take_what_the_runs_take() -> None:
     image = scenes()[0].image_path
 
-    assert uncanny.annotate_forecast(image, model="demo", on_image=print, nodes={}, graph=None)
-    assert uncanny.detect_forecast("scenes", model="demo", on_image=print).pending == 34
+    assert uncanny.annotate_forecast(image, model="demo", on_record=print, nodes={}, graph=None)
+    assert uncanny.detect_forecast("scenes", model="demo", on_record=print).pending == 34
     with pytest.raises(UsageError, match="There is no option `nodes`"):
         uncanny.detect_forecast(image, model="demo", nodes={})  # type: ignore[call-arg]

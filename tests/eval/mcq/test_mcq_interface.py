@@ -179,5 +179,5 @@ def test_drafts_are_those_of_the_command_and_never_replaced(tmp_path: Path, bund
 def test_items_that_can_be_gone_through_once_are_asked(tmp_path: Path) -> None:
     items = mcq.load("scenes")[:2]
     places = (item.model_copy(update={"image": str(items.image_path(item))}) for item in items)
-    run = mcq.run(places, model="demo", out=tmp_path)  # type: ignore[call-overload]
+    run = mcq.run(places, model="demo", out=tmp_path)  # type: ignore[arg-type]
     assert len(run.answers) == 8

@@ -12,7 +12,8 @@ from tests.eval.mcq.test_run_resume import small_set
 from tests.runs.e2e import serving, uncanny_here
 from uncanny import mcq
 from uncanny.errors import ModelUnusableError, UsageError
-from uncanny.eval.mcq.task import McqConfig, McqTask
+from uncanny.eval.mcq.parameters import McqConfig
+from uncanny.eval.mcq.task import McqTask
 from uncanny.models.registry import ModelId
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions
@@ -105,7 +106,7 @@ def test_progress_and_budget_know_the_control(tmp_path: Path) -> None:
 def test_several_models_have_a_run_each_and_are_scored_together(tmp_path: Path) -> None:
     with serving() as server:
         servers = {"openai": server.v1}
-        runs = mcq.run("scenes", model=["demo", "openai/a"], out=tmp_path, base_url=servers, limit=5)
+        runs = mcq.run_each("scenes", models=["demo", "openai/a"], out=tmp_path, base_url=servers, limit=5)
         assert {name: run.path for name, run in runs.items()} == {
             "demo": tmp_path / "demo",
             "openai/a": tmp_path / "openai_a",
@@ -125,13 +126,13 @@ def test_a_model_that_cannot_be_asked_keeps_no_other_from_running(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelUnusableError, match="OPENAI_API_KEY is not set"):
-        mcq.run("scenes", model=["openai/a", "demo"], out=tmp_path, limit=1)
+        mcq.run_each("scenes", models=["openai/a", "demo"], out=tmp_path, limit=1)
     assert len(mcq.McqRun(tmp_path / "demo").answers) == 4
     assert not (tmp_path / "openai_a" / "answers.jsonl").exists()
 
 
 def test_wrong_use_starts_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="`temperature` must be 0 to 2"):
+    with pytest.raises(UsageError, match="`temperature` must be at most 2"):
         mcq.run("scenes", model="demo", out=tmp_path / "run", temperature=3)
     with pytest.raises(UsageError, match="cannot be read"):
         mcq.run(tmp_path / "none.jsonl", model="demo", out=tmp_path / "run")
@@ -152,7 +153,7 @@ async def test_runs_go_on_side_by_side_in_a_program_with_a_loop(tmp_path: Path) 
 
 def test_a_requested_stop_asks_no_further_model(tmp_path: Path) -> None:
     stop = Stop()
-    runs = mcq.run(
-        "scenes", model=["demo", "noop"], out=tmp_path, stop=stop, on_start=lambda _progress: stop.request()
+    runs = mcq.run_each(
+        "scenes", models=["demo", "noop"], out=tmp_path, stop=stop, on_start=lambda _progress: stop.request()
     )
     assert [run.summary.state for run in runs.values()] == ["interrupted"]

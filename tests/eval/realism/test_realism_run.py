@@ -64,7 +64,9 @@ def test_a_data_frame_has_a_row_a_verdict(tmp_path: Path) -> None:
 def test_several_models_have_a_run_each_and_are_scored_together(tmp_path: Path) -> None:
     with serving() as server:
         servers = {"openai": server.v1}
-        runs = realism.run("scenes", model=["demo", "openai/a"], out=tmp_path, limit=3, base_url=servers)
+        runs = realism.run_each(
+            "scenes", models=["demo", "openai/a"], out=tmp_path, limit=3, base_url=servers
+        )
         assert {name: run.path for name, run in runs.items()} == {
             "demo": tmp_path / "demo",
             "openai/a": tmp_path / "openai_a",
@@ -83,23 +85,23 @@ def test_a_model_that_cannot_be_asked_keeps_no_other_from_running(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelUnusableError, match="OPENAI_API_KEY is not set"):
-        realism.run("scenes", model=["openai/a", "demo"], out=tmp_path, limit=1)
+        realism.run_each("scenes", models=["openai/a", "demo"], out=tmp_path, limit=1)
     assert len(realism.RealismRun(tmp_path / "demo").verdicts) == 1
     assert not (tmp_path / "openai_a" / "verdicts.jsonl").exists()
 
 
 def test_models_and_folders_that_do_not_go_together(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="No models are named"):
-        realism.run("scenes", model=[], out=tmp_path)
+    with pytest.raises(UsageError, match="`models` must have at least 1"):
+        realism.run_each("scenes", models=[], out=tmp_path)
     with pytest.raises(UsageError, match="would share the folder"):
-        realism.run("scenes", model=["demo", "demo"], out=tmp_path)
+        realism.run_each("scenes", models=["demo", "demo"], out=tmp_path)
     both = ["openai/a", "anthropic/b"]
     with pytest.raises(UsageError, match="`base_url` is for one provider"):
-        realism.run("scenes", model=both, out=tmp_path, base_url="http://127.0.0.1:1/v1")
+        realism.run_each("scenes", models=both, out=tmp_path, base_url="http://127.0.0.1:1/v1")
     realism.run("scenes", model="demo", out=tmp_path / "one", limit=1)
     with pytest.raises(UsageError, match="holds a run of one model"):
-        realism.run("scenes", model=["demo", "noop"], out=tmp_path / "one")
-    with pytest.raises(UsageError, match="`temperature` must be 0 to 2"):
+        realism.run_each("scenes", models=["demo", "noop"], out=tmp_path / "one")
+    with pytest.raises(UsageError, match="`temperature` must be at most 2"):
         realism.run("scenes", model="demo", out=tmp_path / "two", temperature=3)
     assert not (tmp_path / "two").exists()
 
@@ -116,8 +118,8 @@ async def test_runs_go_on_side_by_side_in_a_program_with_a_loop(tmp_path: Path) 
 
 def test_a_requested_stop_asks_no_further_model(tmp_path: Path) -> None:
     stop = Stop()
-    runs = realism.run(
-        "scenes", model=["demo", "noop"], out=tmp_path, stop=stop, on_start=lambda _progress: stop.request()
+    runs = realism.run_each(
+        "scenes", models=["demo", "noop"], out=tmp_path, stop=stop, on_start=lambda _progress: stop.request()
     )
     assert [run.summary.state for run in runs.values()] == ["interrupted"]
     assert not (tmp_path / "noop").exists()

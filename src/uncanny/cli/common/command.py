@@ -73,7 +73,7 @@ class Command(click.Command):
         for parameter, times in Counter(parameters).items():
             if times > 1 and isinstance(parameter, click.Option) and _takes_one_value(parameter):
                 advice = _ADVICE.get(parameter.name or "", "Give it once.")
-                raise UsageError(f"{parameter.opts[0]} is given {times} times", remedy=advice)
+                raise UsageError(f"{max(parameter.opts, key=len)} is given {times} times", remedy=advice)
         file = values.get("config")
         if isinstance(file, str) and values.get("help") is not True:
             args = [*args, *self._take_settings(ctx, Path(file), values, args)]

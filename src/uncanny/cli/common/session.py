@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UncannyError
+from uncanny.runs.parameters import RunParameters
 from uncanny.runs.run import RunEnd, run_with
 from uncanny.runs.stop import Stop
 from uncanny.runs.task import Task
@@ -89,7 +90,7 @@ def run_here(task: Task[Any, Any], *, quiet: bool) -> RunEnd:
 
     Raises what `run_with` raises.
     """
-    return asyncio.run(run_with(task, {"stop": TerminalStop(), "progress": not quiet}))
+    return asyncio.run(run_with(task, RunParameters(stop=TerminalStop(), progress=not quiet)))
 
 
 def show_end(

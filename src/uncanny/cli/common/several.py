@@ -10,37 +10,24 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from uncanny.cli.common.asking import AskKeywords, read_ask_options
+from uncanny.cli.common.asking import asked
 from uncanny.cli.common.session import INTERRUPTED, RUN_CODES, Summary, TerminalStop, show_end, show_forecast
 from uncanny.cli.common.terminal import complain, cost, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.common.run_result import RunResult
+from uncanny.models.registry import parse_model
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions, read_limits, read_models
+from uncanny.runs.parameters import ConnectParameters
 from uncanny.runs.progress import what_is_left
 from uncanny.runs.several import check_folders, model_folders
 
 if TYPE_CHECKING:
+    from uncanny.parameters import Parameters
     from uncanny.runs.forecast import Forecast
 
-R_co = TypeVar("R_co", bound=RunResult[Any], covariant=True)
 R = TypeVar("R", bound=RunResult[Any])
-
-
-class RunFunction(Protocol[R_co]):
-    """Makes or resumes the run of one model."""
-
-    def __call__(
-        self, *, model: str, out: Path, **options: Unpack[AskOptions]
-    ) -> Coroutine[Any, Any, R_co]: ...
-
-
-class ForecastFunction(Protocol):
-    """What that would ask and roughly cost."""
-
-    def __call__(self, *, model: str, out: Path | None, **options: Unpack[AskOptions]) -> Forecast: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +47,17 @@ class Scores:
 class Asking(Generic[R]):
     """What a command does with each of its models, and with their runs.
 
-    `check` raises UsageError for a folder that is no place for a run; `score` gets the runs by model.
-    `write` gets them, too, of one model as well, where files of their scores are wanted; `piped` says that
-    one of these is standard output, which then has nothing else.
+    `run` and `forecast` are the public functions, called with `inputs`, a model, a folder and what was given
+    of the parameters `kind`. `check` raises UsageError for a folder that no run can be in. `score` gets the
+    runs by model. `write` gets them too, also of one model, if files of their scores are wanted; `piped` says
+    that one of these files is standard output, which then has nothing else.
     """
 
+    kind: type[Parameters]
+    inputs: Any
+    run: Callable[..., Coroutine[Any, Any, R]]
+    forecast: Callable[..., Forecast]
     check: Callable[[Path], None]
-    run: RunFunction[R]
-    forecast: ForecastFunction
     summary: Callable[[R], Summary]
     score: Callable[[Mapping[str, R]], Scores]
     write: Callable[[Mapping[str, R]], object] | None = None
@@ -86,30 +76,32 @@ class _Result(Generic[R]):
     content: dict[str, Any] = field(default_factory=dict)
 
 
-def ask_models(
-    asking: Asking[R], names: Sequence[str], out: Path | None, options: AskKeywords, *, as_json: bool
-) -> int:
-    """Make a run of each model in `out`, or forecast it. Returns the exit code, of several the worst.
+def ask_models(asking: Asking[R], values: Mapping[str, Any]) -> int:
+    """Make a run of each model, or forecast it. Returns the exit code, of several the worst.
 
-    A model that fails keeps the others from nothing; an interruption ends the command. Limits on cost and
-    tokens hold for all models together. Raises UsageError before anything is asked.
+    `values` are what click has parsed. If one model fails, the others still run; an interruption ends the
+    command. Limits on cost and tokens hold for all models together. Raises UsageError before anything is
+    asked.
     """
-    quiet = options["quiet"]
-    if out is None and not options["dry_run"]:
+    names, out, quiet, as_json = (values[name] for name in ("models", "out", "quiet", "as_json"))
+    options = asked(asking.kind, values, names)
+    options.pop("out", None)
+    if out is None and not values["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
-    ask_options = read_ask_options(options, names)
-    models = [read_models(name, ask_options).model for name in names]
+    models = [parse_model(name) for name in names]
     names = [str(model) for model in models]
     folders = model_folders(models, out)
-    if options["dry_run"]:
+    if values["dry_run"]:
         targets = [None if out is None else folder for folder in folders]
-        return _forecast(asking, names, targets, ask_options, as_json=as_json)
+        return _forecast(asking, names, targets, options, as_json=as_json)
     assert out is not None
     check_folders(out, models)
     for folder in folders:
         asking.check(folder)
     if len(names) == 1:
-        run = asyncio.run(asking.run(model=names[0], out=folders[0], **_stopped_by_signals(ask_options)))
+        run = asyncio.run(
+            asking.run(asking.inputs, model=names[0], out=folders[0], stop=TerminalStop(), **options)
+        )
         code = show_end(asking.summary(run), as_json=as_json, quiet=quiet or asking.piped)
         if asking.write is not None and run.end is not None and not run.end.lost:
             asking.write({names[0]: run})
@@ -121,33 +113,33 @@ def ask_models(
         if not quiet:
             complain(harmless(f"Model {number} of {len(names)}: {name} · {folder}"))
         others = [RunFolder(other) for other in folders if other != folder]
-        _run(result, asking, ask_options, others, as_json=as_json, quiet=quiet)
+        _run(result, asking, options, others, as_json=as_json, quiet=quiet)
         if result.code == INTERRUPTED:
             break
     return _show_all(results, asking, as_json=as_json, quiet=quiet)
 
 
-def _stopped_by_signals(options: AskOptions) -> AskOptions:
-    return {**options, "stop": TerminalStop()}
-
-
 def _run(
     result: _Result[R],
     asking: Asking[R],
-    options: AskOptions,
+    options: Mapping[str, Any],
     others: Sequence[RunFolder],
     *,
     as_json: bool,
     quiet: bool,
 ) -> None:
     try:
-        left = what_is_left(read_limits(options), others)
-        limited: AskOptions = {
-            **_stopped_by_signals(options),
+        limits = ConnectParameters(
+            max_cost_usd=options.get("max_cost_usd"), max_tokens_total=options.get("max_tokens_total")
+        ).limits
+        left = what_is_left(limits, others)
+        limited = {
+            **options,
+            "stop": TerminalStop(),
             "max_cost_usd": left.max_cost_usd,
             "max_tokens_total": left.max_tokens_total,
         }
-        run = asyncio.run(asking.run(model=result.name, out=result.folder, **limited))
+        run = asyncio.run(asking.run(asking.inputs, model=result.name, out=result.folder, **limited))
         result.run = run
         result.code = show_end(
             asking.summary(run),
@@ -208,17 +200,17 @@ def _forecast(
     asking: Asking[R],
     names: Sequence[str],
     folders: Sequence[Path | None],
-    options: AskOptions,
+    options: Mapping[str, Any],
     *,
     as_json: bool,
 ) -> int:
     if len(names) == 1:
-        forecast = asking.forecast(model=names[0], out=folders[0], **options)
+        forecast = asking.forecast(asking.inputs, model=names[0], out=folders[0], **options)
         return show_forecast(forecast, as_json=as_json)
     code = 0
     forecasts: dict[str, Forecast] = {}
     for name, folder in zip(names, folders, strict=True):
-        forecasts[name] = asking.forecast(model=name, out=folder, **options)
+        forecasts[name] = asking.forecast(asking.inputs, model=name, out=folder, **options)
         if not as_json:
             code = max(code, show_forecast(forecasts[name], name=name))
     if as_json:

@@ -24,7 +24,7 @@ RECORDS: Final = "annotations.jsonl"
 # For this machine: where results go, how they are shown, and images' names in them.
 _HERE: Final = frozenset(
     {
-        *("run", "as_json", "json_file", "quiet", "force", "report", "no_report", "pictures"),
+        *("run", "out", "as_json", "json_file", "quiet", "force", "report", "no_report", "pictures"),
         *("dry_run", "server", "detach"),
     }
 )
@@ -98,7 +98,7 @@ class ServerCommand:
     page: str | None = None
     outputs: Mapping[str, str] = field(default_factory=dict)
     csv_head: str = ""
-    folder: str | None = "run"
+    folder: str | None = "out"
     brings: str = "run/"
 
     def stays(self, name: str) -> bool:

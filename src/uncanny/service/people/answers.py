@@ -32,8 +32,8 @@ from uncanny.eval.mcq.data.texts import (
     system_text,
     texts_id,
 )
-from uncanny.images import PixelPolicy, RecordedFile
-from uncanny.images.file_bytes import read_stamped
+from uncanny.images.encode import PixelPolicy
+from uncanny.images.file_bytes import RecordedFile, read_stamped
 from uncanny.records.run_folder import check_apart, check_no_links
 from uncanny.records.shared_log import SharedLog, file_state
 from uncanny.service.people.folder import begin

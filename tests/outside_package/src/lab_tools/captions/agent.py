@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from uncanny.errors import AnswerError
-from uncanny.extend import ImageContext, SamplingConfig, Step, read_text
+from uncanny.extend import ImageContext, Step, read_text
 
 CHECK = Step("CaptionChecker", 1, "check")
 ROLES = {"checker": CHECK.agent}
@@ -21,7 +21,7 @@ class Fit(NamedTuple):
     why: str
 
 
-async def check_caption(caption: str, image: ImageContext[SamplingConfig]) -> Fit:
+async def check_caption(caption: str, image: ImageContext[Any]) -> Fit:
     """One call. Raises StepFailedError where there is no answer that can be read."""
     text = image.prompts["check"].fill(caption=caption)
     return await image.generate(

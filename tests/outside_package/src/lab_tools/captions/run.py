@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 from lab_tools.captions.agent import ROLES, check_caption
 from lab_tools.captions.data import STATUSES, Caption, CaptionCheck
-from uncanny import AskOptions, CallRecord, Sampling, StepError
+from uncanny import CallRecord, Sampling, StepError
 from uncanny.errors import ImageError, StepFailedError
 from uncanny.extend import (
+    AskParameters,
     Engine,
     ImageContext,
     Names,
+    OutputTokens,
     Progress,
     PromptSet,
     RecordedFile,
     RecordFile,
-    RunFolder,
     RunResult,
-    SamplingConfig,
+    SamplingParameters,
     Task,
+    Temperature,
     asking,
     blocking,
     load_prompt_set,
     prepare,
-    read_limits,
-    read_models,
     run_with,
     sent_image,
+    takes,
     usage,
 )
 
@@ -50,26 +51,29 @@ class CaptionRun(RunResult[CaptionCheck]):
     }
 
 
-async def run_async(
-    captions: Sequence[Caption],
-    *,
-    model: str,
-    out: str | Path,
-    temperature: float | None = 0.0,
-    top_p: float | None = None,
-    max_output_tokens: int = 500,
-    **options: Unpack[AskOptions],
-) -> CaptionRun:
-    """Ask of every caption whether it describes its image. Results go to the folder `out` as they come; the
-    same call goes on where it stopped."""
+class CaptionConfig(SamplingParameters):
+    """What changes a check."""
+
+    temperature: Temperature = 0.0
+    max_output_tokens: OutputTokens = 500
+
+
+class CaptionParameters(CaptionConfig, AskParameters):
+    """The parameters of `run`."""
+
+
+@takes(CaptionParameters, "out")
+async def run_async(captions: Sequence[Caption], parameters: CaptionParameters) -> CaptionRun:
+    """Ask of every caption whether it describes its image. Results go to the folder `out` as they come. The
+    same call resumes a run that was interrupted."""
     task = CaptionTask(
-        folder=RunFolder(Path(out)),
-        models=read_models(model, options),
-        options=read_limits(options),
+        folder=parameters.folder,
+        models=parameters.models,
+        options=parameters.limits,
         captions=captions,
-        config=SamplingConfig(temperature, top_p, max_output_tokens),
+        config=parameters.part(CaptionConfig),
     )
-    return CaptionRun(out, await run_with(task, options))
+    return CaptionRun(task.folder.path, await run_with(task, parameters))
 
 
 run = blocking(run_async)
@@ -89,7 +93,7 @@ class CaptionTask(Task[Caption, CaptionCheck]):
     calls_per_input = 1
 
     captions: Sequence[Caption]
-    config: SamplingConfig
+    config: CaptionConfig
     prompts: PromptSet = field(
         default_factory=lambda: load_prompt_set("captions", Path(__file__).parent / "prompts")
     )
@@ -99,7 +103,7 @@ class CaptionTask(Task[Caption, CaptionCheck]):
         return self.config.sampling
 
     def config_json(self) -> dict[str, Any]:
-        return asdict(self.config)
+        return self.config.model_dump()
 
     def key(self, record: CaptionCheck) -> str:
         return record.id

@@ -1,0 +1,63 @@
+"""The parameters of `audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from uncanny.agents.config import AnnotateConfig
+from uncanny.eval.common.parameters import Resamples, Seed
+from uncanny.eval.common.similarity import SimilarityName
+from uncanny.eval.metrics import RESAMPLES
+from uncanny.parameters import HERE, Folder, Place, Shown, Text
+from uncanny.runs.parameters import PixelParameters, RunParameters, TableParameters
+
+if TYPE_CHECKING:
+    from uncanny.eval.common.similarity.base import Similarity
+    from uncanny.eval.common.sources import AnnotationSource
+else:  # commands show their options without them
+    AnnotationSource = Similarity = Any
+
+# Worst images kept per generator.
+MOST_WORST = 12
+
+Named = Mapping[str, AnnotationSource]
+
+
+class AuditParameters(RunParameters, PixelParameters, TableParameters, AnnotateConfig):
+    """The parameters of `audit`. Those of annotating hold for generators that are images."""
+
+    out: Annotated[Place | None, Shown(on=HERE.on, short="-o")] = None
+    """Folder for the page, and for a run of each generator that is images."""
+    model: Annotated[Text | None, Shown(short="-m", metavar="PROVIDER/NAME")] = None
+    """Model that annotates images that have no annotations."""
+    against: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE")] = None
+    """The same generators as a second assessor sees them; shows how far the ranks agree."""
+    before: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE")] = None
+    """Earlier releases of generators, on the same prompts; shows what changed."""
+    own: Annotated[str | Sequence[str], Shown(metavar="NAME")] = ()
+    """Generators of your own, to be marked."""
+    pair_by: Annotated[
+        str | None,
+        Shown(metavar="stem|COLUMN|image", default="pairs and edits of an original, where columns say so"),
+    ] = None
+    """What images of one prompt share, so that they are resampled together: their file name, or a column of a
+    table or metadata file; `image` resamples them one by one."""
+    allow_mixed: bool = False
+    """Compare annotations that were not made alike."""
+    similarity: SimilarityName | Similarity = "chrf"
+    """How names of anomalies are compared to be grouped. chrF is lexical; bertscore needs weights."""
+    threshold: Annotated[
+        float | None, Field(gt=0, le=1), Shown(default="0.6 for chrf, 0.9 for bertscore, 0.8 for your own")
+    ] = None
+    """Group names of anomalies that are at least this similar."""
+    published: bool = False
+    """Show the published generators beside yours."""
+    resamples: Resamples = RESAMPLES
+    seed: Seed = 0
+    worst: Annotated[int, Field(ge=0, le=10_000)] = MOST_WORST
+    """Number of worst images kept per generator."""
+    root: Annotated[Folder | None, Shown(default="the file's folder")] = None
+    """Folder from which image paths of annotation files start."""

@@ -1,0 +1,26 @@
+"""The parameters of `detect`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from uncanny.agents.config import DetectConfig
+from uncanny.parameters import Shown
+from uncanny.records.annotation_table import RecordFormat
+from uncanny.runs.parameters import ImageParameters
+
+if TYPE_CHECKING:
+    from uncanny.eval.detect.data import Truth
+else:  # commands show their options without them
+    Truth = Any
+
+
+class DetectParameters(ImageParameters, DetectConfig):
+    """The parameters of `detect`."""
+
+    truth: Annotated[Truth | None, Shown(metavar="FILE", default="by folders called real, generated, …")] = (
+        None
+    )
+    """What the images really are, to score against: a file with a line per image, or `scenes`."""
+    format: RecordFormat = "jsonl"
+    """With parquet the records are also written as a table, annotations.parquet, when the run ends."""

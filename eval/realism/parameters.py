@@ -1,0 +1,32 @@
+"""The parameters of `uncanny.realism.run` and `run_each`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from uncanny.models.parameters import OutputTokens, SamplingParameters, Temperature, TopP
+from uncanny.parameters import Folder, Shown
+from uncanny.runs.parameters import AskEachParameters, AskParameters
+
+
+class RealismConfig(SamplingParameters):
+    """Sampling as in the paper (SAGI, supplementary, section 1.5), where the model takes it."""
+
+    temperature: Temperature = 0.1
+    top_p: TopP = 1.0
+    max_output_tokens: OutputTokens = 2_048
+
+
+class RealismShared(RealismConfig):
+    """The parameters of judging pairs, by one model or by several."""
+
+    root: Annotated[Folder | None, Shown(default="the pair file's folder")] = None
+    """Folder from which image paths start, in a pair file and in records."""
+
+
+class RealismParameters(RealismShared, AskParameters):
+    """The parameters of `run`."""
+
+
+class RealismEachParameters(RealismShared, AskEachParameters):
+    """The parameters of `run_each`."""

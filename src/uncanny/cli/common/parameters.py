@@ -1,0 +1,141 @@
+"""Options of a command, made from the parameters of the function that it calls.
+
+`parameter_options` turns each field of a `Parameters` model into a click option: its name, type, bounds,
+default and help come from the field. `given_parameters` turns what click has parsed into keyword arguments of
+the function: only what the user gave, so that the defaults stand in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from os import PathLike
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import annotated_types
+import click
+from pydantic_core import PydanticUndefined
+
+from uncanny.cli.common.options import PATH, Real, Whole
+from uncanny.cli.common.places import complete_folder, complete_model
+from uncanny.parameters import MOST, Parameters, Shown
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+F = TypeVar("F", bound=Callable[..., Any])
+_COMPLETIONS = {
+    "model": complete_model,
+    "fallback": complete_model,
+    "roles": complete_model,
+    "out": complete_folder,
+}
+
+
+def parameter_options(kind: type[Parameters], *, without: Collection[str] = ()) -> Callable[[F], F]:
+    """Options for all parameters that the command line has, but for those `without`; required ones first."""
+    fields = [
+        (name, field)
+        for name, field in kind.model_fields.items()
+        if name not in without and "terminal" in shown_as(field).on
+    ]
+    fields.sort(key=lambda each: not each[1].is_required())
+
+    def decorate(command: F) -> F:
+        for name, field in reversed(fields):
+            command = _option(name, field)(command)
+        return command
+
+    return decorate
+
+
+def given_parameters(kind: type[Parameters], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the parsed values that are parameters and were given."""
+    known = kind.model_fields
+    return {name: value for name, value in values.items() if name in known and value not in (None, ())}
+
+
+def shown_as(field: FieldInfo) -> Shown:
+    """How interfaces show a parameter."""
+    return next((each for each in field.metadata if isinstance(each, Shown)), Shown())
+
+
+def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
+    shown = shown_as(field)
+    flag = shown.flag or f"--{name.replace('_', '-')}"
+    names = [each for each in (shown.short, flag) if each]
+    kind = _without_none(field.annotation)
+    more: dict[str, Any] = {"help": _help(field, shown), "required": field.is_required()}
+    if name in _COMPLETIONS:
+        more["shell_complete"] = _COMPLETIONS[name]
+    if kind is bool:
+        off = shown.off or (f"--no-{flag.removeprefix('--')}" if field.default is True else "")
+        return click.option("/".join([flag, off]) if off else flag, name, is_flag=True, default=None, **more)
+    if shown.metavar:
+        more["metavar"] = shown.metavar
+    if _is_repeatable(kind):
+        return click.option(*names, name, type=_type_of(_item(kind), field), multiple=True, **more)
+    return click.option(*names, name, type=_type_of(kind, field), **more)
+
+
+def _help(field: FieldInfo, shown: Shown) -> str:
+    text = " ".join((field.description or "").split())
+    if _is_repeatable(_without_none(field.annotation)):
+        text = f"{text.removesuffix('.')}; repeatable."
+    default = _default_words(field) or shown.default
+    return f"{text} [default: {default}]" if default else text
+
+
+def _default_words(field: FieldInfo) -> str:
+    value = field.default
+    if field.default_factory is not None and not field.default_factory_takes_validated_data:
+        value = field.default_factory()  # type: ignore[call-arg]
+    if value is PydanticUndefined or value is None or isinstance(value, bool | tuple | list | dict):
+        return ""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _without_none(annotation: Any) -> Any:
+    """A type without None, without what is said of it, and of several types the one to be typed in."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation
+    types = [_without_none(each) for each in get_args(annotation) if each is not NoneType]
+    richest = [each for each in types if _is_repeatable(each) or _is_path(each)]
+    return richest[0] if richest else types[0]
+
+
+def _is_path(kind: Any) -> bool:
+    origin = get_origin(kind) or kind
+    return isinstance(origin, type) and issubclass(origin, PathLike)
+
+
+def _is_repeatable(kind: Any) -> bool:
+    origin = get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Sequence | Mapping)
+
+
+def _item(kind: Any) -> Any:
+    return str if issubclass(get_origin(kind), Mapping) else _without_none(get_args(kind)[0])
+
+
+def _type_of(kind: Any, field: FieldInfo) -> click.ParamType[Any]:
+    if get_origin(kind) is Literal:
+        return click.Choice([*map(str, get_args(kind))])
+    if kind is int:
+        return Whole(_bound(field, "ge", 0), _bound(field, "le", MOST))
+    if kind is float:
+        above = _bound(field, "gt", None)
+        least = _bound(field, "ge", 0.0) if above is None else above
+        return Real(least, _bound(field, "le", MOST), above=above is not None)
+    if _is_path(kind):
+        return PATH
+    return click.STRING
+
+
+def _bound(field: FieldInfo, name: str, otherwise: Any) -> Any:
+    marks = (each for each in field.metadata if isinstance(each, annotated_types.BaseMetadata))
+    return next((getattr(each, name) for each in marks if hasattr(each, name)), otherwise)

@@ -1,0 +1,204 @@
+"""Parameters of functions that ask models, apart from what their protocol asks: models, limits, images.
+
+Each function inherits those it has. Commands show their help from here, so that nothing is imported here that
+only a run needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo
+
+from uncanny.parameters import HERE, PYTHON, Folder, Parameters, Place, Shown, Text, check_callback
+from uncanny.runs.stop import Stop
+from uncanny.settings import WEEK_S, settings
+
+if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord
+    from uncanny.images.encode import PixelPolicy
+    from uncanny.records.run_folder import RunFolder
+    from uncanny.runs.config import ModelOptions, RunOptions
+else:  # commands show their options without them
+    CallRecord = Any
+
+
+def _callback(value: object, info: ValidationInfo) -> object:
+    check_callback(str(info.field_name), value)
+    return value
+
+
+CALLBACK = BeforeValidator(_callback)
+
+
+Model = Annotated[Text, Field(description="Model to ask."), Shown(short="-m", metavar="PROVIDER/NAME")]
+
+
+class ConnectParameters(Parameters):
+    """How models are asked, how often, and for how much."""
+
+    roles: Annotated[Mapping[str, Text], Shown(flag="--role", metavar="ROLE=MODEL")] = Field(
+        default_factory=dict
+    )
+    """Ask another model in one role."""
+    fallback: Annotated[Text | None, Shown(metavar="MODEL")] = None
+    """Ask this model when another is out of budget or quota, or is down."""
+    base_url: Annotated[str | Mapping[str, str] | None, Shown(on=HERE.on, metavar="[PROVIDER=]URL")] = None
+    """Address of the server of the model's provider, or of each provider by name."""
+    concurrency: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default_factory=lambda: settings().concurrency
+    )
+    """Maximum number of calls in flight per model."""
+    timeout_s: Annotated[float, Field(gt=0, le=WEEK_S), Shown(flag="--timeout")] = Field(
+        default_factory=lambda: settings().timeout_s
+    )
+    """Timeout of one call, in seconds."""
+    patience_s: Annotated[float, Field(gt=0, le=WEEK_S), Shown(flag="--patience")] = Field(
+        default_factory=lambda: settings().patience_s
+    )
+    """Give a model up after this many seconds without a good answer. Below 4 timeouts, at least 10 calls must
+    have failed too."""
+    max_cost_usd: Annotated[float | None, Field(gt=0, le=1e9), Shown(default="no limit")] = None
+    """Stop before the run costs more, in US dollars."""
+    max_tokens_total: Annotated[int | None, Field(ge=1, le=10**15), Shown(default="no limit")] = None
+    """Stop before the run uses more tokens."""
+    prices: Place | None = None
+    """JSON file with prices that replace the built-in ones."""
+    prompts: Annotated[Place | None, Shown(metavar="DIR")] = None
+    """Folder with prompts that replace the built-in ones; see `uncanny prompts`."""
+    cache: bool = True
+    """Keep answers, so that an interrupted input does not pay for them again."""
+    cache_dir: Annotated[Place | None, HERE] = Field(default_factory=lambda: settings().cache_dir)
+    """Share answers between runs through this folder."""
+    stop: Annotated[Stop | None, PYTHON] = None
+    """Ends the work from outside."""
+    on_call: Annotated[Callable[[CallRecord], None] | None, CALLBACK, PYTHON] = None
+    """Gets each call as an `uncanny.CallRecord`."""
+
+    def models_of(self, model: str) -> ModelOptions:
+        """This model and those of the roles, parsed. Raises UsageError."""
+        from uncanny.models.addresses import parse_address
+        from uncanny.models.registry import parse_model
+        from uncanny.runs.config import ModelOptions
+
+        main = parse_model(model)
+        base_url = self.base_url
+        base_urls = {main.provider: base_url} if isinstance(base_url, str) else dict(base_url or {})
+        for url in base_urls.values():
+            parse_address(url)
+        return ModelOptions(
+            main,
+            roles={role: parse_model(name) for role, name in self.roles.items()},
+            fallback=parse_model(self.fallback) if self.fallback else None,
+            base_urls=base_urls,
+            timeout_s=self.timeout_s,
+            patience_s=self.patience_s,
+            prices=settings().prices if self.prices is None else Path(self.prices),
+        )
+
+    @property
+    def limits(self) -> RunOptions:
+        """How much at once, and when to stop."""
+        from uncanny.runs.config import RunOptions
+
+        return RunOptions(
+            concurrency=self.concurrency,
+            max_cost_usd=self.max_cost_usd,
+            max_tokens_total=self.max_tokens_total,
+            cache=self.cache,
+            answers=None if self.cache_dir is None else Path(self.cache_dir),
+        )
+
+
+class RunParameters(ConnectParameters):
+    """How a run asks models, where it is kept, and how it resumes."""
+
+    out: Annotated[Place | None, Shown(on=HERE.on, flag="--run", short="-o")] = None
+    """Run folder. The same call resumes the run in it."""
+    limit: Annotated[int | None, Field(ge=1, le=10**12), Shown(metavar="N")] = None
+    """Take only the first N inputs."""
+    retry_failed: Annotated[bool, Shown(off="--keep-failed")] = True
+    """When resuming, ask again for what failed."""
+    keep_missing: bool = False
+    """When resuming, keep records whose input is gone, instead of moving them to removed.jsonl."""
+    on_start: Annotated[Callable[[Any], None] | None, CALLBACK, PYTHON] = None
+    """Gets the live counters before the first call."""
+    on_record: Annotated[Callable[[Any], None] | None, CALLBACK, PYTHON] = None
+    """Gets each record when it is on disk."""
+    progress: Annotated[bool, PYTHON] = False
+    """Show a progress bar on standard error."""
+
+    @property
+    def limits(self) -> RunOptions:
+        """How much at once, and when to stop."""
+        return replace(
+            super().limits,
+            limit=self.limit,
+            retry_failed=self.retry_failed,
+            keep_missing=self.keep_missing,
+        )
+
+    @property
+    def folder(self) -> RunFolder:
+        """The run folder; a forecast may do without one."""
+        from uncanny.records.run_folder import RunFolder
+
+        return RunFolder(Path("runs/unnamed") if self.out is None else Path(self.out))
+
+
+class AskParameters(RunParameters):
+    """How a run asks one model."""
+
+    model: Model
+
+    @property
+    def models(self) -> ModelOptions:
+        """The models, parsed. Raises UsageError."""
+        return self.models_of(self.model)
+
+
+class AskEachParameters(RunParameters):
+    """How a run of each of several models asks them."""
+
+    models: Annotated[Sequence[Text], Field(min_length=1), Shown(flag="--model", short="-m")]
+    """Models to ask, one after the other; each has a run in a folder of its own in `out`."""
+
+
+class PixelParameters(Parameters):
+    """How images are sent."""
+
+    max_side: Annotated[int | None, Field(ge=1, le=1_000_000), Shown(default="send as is")] = None
+    """Scale larger images down to this many pixels on the longest side."""
+    image_format: Literal["keep", "png", "jpeg"] = "keep"
+    """Convert images; keep sends a file's own bytes where the model takes them."""
+    jpeg_quality: Annotated[int, Field(ge=1, le=100)] = 95
+    """Quality of a JPEG that has to be written."""
+    max_pixels: Annotated[int, Field(ge=1, le=10**12)] = 100_000_000
+    """Do not open images with more pixels."""
+
+    @property
+    def policy(self) -> PixelPolicy:
+        from uncanny.images.encode import PixelPolicy
+
+        return PixelPolicy(self.max_side, self.image_format, self.jpeg_quality, self.max_pixels)
+
+
+class TableParameters(Parameters):
+    """What a run over images takes from tables."""
+
+    image_column: Annotated[Text | None, Shown(metavar="NAME")] = None
+    """Column with the pictures in Parquet and Arrow files, if several columns have some."""
+    columns: Annotated[
+        Sequence[str] | None, Shown(flag="--column", metavar="NAME", default="all with text or numbers")
+    ] = None
+    """Copy these columns of a table, or of metadata.csv beside the images, into the records."""
+
+
+class ImageParameters(AskParameters, PixelParameters, TableParameters):
+    """How a run over images asks one model about them."""
+
+    root: Annotated[Folder | None, Shown(on=HERE.on, default="the run folder")] = None
+    """Name images in records relative to this folder."""
