@@ -95,6 +95,10 @@ class Shown:
     `on` are the interfaces that have it. On the command line `flag` is the option, `short` its one letter,
     `off` the option that says False, and `metavar` stands for the value. `default` says in words what None
     means.
+
+    On a service, `place` says what a text names: a file (as every `Place` and `Folder` does), a file or the
+    bundled `scenes`, a model of a hub, or a folder of weights by its name there. In forms `label` stands
+    before the field, and with `first` it is shown without a click.
     """
 
     on: tuple[Interface, ...] = ("python", "terminal", "service")
@@ -103,10 +107,18 @@ class Shown:
     off: str = ""
     metavar: str = ""
     default: str = ""
+    place: Literal["", "file", "source", "hub", "weights"] = ""
+    label: str = ""
+    first: bool = False
 
 
 PYTHON = Shown(on=("python",))
 HERE = Shown(on=("python", "terminal"))
+
+
+def shown_as(field: FieldInfo) -> Shown:
+    """How interfaces show a parameter."""
+    return next((each for each in field.metadata if isinstance(each, Shown)), Shown())
 
 
 def _named(value: Any) -> Any:

@@ -18,7 +18,7 @@ from pydantic_core import PydanticUndefined
 
 from uncanny.cli.common.options import PATH, Real, Whole
 from uncanny.cli.common.places import complete_folder, complete_model
-from uncanny.parameters import MOST, Parameters, Shown
+from uncanny.parameters import MOST, Parameters, Shown, shown_as
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -53,11 +53,6 @@ def given_parameters(kind: type[Parameters], values: Mapping[str, Any]) -> dict[
     """Those of the parsed values that are parameters and were given."""
     known = kind.model_fields
     return {name: value for name, value in values.items() if name in known and value not in (None, ())}
-
-
-def shown_as(field: FieldInfo) -> Shown:
-    """How interfaces show a parameter."""
-    return next((each for each in field.metadata if isinstance(each, Shown)), Shown())
 
 
 def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
