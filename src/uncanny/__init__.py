@@ -13,9 +13,11 @@ What `__all__` names is the public interface. Each name is loaded when it is fir
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from inspect import getsource
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -90,60 +92,30 @@ if TYPE_CHECKING:
     from uncanny.session.annotator import detect_image_async as detect_image_async
 
 
-def lazy_names(
-    module: str, homes: Mapping[str, str]
-) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """`__all__`, `__getattr__` and `__dir__` of a `module` that loads each name when it is first used.
 
-    `homes` has the names by the module they lie in; those that lie in `module` itself are modules.
+    The names are those that the module imports for type checkers, each as `from HOME import NAME as NAME`.
+    A name whose home is the module itself is a module in it.
     """
-    places = {name: home for home, names in homes.items() for name in names.split()}
+    homes = {
+        alias.name: node.module or ""
+        for node in ast.walk(ast.parse(getsource(sys.modules[module])))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    }
 
     def load(name: str) -> Any:
-        if name not in places:
+        if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        home = places[name]
+        home = homes[name]
         value = import_module(f"{home}.{name}") if home == module else getattr(import_module(home), name)
         setattr(sys.modules[module], name, value)
         return value
 
-    listed = {*places, "__version__"} if module == __name__ else places
-    return sorted(places), load, lambda: sorted(listed)
+    listed = {*homes, "__version__"} if module == __name__ else homes
+    return sorted(homes), load, lambda: sorted(listed)
 
 
-# The same names as above, for Python: type checkers read no tables.
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "uncanny": "artifacts edits errors extend mcq realism semantic",
-        "uncanny.agents.config": "AnnotateConfig",
-        "uncanny.client.calls": "CallRecord",
-        "uncanny.errors": "UncannyError",
-        "uncanny.annotation.forecast": "AnnotateForecast annotate_forecast",
-        "uncanny.annotation.picture": "FindingsPicture",
-        "uncanny.annotation.run": "AnnotateRun annotate annotate_async",
-        "uncanny.eval.audit.run": "audit audit_async",
-        "uncanny.eval.audit.score.result": "AuditResult",
-        "uncanny.eval.common.estimates": "Estimate Share",
-        "uncanny.eval.common.run_result": "RunSummary",
-        "uncanny.eval.compare.score.figures": "Paired",
-        "uncanny.eval.compare.score.result": "CompareResult Comparison",
-        "uncanny.eval.compare.score.score": "compare",
-        "uncanny.eval.detect.forecast": "DetectForecast detect_forecast",
-        "uncanny.eval.detect.run": "DetectRun detect detect_async",
-        "uncanny.eval.detect.score": "DetectComparison DetectScore detect_scores",
-        "uncanny.exports.reading": "ImportResult import_annotations import_reviews",
-        "uncanny.exports.run": "ExportResult export",
-        "uncanny.eval.report": "report",
-        "uncanny.session.annotator": (
-            "Annotator BlockingAnnotator annotate_image annotate_image_async detect_image detect_image_async"
-        ),
-        "uncanny.models.base": "AnswerSchema Capabilities Message ModelRequest ModelResponse Provider "
-        "Sampling SentImage Tokens",
-        "uncanny.models.registry": "register_provider",
-        "uncanny.records.run_manifest": "RunManifest",
-        "uncanny.runs.stop": "Stop",
-        "uncanny.schema": "Annotation Anomaly Detection Pixels SceneObject StepError Usage",
-        "uncanny.service.client": "Client ClientJob",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

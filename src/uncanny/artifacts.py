@@ -27,15 +27,4 @@ if TYPE_CHECKING:
     from uncanny.eval.artifacts.score.result import ScopeScore as ScopeScore
     from uncanny.eval.artifacts.score.score import score as score
 
-# The same names as above, for Python: type checkers read no tables.
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "uncanny.eval.artifacts.data.load": "load",
-        "uncanny.eval.artifacts.data.records": "ArtifactRecord ArtifactSet Region",
-        "uncanny.eval.artifacts.forecast": "ArtifactsForecast forecast",
-        "uncanny.eval.artifacts.run": "ArtifactsRun LocatedArtifacts run run_async",
-        "uncanny.eval.artifacts.score.result": "ArtifactScore Authenticity PredictionScore ScopeScore",
-        "uncanny.eval.artifacts.score.score": "score",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -48,25 +48,4 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.stress.result import StressResult as StressResult
     from uncanny.eval.edits.stress.score import stress as stress
 
-# The same names as above, for Python: type checkers read no tables.
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "uncanny.eval.edits.data": "EditFiles EditPair EditSet load",
-        "uncanny.eval.edits.gate": "gate",
-        "uncanny.eval.edits.gate_result": "GateParameters GatedEdit GatedEdits",
-        "uncanny.eval.edits.people.data": "Judgement",
-        "uncanny.eval.edits.people.result": "PeopleScores",
-        "uncanny.eval.edits.people.score": "score_people",
-        "uncanny.eval.edits.perceptual": "open_perceptual",
-        "uncanny.eval.edits.result": "EditMeasure EditParameters MeasuredEdits SetCutoffs",
-        "uncanny.eval.edits.run.forecast": "WritingForecast perturb_forecast prompts_forecast",
-        "uncanny.eval.edits.run.perturb": "PerturbRun Perturbation perturb perturb_async",
-        "uncanny.eval.edits.run.prompts": "PromptsRun WrittenPrompts prompts prompts_async",
-        "uncanny.eval.edits.run.texts": "DescribedImage",
-        "uncanny.eval.edits.score": "Perceptual measure",
-        "uncanny.eval.edits.stress.compress": "CompressResult compress",
-        "uncanny.eval.edits.stress.result": "DetectorScore StressResult",
-        "uncanny.eval.edits.stress.score": "stress",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

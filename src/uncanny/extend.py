@@ -69,42 +69,4 @@ if TYPE_CHECKING:
     from uncanny.runs.task import Task as Task
     from uncanny.runs.task import asking as asking
 
-# The same names as above, for Python: type checkers read no tables.
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "uncanny.agents.annotate_context": "AnnotateContext",
-        "uncanny.agents.context": "ImageContext",
-        "uncanny.agents.own_agent": "OwnAgent",
-        "uncanny.agents.state": "AnnotateState BatchFinding BatchState ObjectState PackedState ScanState "
-        "Sighting as_findings",
-        "uncanny.agents.steps": "ListStep Step",
-        "uncanny.answers.forms": "FINDINGS",
-        "uncanny.answers.json_text": "read_text",
-        "uncanny.answers.packed": "FAULTS",
-        "uncanny.client.calls": "usage",
-        "uncanny.eval.common.estimates": "interval_words",
-        "uncanny.eval.common.inputs.problems": "parse_records",
-        "uncanny.eval.common.page": "Card percent write_result_page",
-        "uncanny.eval.common.pictures": "Layer Mark PageViews Shot View",
-        "uncanny.eval.common.run_result": "RunResult",
-        "uncanny.eval.common.tables": "Column Table TableResult",
-        "uncanny.eval.metrics.intervals": "wilson_interval",
-        "uncanny.graphs.annotate": "AnnotateGraph AnnotateInput AnnotateNodes annotate_graph",
-        "uncanny.graphs.packed": "PackedGraph PackedNodes packed_graph",
-        "uncanny.images.file_bytes": "RecordedFile",
-        "uncanny.images.prepared": "prepare",
-        "uncanny.models.parameters": "OutputTokens SamplingParameters Temperature",
-        "uncanny.parameters": "takes",
-        "uncanny.prompts": "PromptSet load_prompt_set",
-        "uncanny.records.record_file": "RecordFile",
-        "uncanny.runs.parameters": "AskParameters",
-        "uncanny.runs.engine": "Engine",
-        "uncanny.runs.image_task": "sent_image",
-        "uncanny.runs.inputs": "Names",
-        "uncanny.runs.progress": "Progress",
-        "uncanny.runs.run": "run_with",
-        "uncanny.runs.sync": "blocking",
-        "uncanny.runs.task": "Task asking",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

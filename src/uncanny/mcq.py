@@ -48,25 +48,4 @@ if TYPE_CHECKING:
     from uncanny.eval.mcq.score.result import SplitScores as SplitScores
     from uncanny.eval.mcq.score.score import score as score
 
-# The same names as above, for Python: type checkers read no tables.
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "uncanny.errors": "Problem",
-        "uncanny.eval.mcq.data.answers": "write_predictions",
-        "uncanny.eval.mcq.data.checks": "check",
-        "uncanny.eval.mcq.data.drafts": "build",
-        "uncanny.eval.mcq.data.export": "export_table",
-        "uncanny.eval.mcq.data.items": "Answer Item ItemSet",
-        "uncanny.eval.mcq.data.load": "load",
-        "uncanny.eval.mcq.data.overlay": "overlay",
-        "uncanny.eval.mcq.data.released": "import_table",
-        "uncanny.eval.mcq.forecast": "McqForecast forecast",
-        "uncanny.eval.mcq.plan": "McqPlan plan",
-        "uncanny.eval.mcq.run": "McqRun run run_async run_each run_each_async",
-        "uncanny.eval.mcq.score.box_models": "BoxScores box_answers choose_box read_mask score_boxes",
-        "uncanny.eval.mcq.score.controls": "NoImageScore baseline_answers random_expectation",
-        "uncanny.eval.mcq.score.result": "McNemar McqScores ModelScore SplitScores",
-        "uncanny.eval.mcq.score.score": "score",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -28,16 +28,4 @@ if TYPE_CHECKING:
     from uncanny.eval.realism.score import score as score
     from uncanny.eval.realism.verdicts import Verdict as Verdict
 
-# The same names as above, for Python: type checkers read no tables.
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "uncanny.eval.realism.data": "Pair PairFiles PairSet load",
-        "uncanny.eval.realism.forecast": "RealismForecast forecast",
-        "uncanny.eval.realism.humans": "HumanAnswer",
-        "uncanny.eval.realism.result": "GroupScore RealismScore SetScore",
-        "uncanny.eval.realism.run": "RealismRun run run_async run_each run_each_async",
-        "uncanny.eval.realism.score": "score",
-        "uncanny.eval.realism.verdicts": "Verdict",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)

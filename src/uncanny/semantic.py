@@ -24,15 +24,4 @@ if TYPE_CHECKING:
     from uncanny.eval.semantic.score.result import SemanticScore as SemanticScore
     from uncanny.eval.semantic.score.score import score as score
 
-# The same names as above, for Python: type checkers read no tables.
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "uncanny.eval.common.anomalies.load": "load",
-        "uncanny.eval.common.anomalies.records": "AnomalySet ScoredAnomaly ScoredImage",
-        "uncanny.eval.common.anomalies.image": "MatchedImage",
-        "uncanny.eval.semantic.score.result": "Difference ImageScore PredictionScore SemanticScore",
-        "uncanny.eval.semantic.score.score": "score",
-        "uncanny.eval.common.similarity.base": "Similarity TextPairs",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__)
