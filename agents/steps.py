@@ -35,7 +35,7 @@ from uncanny.answers.packed import (
     InventoryItem,
     Judgement,
 )
-from uncanny.prompts.folders import Protocol
+from uncanny.prompts import Protocol
 from uncanny.schema import Anomaly, SceneObject
 
 T = TypeVar("T", bound=BaseModel)

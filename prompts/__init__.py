@@ -16,9 +16,14 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from string import Template
+from typing import Final, Literal, get_args
 
 from uncanny.errors import ExtensionError
 from uncanny.wording import shown
+
+# `annotate` has the texts of its paper schedule, the other two have sets of their own.
+Protocol = Literal["packed", "annotate", "single", "detect", "mcq", "realism", "artifacts", "edits"]
+PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 
 
 @dataclass(frozen=True, slots=True)

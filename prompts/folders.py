@@ -13,18 +13,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import Final, Literal, get_args
+from typing import Final
 
 from uncanny.beneath import OutsideError, names_in
 from uncanny.errors import UsageError
 from uncanny.files import open_file
-from uncanny.prompts import PromptSet, make_set, prompt_set
+from uncanny.prompts import PromptSet, Protocol, make_set, prompt_set
 from uncanny.settings import secrets
 from uncanny.wording import counted, option, shown
 
-# `annotate` has the texts of its paper schedule, the other two have sets of their own.
-Protocol = Literal["packed", "annotate", "single", "detect", "mcq", "realism", "artifacts", "edits"]
-PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 # Which schedule of `uncanny annotate` asks with which texts.
 SCHEDULES: Final[Mapping[str, str]] = {"packed": "packed", "annotate": "paper", "single": "single"}
 README: Final = "README.md"

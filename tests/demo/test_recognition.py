@@ -10,12 +10,12 @@ import pytest
 from tests.growth import check_linear
 from uncanny.answers.captions import MAGNITUDES
 from uncanny.demo.model import ANSWERERS
-from uncanny.demo.recognition import TASKS, RecognizedPrompt, Turn, prompt_patterns, recognize
-from uncanny.prompts import Prompt, PromptSet, prompt_set
+from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, recognize
+from uncanny.prompts import PROTOCOLS, Prompt, PromptSet, prompt_set
 from uncanny.schema import ARTIFACT_CATEGORIES
 
 ANNOTATE = prompt_set("annotate")
-SETS = [prompt_set(task) for task in TASKS]
+SETS = [prompt_set(protocol) for protocol in PROTOCOLS]
 NOT_ASKED = {"system", "relation_context", "open", "strict", "parts", *ARTIFACT_CATEGORIES, *MAGNITUDES}
 REPAIRS = {"repair", "repair_text"}
 ASKED = [

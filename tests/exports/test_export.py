@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import orjson
 import pytest
@@ -14,13 +14,10 @@ import uncanny
 from tests.bundled_runs import BundledRuns
 from tests.exports.made_runs import AT, anomaly, judge, make_run, write_records
 from uncanny.cli import main
-from uncanny.cli.export import FORMAT_NAMES
-from uncanny.cli.export import READ_NAMES as CLI_READ_NAMES
 from uncanny.demo.scenes import scenes
 from uncanny.errors import RecordError, UsageError
 from uncanny.exports.data import split_of
-from uncanny.exports.files import READ_NAMES
-from uncanny.exports.formats import FORMATS, FormatName
+from uncanny.exports.formats import FORMATS, READ_NAMES, FormatName
 from uncanny.exports.writer import Pictures
 from uncanny.records.reviews import ReviewLog, new_review
 from uncanny.schema import Annotation
@@ -40,13 +37,9 @@ def command(*arguments: object) -> int:
     return int(end.value.code or 0)
 
 
-def test_the_command_line_knows_the_forms_there_are() -> None:
-    assert set(FORMAT_NAMES) == set(FORMATS)
-    assert (
-        set(CLI_READ_NAMES)
-        == set(READ_NAMES)
-        == {*(name for name, each in FORMATS.items() if each.reads), "reviews"}
-    )
+def test_every_form_is_named_where_it_is_chosen() -> None:
+    assert set(FORMATS) == set(get_args(FormatName))
+    assert set(READ_NAMES) == {*(name for name, each in FORMATS.items() if each.reads), "reviews"}
     modules = {
         path.stem
         for path in Path(str(sys.modules["uncanny.exports.formats"].__file__)).parent.glob("[a-z]*.py")

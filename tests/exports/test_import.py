@@ -12,7 +12,7 @@ import pytest
 import uncanny
 from tests.exports.made_runs import HOSTILE, anomaly, findings, judge, make_run
 from uncanny.errors import ItemsError, UncannyError, UsageError
-from uncanny.exports.files import READ_NAMES
+from uncanny.exports.formats import READ_NAMES
 from uncanny.records.jsonl import read_records
 from uncanny.records.reviews import Review, ReviewLog, new_review
 from uncanny.schema import Annotation

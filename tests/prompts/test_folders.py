@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from uncanny.errors import UsageError
-from uncanny.prompts import is_ours, make_set, prompt_set
+from uncanny.prompts import PROTOCOLS, Protocol, is_ours, make_set, prompt_set
 from uncanny.prompts.folders import (
     OPTIONAL,
-    PROTOCOLS,
     VARIABLES,
-    Protocol,
     read_prompts,
     text_files,
     variables_page,

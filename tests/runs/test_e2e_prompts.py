@@ -12,8 +12,8 @@ import uncanny
 from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.demo.scenes import scenes
 from uncanny.errors import RunMismatchError, UsageError
-from uncanny.prompts import prompt_set
-from uncanny.prompts.folders import PROTOCOLS, SCHEDULES, read_prompts
+from uncanny.prompts import PROTOCOLS, prompt_set
+from uncanny.prompts.folders import SCHEDULES, read_prompts
 
 SYSTEM = "Look closely, and answer in English."
 RUNS: dict[str, tuple[str, str]] = {

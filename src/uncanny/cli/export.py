@@ -13,18 +13,10 @@ from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import say, say_json
 from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
+from uncanny.exports.formats import FORMATS, READ_NAMES, FormatName, ReadName
 
 if TYPE_CHECKING:
-    from uncanny.exports.files import ReadName
-    from uncanny.exports.formats import FormatName
     from uncanny.exports.writer import ChatForm, Pictures
-
-# As `eval.export.formats` has them; a test holds them equal. Help must not load what exports.
-FORMAT_NAMES = (
-    *("jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat"),
-    *("sft", "sft-detect", "agents"),
-)
-READ_NAMES = ("jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "reviews")
 
 
 class ExportKeywords(TypedDict):
@@ -51,8 +43,8 @@ class FormatList(click.ParamType[list[str]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         names = [each.strip() for each in value.split(",")] if isinstance(value, str) else value
         for name in names:
-            if name not in FORMAT_NAMES:
-                self.fail(f"There is no form {name!r}; there are {', '.join(FORMAT_NAMES)}.", param, ctx)
+            if name not in FORMATS:
+                self.fail(f"There is no form {name!r}; there are {', '.join(FORMATS)}.", param, ctx)
         return names
 
 
@@ -66,7 +58,7 @@ class FormatList(click.ParamType[list[str]]):
     multiple=True,
     required=True,
     metavar="FORMAT,…",
-    help=f"Forms to write, repeatable: {', '.join(FORMAT_NAMES)}.",
+    help=f"Forms to write, repeatable: {', '.join(FORMATS)}.",
 )
 @click.option("-o", "--out", type=PATH, required=True, help="The folder to write to, or the one file.")
 @click.option("--all", is_flag=True, help="Also what nobody has reviewed, or reviewers are unsure of.")

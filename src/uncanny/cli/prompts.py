@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.options import PATH, force_option
 from uncanny.cli.common.terminal import layout, say
-
-if TYPE_CHECKING:
-    from uncanny.prompts.folders import Protocol
-
-# As in `uncanny.prompts.folders`, which `--help` has no need of.
-_PROTOCOLS = ("packed", "annotate", "single", "detect", "mcq", "realism", "artifacts", "edits")
+from uncanny.prompts import PROTOCOLS, Protocol, prompt_set
 
 
 @click.command("prompts", cls=Command, config=False)
-@click.argument("protocol", required=False, type=click.Choice(_PROTOCOLS))
+@click.argument("protocol", required=False, type=click.Choice(PROTOCOLS))
 @click.option("-o", "--out", "out", type=PATH, metavar="DIR", help="Write the texts here, as .md files.")
 @force_option
 def command(protocol: Protocol | None, out: Path | None, force: bool) -> None:
@@ -34,7 +28,7 @@ def command(protocol: Protocol | None, out: Path | None, force: bool) -> None:
       uncanny prompts mcq -o my-texts
       uncanny mcq run scenes --prompts my-texts --model openai/gpt-4o -o runs/m
     """
-    from uncanny.prompts.folders import PROTOCOLS, write_prompts
+    from uncanny.prompts.folders import write_prompts
 
     protocols = PROTOCOLS if protocol is None else (protocol,)
     if out is None:
@@ -48,7 +42,6 @@ def command(protocol: Protocol | None, out: Path | None, force: bool) -> None:
 
 def _shown(protocol: Protocol) -> str:
     """The texts of a protocol as a table; variables in brackets may be left out."""
-    from uncanny.prompts import prompt_set
     from uncanny.prompts.folders import text_files
 
     files = text_files(protocol)

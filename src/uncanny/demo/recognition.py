@@ -17,10 +17,8 @@ from typing import Any, Final, Literal
 import orjson
 
 from uncanny.demo.character import Character
-from uncanny.prompts import prompt_set
+from uncanny.prompts import PROTOCOLS, prompt_set
 from uncanny.schema import ARTIFACT_CATEGORIES
-
-TASKS: Final = ("annotate", "packed", "single", "detect", "mcq", "realism", "artifacts", "edits")
 
 # (task, prompt) → the prompt whose text may stand ahead of it in the same message.
 _PRECEDED_BY: Final = {
@@ -115,7 +113,7 @@ class PromptPattern:
 def prompt_patterns() -> tuple[PromptPattern, ...]:
     """Patterns of all prompts of all sets. The first call takes tens of milliseconds."""
     patterns: dict[str, PromptPattern] = {}
-    for task in TASKS:
+    for task in PROTOCOLS:
         texts = prompt_set(task).texts()
         for name in (name for name in texts if name not in _NOT_ASKED and not name.startswith("box_")):
             first = _PRECEDED_BY.get((task, name))

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final
 
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.exports.formats import FORMATS
+from uncanny.exports.formats import FORMATS, READ_NAMES, ReadName
 from uncanny.exports.formats.coco import SIDECAR
 from uncanny.exports.formats.hf import data_files, is_data_set
 from uncanny.exports.returned import form_option
 from uncanny.files import open_file, read_file
 from uncanny.wording import shown
 
-ReadName = Literal["jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "reviews"]
-READ_NAMES: Final[tuple[ReadName, ...]] = get_args(ReadName)
 REVIEWS: Final = "reviews"
 _NEVER_READ: Final = (SIDECAR, "export.json", "run.json")
 Files = str | PathLike[str] | Sequence[str | PathLike[str]]

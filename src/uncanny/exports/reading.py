@@ -21,8 +21,8 @@ from uncanny.errors import ItemsError, Problem, UncannyError, UsageError, writab
 from uncanny.eval.common.runs import ReadRun, open_run, stream_annotations
 from uncanny.eval.common.tables import Table, TableResult
 from uncanny.exports.data import clipped_box
-from uncanny.exports.files import REVIEWS, Files, ReadName, files_read, import_files
-from uncanny.exports.formats import FORMATS
+from uncanny.exports.files import REVIEWS, Files, files_read, import_files
+from uncanny.exports.formats import FORMATS, ReadName
 from uncanny.exports.formats.cvat import in_xml
 from uncanny.exports.returned import TEXTS, Returned
 from uncanny.exports.writer import COPY_NAME

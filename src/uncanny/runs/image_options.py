@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from uncanny.errors import UsageError
 from uncanny.images.encode import PixelPolicy
 from uncanny.parameters import refuse_table
-from uncanny.prompts import PromptSet
-from uncanny.prompts.folders import Protocol, read_prompts
+from uncanny.prompts import PromptSet, Protocol
+from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.parameters import ImageParameters

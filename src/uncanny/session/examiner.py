@@ -22,8 +22,8 @@ from uncanny.eval.detect.run import DetectTask
 from uncanny.images.encode import PixelPolicy, SendLimits
 from uncanny.images.prepared import PreparedImage, png_of, prepare, prepare_bytes
 from uncanny.parameters import Text, check_parameters
-from uncanny.prompts import PromptSet, prompt_set
-from uncanny.prompts.folders import Protocol, read_prompts
+from uncanny.prompts import PromptSet, Protocol, prompt_set
+from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.engine import Engine, open_engine
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 if TYPE_CHECKING:
     from uncanny.exports.returned import Returned
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 FormatName = Literal[
     "jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "sft", "sft-detect", "agents"
 ]
+ReadName = Literal["jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "reviews"]
+READ_NAMES: Final[tuple[ReadName, ...]] = get_args(ReadName)
 
 
 @dataclass(frozen=True, slots=True)
