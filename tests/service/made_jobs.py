@@ -11,10 +11,10 @@ from starlette.testclient import TestClient
 
 from tests.service.made_review import make_run
 from tests.service.running import served_here
-from uncanny.service import Role
+from uncanny.service import Ended, Role
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import Ended, Job, Progress
+from uncanny.service.store.jobs import Job, Progress
 from uncanny.service.web.pages import add_pages
 
 ADDRESS = "http://127.0.0.1:8000"

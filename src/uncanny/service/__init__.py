@@ -1,10 +1,19 @@
 """What is served over HTTP: the service with its jobs, its interface and pages, and pages for one run.
 
-Needs the extra `service`, pages for one run only `review`, and `client` neither.
+Needs the extra `service`, pages for one run only `review`, and `client` neither. Here are the words that all
+of these share.
 """
 
 from typing import Final, Literal, get_args
 
+# What the holder of a token may do: each role what those before it may.
 Role = Literal["reader", "reviewer", "operator"]
-"""What the holder of a token may do: each role what those before it may."""
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
+# What a job can be.
+Ended = Literal["finished", "incomplete", "over_budget", "cancelled", "failed"]
+State = Literal["queued", "running", Ended]
+ENDED: Final[tuple[Ended, ...]] = get_args(Ended)
+STATES: Final[tuple[State, ...]] = get_args(State)
+# Which findings a reviewer sees: `todo`, what they have not judged, or by what people said of them.
+Show = Literal["todo", "all", "ties", "accepted", "rejected", "unsure", "unjudged", "changed", "added"]
+SHOWS: Final[tuple[Show, ...]] = get_args(Show)

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -454,17 +454,6 @@ def test_every_method_has_its_words() -> None:
         for name, member in inspect.getmembers(each):
             if not name.startswith("_"):
                 assert inspect.getdoc(member), name
-
-
-def test_a_client_knows_the_words_of_the_service() -> None:
-    """It imports nothing of the service, and so says them once more."""
-    from uncanny.records.reviews import Decision
-    from uncanny.service.client import answers
-    from uncanny.service.review.queue import Show
-    from uncanny.service.store.jobs import State
-
-    for own, served in ((answers.Decision, Decision), (answers.Show, Show), (answers.State, State)):
-        assert set(get_args(own)) == set(get_args(served))
 
 
 def test_a_token_over_plain_http_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.records.reviews import Decision, majority
-from uncanny.service.review.queue import SHOWS, Filters, Order, ReviewQueue, Row, Show, Standing
+from uncanny.service import SHOWS, Show
+from uncanny.service.review.queue import Filters, Order, ReviewQueue, Row, Standing
 
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 

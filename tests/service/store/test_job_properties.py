@@ -20,8 +20,9 @@ from hypothesis.stateful import (
 from sqlalchemy import select
 
 from uncanny.errors import ConflictError, NotFoundError
+from uncanny.service import ENDED, STATES, Ended, State
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import ENDED, MOST_STRIKES, STATES, Ended, Job, State
+from uncanny.service.store.jobs import MOST_STRIKES, Job
 from uncanny.service.store.tables import jobs
 
 LONG_S, OVER_S = 50.0, -1.0

@@ -19,13 +19,14 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
+from uncanny.service import ENDED
 from uncanny.service.api.auth import Reader, gate_of
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.results import PAGE_PLACE
 from uncanny.service.api.routes import JobId, Kept
 from uncanny.service.jobs.kinds import records_file
 from uncanny.service.jobs.records import Place, Tail
-from uncanny.service.store.jobs import ENDED, Job
+from uncanny.service.store.jobs import Job
 
 POLL_S: Final = 0.4
 MOST_STREAMS: Final = 300

@@ -9,11 +9,12 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 
+from uncanny.service import State
 from uncanny.service.api.auth import Operator, for_operators, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.routes import Bounded, IdempotencyKey, JobId, Kept, Noted, Title, answer
 from uncanny.service.jobs.kinds import KINDS
-from uncanny.service.store.jobs import Job, State
+from uncanny.service.store.jobs import Job
 
 _READ: Final = (400, 401, 403, 422, 429)
 _CHANGE: Final = (*_READ, 404, 409)

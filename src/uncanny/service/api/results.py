@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from uncanny.beneath import place_of
 from uncanny.errors import NotFoundError
+from uncanny.service import ENDED
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.routes import PLAIN, JobId, Kept
@@ -31,7 +32,6 @@ from uncanny.service.jobs.folder import (
 )
 from uncanny.service.jobs.kinds import records_file
 from uncanny.service.jobs.records import Place, Tail
-from uncanny.service.store.jobs import ENDED
 
 _READ: Final = (400, 401, 403, 404, 422, 429)
 # What a model wrote is never run: a browser saves a file, and one that it opens after all can do nothing.

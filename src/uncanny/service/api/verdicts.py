@@ -9,13 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from uncanny.records.reviews import REVIEWS, Decision
 from uncanny.schema import Anomaly, Box, Kind
+from uncanny.service import Show
 from uncanny.service.api.auth import Reader, Reviewer, address_of, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.results import AfterRecord, RecordPage, record_page
 from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept, answer
 from uncanny.service.jobs.kinds import REVIEWED_KINDS, records_file
 from uncanny.service.review.findings import FindingId, FindingView
-from uncanny.service.review.queue import Filters, Order, Show
+from uncanny.service.review.queue import Filters, Order
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.review.runs import ReviewRuns
 from uncanny.service.safety import Words

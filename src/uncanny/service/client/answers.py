@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from uncanny.records.reviews import Decision
 from uncanny.schema import Anomaly
+from uncanny.service import ENDED, State
 
-Decision = Literal["accept", "reject", "unsure"]
-Show = Literal["todo", "unjudged", "ties", "all", "accepted", "rejected", "unsure", "changed", "added"]
-"""Which findings: `todo`, what this token has not judged, or by what people said of them."""
-State = Literal["queued", "running", "finished", "incomplete", "over_budget", "cancelled", "failed"]
-ENDED: Final = frozenset({"finished", "incomplete", "over_budget", "cancelled", "failed"})
 JOB_ID: Final = "^job_[a-z2-7]{20}$"
 EXIT_CODES: Final = {"finished": 0, "incomplete": 1, "over_budget": 3, "cancelled": 130, "failed": 2}
 """What a command returns for a run that ended so."""

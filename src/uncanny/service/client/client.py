@@ -11,16 +11,16 @@ from typing import Any, Final, Self
 
 from uncanny.errors import NotFoundError, UsageError
 from uncanny.files import read_file
+from uncanny.records.reviews import Decision
+from uncanny.service import State
 from uncanny.service.client.answers import (
     JOB_ID,
-    Decision,
     FileAnswer,
     Finding,
     JobPage,
     JobRecord,
     KindAnswer,
     KindList,
-    State,
     Who,
 )
 from uncanny.service.client.connection import Connection, new_key

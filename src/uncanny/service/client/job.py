@@ -14,8 +14,9 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from uncanny.errors import ConflictError, ServiceError
+from uncanny.records.reviews import Decision
+from uncanny.service import Show, State
 from uncanny.service.client.answers import (
-    Decision,
     FileList,
     Finding,
     FindingPage,
@@ -23,8 +24,6 @@ from uncanny.service.client.answers import (
     JobRecord,
     RecordPage,
     RemoteFile,
-    Show,
-    State,
 )
 from uncanny.service.client.connection import Connection, part
 from uncanny.service.client.downloads import fetch, has, safe_path, take_folder

@@ -15,10 +15,10 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from uncanny.errors import NotFoundError
+from uncanny.service import ENDED
 from uncanny.service.folders import Roots
 from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.store.ids import is_id
-from uncanny.service.store.jobs import ENDED
 from uncanny.wording import option, shown
 
 if TYPE_CHECKING:

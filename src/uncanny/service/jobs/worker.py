@@ -22,11 +22,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from uncanny.errors import UncannyError, text_of
 from uncanny.records.run_folder import LOCK, LOCKED
+from uncanny.service import Ended
 from uncanny.service.jobs.kinds import KINDS, command_of, title_of
 from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
 from uncanny.service.store.arrivals import Listener
-from uncanny.service.store.jobs import Ended, Job, Lease
+from uncanny.service.store.jobs import Job, Lease
 
 JOBS: Final = 2
 _LOG: Final = logging.getLogger("uncanny.service")

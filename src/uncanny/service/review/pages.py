@@ -19,11 +19,12 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationError,
 from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.records.reviews import Decision
 from uncanny.schema import KINDS, Anomaly, Box
+from uncanny.service import SHOWS, Show
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.person import known, take_names, who_asks
 from uncanny.service.pictures import Pictures, serve_pictures
 from uncanny.service.review.findings import FindingId, FindingView
-from uncanny.service.review.queue import MOVES, ORDERS, SHOWS, Filters, Move, Order, Show
+from uncanny.service.review.queue import MOVES, ORDERS, Filters, Move, Order
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.safety import Body, Words, json_body
 

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from uncanny.records.reviews import DECISIONS, Decision
+from uncanny.service import Show
 
-Show = Literal["todo", "all", "ties", "accepted", "rejected", "unsure", "unjudged", "changed", "added"]
-SHOWS: tuple[Show, ...] = get_args(Show)
 Order = Literal["uncertain", "file"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 Move = Literal["next", "previous", "next-image", "previous-image"]

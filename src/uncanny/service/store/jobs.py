@@ -17,16 +17,13 @@ from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, ins
 from sqlalchemy.sql.elements import ColumnElement
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError, writable
+from uncanny.service import ENDED, STATES, Ended, State
 from uncanny.service.store.arrivals import CHANNEL, Arrivals
 from uncanny.service.store.database import Also, Database, nothing
 from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.tables import jobs as J
 
-State = Literal["queued", "running", "finished", "incomplete", "over_budget", "cancelled", "failed"]
-Ended = Literal["finished", "incomplete", "over_budget", "cancelled", "failed"]
 Lease = Literal["held", "cancel", "lost"]
-ENDED: Final[tuple[Ended, ...]] = ("finished", "incomplete", "over_budget", "cancelled", "failed")
-STATES: Final[tuple[State, ...]] = ("queued", "running", *ENDED)
 # A job is given up after so many strikes in a row without getting further. It is to blame for the death of
 # its process, and seldom for that of the service: five of the one, twenty of the other.
 MOST_STRIKES: Final = 20

@@ -24,6 +24,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from uncanny.service import ROLES, STATES
+
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
@@ -39,8 +41,6 @@ Count: Final = BigInteger().with_variant(Integer, "sqlite")
 ID: Final = String(32)
 NAME: Final = String(200)
 HASH: Final = String(64)
-
-JOB_STATES: Final = ("queued", "running", "finished", "incomplete", "over_budget", "cancelled", "failed")
 
 jobs = Table(
     "jobs",
@@ -70,7 +70,7 @@ jobs = Table(
     Column("mark", BigInteger, nullable=False),
     Column("mark_at_claim", BigInteger, nullable=False),
     Column("strikes", Integer, nullable=False),
-    CheckConstraint(f"state IN {JOB_STATES}", name="state"),
+    CheckConstraint(f"state IN {STATES}", name="state"),
     Index(None, "state", "due_at", "seq"),
     sqlite_autoincrement=True,
 )
@@ -86,7 +86,7 @@ tokens = Table(
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
     Column("used_at", Double),
-    CheckConstraint("role IN ('reader', 'reviewer', 'operator')", name="role"),
+    CheckConstraint(f"role IN {ROLES}", name="role"),
 )
 
 sessions = Table(

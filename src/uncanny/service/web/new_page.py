@@ -19,13 +19,14 @@ from pydantic import Field, StringConstraints
 
 from uncanny.errors import NotFoundError, ParamsError
 from uncanny.models.presets import ALL
+from uncanny.service import ENDED
 from uncanny.service.api.auth import Operator, for_operators, gate_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.folders import listing
 from uncanny.service.jobs.kinds import KINDS, Kind, check_params, command_of, records_file
 from uncanny.service.jobs.run import child_environment
 from uncanny.service.safety import Body, json_body
-from uncanny.service.store.jobs import ENDED, Job
+from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
 from uncanny.service.web.forms import ONE_MODEL, form_fields, read_form, sentence
 from uncanny.service.web.job_page import has_findings

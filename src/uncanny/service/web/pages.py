@@ -15,6 +15,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import StringConstraints
 
 from uncanny.errors import NotFoundError
+from uncanny.service import State
 from uncanny.service.api.auth import clear_session, for_readers, gate_of, set_session, who_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.api.routes import GuardedRoute
@@ -22,7 +23,7 @@ from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.pictures import Pictures
 from uncanny.service.safety import Body, json_body
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import Job, State
+from uncanny.service.store.jobs import Job
 from uncanny.service.web.job_page import add_job_pages
 from uncanny.service.web.new_page import HelpOf, add_new_pages
 from uncanny.service.web.report_page import add_report_pages

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from uncanny.eval.common.page import stamp
+from uncanny.service import State
 from uncanny.service.jobs.kinds import title_of
-from uncanny.service.store.jobs import Job, Progress, State
+from uncanny.service.store.jobs import Job, Progress
 from uncanny.wording import NOT_PRICED, cost, count, duration
 
 STATES: Final[Mapping[State, str]] = {
