@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs
+from uncanny.cli.common.files import ScoreFiles, at_rest, in_folder_of
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     Real,
     Whole,
-    force_option,
-    json_file_option,
-    no_page_option,
-    page_option,
-    pictures_option,
     resamples_option,
+    score_options,
     seed_option,
-    table_options,
 )
 from uncanny.cli.common.pages import check_name, page_server_options, serve_page
 from uncanny.cli.common.places import Place, names_and_paths
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.mcq.data.items import Question
 
 _PERSON = click.option(
@@ -187,12 +180,7 @@ def edits_people_command(
     help="Judgements from which on a person is in the tests of the questionnaire.",
 )
 @click.option("--root", type=FOLDER, help="Where paths start. [default: the folder of PAIRS]")
-@json_file_option
-@table_options
-@page_option("people.html in the first RUN")
-@no_page_option
-@pictures_option
-@force_option
+@score_options("people.html in the first RUN")
 @resamples_option("Bootstrap resamples over images.")
 @seed_option
 def people_score_command(
@@ -203,16 +191,9 @@ def people_score_command(
     by: tuple[str, ...],
     least_answers: int,
     root: Path | None,
-    json_file: Path | None,
-    csv_file: Path | None,
-    markdown_file: Path | None,
-    latex_file: Path | None,
-    report: Path | None,
-    no_report: bool,
-    pictures: PicturesMode,
-    force: bool,
     resamples: int,
     seed: int,
+    **values: Any,
 ) -> None:
     """Score people who judged edited images: accuracy, precision, recall, F1, and IoU of boxes and masks.
 
@@ -226,18 +207,9 @@ def people_score_command(
     from uncanny.eval.edits.people.score import score_people
 
     named = name_paths(names_and_paths(predictions))
-    first = people[0]
-    files = ScoreFiles.chosen(
-        (first if first.is_dir() else first.parent) / PAGE,
-        json_file=json_file,
-        csv_file=csv_file,
-        markdown_file=markdown_file,
-        latex_file=latex_file,
-        report=report,
-        no_report=no_report,
-    )
-    own = [path for run in people for path in ([*run.glob("*.jsonl")] if run.is_dir() else [run])]
-    check_outputs(files.outputs(KEYS, COLUMNS), [*own, *named.values(), Path(pairs)], force=force)
+    files = ScoreFiles.of(values, in_folder_of(people[0], PAGE))
+    own = [path for run in people for path in (run.glob("*.jsonl") if run.is_dir() else [run])]
+    files.check(KEYS, COLUMNS, [*own, *named.values(), pairs])
     scores = score_people(
         pairs,
         [at_rest(path) for path in people],
@@ -249,9 +221,4 @@ def people_score_command(
         resamples=resamples,
         seed=seed,
     )
-    files.write(
-        to_json=scores.to_json,
-        to_csv=scores.to_csv,
-        tables=scores.tables,
-        report=partial(scores.report, pictures=pictures),
-    )
+    files.write_scores(scores)

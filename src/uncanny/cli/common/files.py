@@ -13,10 +13,11 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import orjson
 
@@ -25,6 +26,7 @@ from uncanny.errors import UncannyError, UsageError
 from uncanny.files import MOST_DOCUMENT, check_file, is_own_pipe, too_large
 
 if TYPE_CHECKING:
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.common.tables import Table
 
 STANDARD_OUTPUT = Path("-")
@@ -151,6 +153,19 @@ def rows_jsonl(path: Path, keys: Iterable[str]) -> Output:
     return Output(path, "file of these rows", ours)
 
 
+class Scores(Protocol):
+    """What commands write and print of a result."""
+
+    def to_json(self) -> object: ...
+    def to_csv(self) -> str: ...
+    def tables(self) -> Sequence[Table]: ...
+
+
+def in_folder_of(path: Path, name: str) -> Path:
+    """The file of this name in a folder, or in the folder of a file."""
+    return (path if path.is_dir() else path.parent) / name
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreFiles:
     """Where a command that scores writes JSON, CSV, tables and page; `-` is standard output, None is nowhere.
@@ -166,6 +181,18 @@ class ScoreFiles:
     quiet: bool = False
     left: Path | None = None
     unplaced: bool = False
+    force: bool = False
+    pictures: PicturesMode = "link"
+
+    @classmethod
+    def of(
+        cls, values: Mapping[str, Any], default_page: Path | None = None, *, needs_place: bool = False
+    ) -> ScoreFiles:
+        """From what click has parsed of `score_options`; see `chosen`. Raises UsageError."""
+        names = ("json_file", "csv_file", "markdown_file", "latex_file", "report", "no_report", "quiet")
+        given = {name: values[name] for name in names if name in values}
+        files = cls.chosen(default_page, needs_place=needs_place, **({"json_file": None} | given))
+        return replace(files, force=values["force"], pictures=values.get("pictures", "link"))
 
     @classmethod
     def chosen(
@@ -219,6 +246,28 @@ class ScoreFiles:
         if self.page is not None:
             outputs.append(page(self.page))
         return outputs
+
+    def check(
+        self,
+        keys: Iterable[str],
+        columns: Sequence[str],
+        inputs: Iterable[str | Path | None],
+        *others: Output,
+    ) -> None:
+        """Raises UsageError, as `check_outputs` does, for the files of scores and for `others`."""
+        read = [Path(each) for each in inputs if each is not None]
+        check_outputs([*self.outputs(keys, columns), *others], read, force=self.force)
+
+    def write_scores(self, scores: Scores, *, after: str = "") -> None:
+        """Write and print what is wanted of `scores`, with their page where they have one."""
+        report = getattr(scores, "report", None)
+        self.write(
+            to_json=scores.to_json,
+            to_csv=scores.to_csv,
+            tables=scores.tables,
+            report=report and partial(report, pictures=self.pictures),
+            after=after,
+        )
 
     def write(
         self,

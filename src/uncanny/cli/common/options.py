@@ -176,3 +176,9 @@ def resamples_option(meaning: str) -> Callable[[F], F]:
     return click.option(
         "--resamples", type=Whole(0, 1_000_000), default=10_000, show_default=True, help=meaning
     )
+
+
+def score_options(page: str | None = None) -> Callable[[F], F]:
+    """The files that scores are written to, as `ScoreFiles.of` reads them; `page` says where a page goes."""
+    pages = [] if page is None else [page_option(page), no_page_option, pictures_option]
+    return together(json_file_option, table_options, *pages, force_option, quiet_option)
