@@ -1,10 +1,15 @@
-"""Parameters that several protocols share: how intervals are made."""
+"""Parameters that several protocols share: how scores and their intervals are made, and of what."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
+
+from uncanny.eval.metrics import RESAMPLES
+from uncanny.parameters import Parameters, Shown
 
 Resamples = Annotated[
     int,
@@ -13,3 +18,28 @@ Resamples = Annotated[
 Seed = Annotated[
     int, Field(ge=0, le=2**63 - 1, description="Seed of the bootstrap: the same seed, the same intervals.")
 ]
+GroupBy = Annotated[
+    str | None,
+    Field(
+        description="Count images that share this column's value as one in intervals and paired tests; "
+        "`image` counts each by itself."
+    ),
+    Shown(metavar="COLUMN|image", default="those of a pair or an original together"),
+]
+Published = Annotated[bool, Field(description="Show the published figures beside yours.")]
+
+PersonFile = str | PathLike[str]
+if TYPE_CHECKING:
+    # A file, several, or each by the name of the person.
+    People = PersonFile | Sequence[PersonFile] | Mapping[str, PersonFile]
+else:  # what reads them says what is wrong with them
+    People = Any
+
+
+class ScoreParameters(Parameters):
+    """How scores are made that have intervals over images."""
+
+    group_by: GroupBy = None
+    resamples: Resamples = RESAMPLES
+    seed: Seed = 0
+    published: Published = False

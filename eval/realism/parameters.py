@@ -1,12 +1,19 @@
-"""The parameters of `uncanny.realism.run` and `run_each`."""
+"""The parameters of `uncanny.realism.run`, `run_each` and `score`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
+from uncanny.eval.common.parameters import People, ScoreParameters
 from uncanny.models.parameters import OutputTokens, SamplingParameters, Temperature, TopP
 from uncanny.parameters import Folder, Shown
 from uncanny.runs.parameters import AskEachParameters, AskParameters
+
+if TYPE_CHECKING:
+    from uncanny.eval.realism.people import PersonAnswer
+else:  # commands show their options without them
+    PersonAnswer = Any
 
 
 class RealismConfig(SamplingParameters):
@@ -30,3 +37,10 @@ class RealismParameters(RealismShared, AskParameters):
 
 class RealismEachParameters(RealismShared, AskEachParameters):
     """The parameters of `run_each`."""
+
+
+class RealismScoreParameters(ScoreParameters):
+    """The parameters of `score`."""
+
+    people: Annotated[People | Sequence[PersonAnswer] | None, Shown(metavar="[NAME=]FILE", named=True)] = None
+    """People's answers about the same images. NAME is the rater of answers that name none."""

@@ -23,7 +23,7 @@ from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.pixels.difference import AMPLIFIED, difference
 from uncanny.eval.common.published import caveat
-from uncanny.eval.realism.humans import HUMAN_LABELS, published_humans
+from uncanny.eval.realism.people import PEOPLE_LABELS, published_people
 from uncanny.eval.realism.plots import label_plot, plot_rows, position_plot
 from uncanny.eval.realism.result import CASE_WORDS, RealismScore, SetScore
 from uncanny.eval.realism.verdicts import Side, Verdict
@@ -68,8 +68,8 @@ def write_realism_page(
         plots={"labels": label_plot(rows), "places": position_plot(rows)},
         page_views=views,
         pairs={name: _set_pairs(each, root, views) for name, each in score.sets.items()},
-        humans={name: each.human for name, each in score.sets.items() if each.human is not None},
-        published=published_humans() if score.published else None,
+        people={name: each.people for name, each in score.sets.items() if each.people is not None},
+        published=published_people() if score.published else None,
         caveat=caveat("inpainting_scores", score.texts),
         about=_about(score),
     )
@@ -94,7 +94,7 @@ def _environment() -> Environment:
     environment = score_page("uncanny.eval.realism", ("pairs.css", "realism.css"), filters)
     environment.globals |= {
         "all_cases": CASE_WORDS,
-        "human_labels": HUMAN_LABELS,
+        "people_labels": PEOPLE_LABELS,
         "names": {
             "all": "all",
             "deceiving": "deceiving",

@@ -19,10 +19,10 @@ from uncanny.eval.common.tables import Cell, Column, Figure, RowsResult, Table, 
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
-from uncanny.eval.realism.humans import HUMAN_LABELS, HumanScore, published_humans
+from uncanny.eval.realism.people import PEOPLE_LABELS, PeopleScore, published_people
 from uncanny.eval.realism.verdicts import VerdictOutcome, VerdictSet
 from uncanny.graphs.ugda_cases import CASES, LABELS, Case, Label
-from uncanny.parameters import check_parameters
+from uncanny.parameters import path_of
 from uncanny.schema import stand_ins
 from uncanny.wording import either
 
@@ -118,14 +118,14 @@ class GroupScore:
 class SetScore:
     """The scores of one set of verdicts.
 
-    `groups` is empty where no pair has a group; pairs without a group are then in `overall` alone. `human` is
-    None where nobody was asked. `together` are pairs that intervals take as one, as edits of one original.
+    `groups` is empty where no pair has a group; pairs without a group are then in `overall` alone. `people`
+    is None where nobody was asked. `together` are pairs that intervals take as one, as edits of one original.
     """
 
     verdicts: VerdictSet
     overall: GroupScore
     groups: Mapping[str, GroupScore]
-    human: HumanScore | None
+    people: PeopleScore | None
     together: ImageGroups | None = None
 
     @property
@@ -178,7 +178,7 @@ class RealismScore(RowsResult):
             name: {
                 **each.overall.to_json(),
                 "groups": {group: score.to_json() for group, score in each.groups.items()},
-                "human": None if each.human is None else each.human.to_json(),
+                "people": None if each.people is None else each.people.to_json(),
                 **({"stand_ins": dict(each.stand_ins)} if each.stand_ins else {}),
                 "prompts": list(each.texts),
                 "unfinished": None if each.verdicts.unfinished is None else asdict(each.verdicts.unfinished),
@@ -231,13 +231,11 @@ class RealismScore(RowsResult):
         """
         from uncanny.eval.realism.report import write_realism_page
 
-        check_parameters(out=out, root=root)
-        target = self.page() if out is None else Path(out)
+        target = self.page() if out is None else path_of("out", out)
         if target is None:
             raise UsageError("These verdicts have no folder", remedy="Say where the page goes.")
-        return write_realism_page(
-            self, target, root=None if root is None else Path(root), title=title, pictures=pictures
-        )
+        folder = None if root is None else path_of("root", root)
+        return write_realism_page(self, target, root=folder, title=title, pictures=pictures)
 
     def page(self) -> Path | None:
         """Where the page goes unless a path is given; None for verdicts of no file."""
@@ -254,7 +252,7 @@ class RealismScore(RowsResult):
         for name, each in sets.items():
             if each.groups:
                 tables.append(_group_table(name if len(sets) > 1 else "group", each))
-        if self.published or any(each.human for each in sets.values()):
+        if self.published or any(each.people for each in sets.values()):
             tables.append(self._people())
         last = tables.pop()
         own = (*tables, replace(last, notes=tuple(self._notes())))
@@ -271,14 +269,14 @@ class RealismScore(RowsResult):
 
     def _people(self) -> Table:
         """People's accuracy and IoU by label, a column a set, the published ones last."""
-        people = {name: each.human for name, each in self.sets.items() if each.human is not None}
-        rows: list[Row] = [("  answers", *(human.answers for human in people.values()))] if people else []
-        paper = published_humans() if self.published else {}
+        people = {name: each.people for name, each in self.sets.items() if each.people is not None}
+        rows: list[Row] = [("  answers", *(each.answers for each in people.values()))] if people else []
+        paper = published_people() if self.published else {}
         if paper and rows:
             rows = [(*rows[0], "")]
         for words, key in (("accuracy", "acc"), ("IoU", "iou")):
-            for label in HUMAN_LABELS:
-                cells: list[Cell] = [getattr(human, words.lower())[label] for human in people.values()]
+            for label in PEOPLE_LABELS:
+                cells: list[Cell] = [getattr(each, words.lower())[label] for each in people.values()]
                 cells += [paper[f"{key}_{label}"] / 100] if paper else []
                 rows.append((f"  {words} {label}", *cells))
         columns = (Column(name, unit="%") for name in (*people, *(["published"] if paper else [])))
@@ -299,11 +297,11 @@ class RealismScore(RowsResult):
                 yield (
                     f"{name}: {', '.join(without)}; without a label, and in no share but that of undetermined"
                 )
-            if each.human is not None:
-                yield from (f"{name}: {note}" for note in each.human.left_out.notes())
+            if each.people is not None:
+                yield from (f"{name}: {note}" for note in each.people.left_out.notes())
         intervals = " with 95 % intervals (Wilson)" if self.resamples else ""
         yield f"Percent{intervals}. Two-way: intermediate counts as non-deceiving."
-        if self.resamples and any(each.human is not None for each in self.sets.values()):
+        if self.resamples and any(each.people is not None for each in self.sets.values()):
             yield f"Of IoU, and of several answers about an image: by {self.resamples:,} resamples of images."
 
 

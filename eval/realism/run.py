@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from uncanny.agents.realism_judge import ROLES, CheckName, Judgement
 from uncanny.client.calls import CallRecord, usage
@@ -24,7 +24,12 @@ from uncanny.errors import ImageError
 from uncanny.eval.common.frames import Cells
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.realism.data import PairFiles, PairSet, PairSource, load, pairs_of_run
-from uncanny.eval.realism.parameters import RealismConfig, RealismEachParameters, RealismParameters
+from uncanny.eval.realism.parameters import (
+    RealismConfig,
+    RealismEachParameters,
+    RealismParameters,
+    RealismScoreParameters,
+)
 from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, VerdictOutcome
 from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
 from uncanny.images.file_bytes import RecordedFile
@@ -50,7 +55,6 @@ from uncanny.schema import StepError
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.realism.result import RealismScore
-    from uncanny.eval.realism.score import ScoreOptions
     from uncanny.graphs.ugda import PairState
     from uncanny.runs.engine import Engine
 
@@ -94,11 +98,12 @@ class RealismRun(RunResult[Verdict]):
         counts = Counter(verdict.label for verdict in self.records)
         return {label: counts[label] for label in LABELS}
 
-    def score(self, **options: Unpack[ScoreOptions]) -> RealismScore:
-        """The scores of this run alone; `options` are those of `uncanny.realism.score`."""
+    @takes(RealismScoreParameters)
+    def score(self, parameters: RealismScoreParameters) -> RealismScore:
+        """The scores of this run alone, as `uncanny.realism.score` makes them."""
         from uncanny.eval.realism.score import score
 
-        return score(self, **options)
+        return score(self, **parameters.given)
 
     def report(self, out: str | os.PathLike[str] | None = None, *, pictures: PicturesMode = "link") -> Path:
         """Write the page of the scores, `realism.html` in the run's folder unless `out` says otherwise.

@@ -9,81 +9,52 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 import numpy as np
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_of, own_keys, which_columns
-from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.intervals import Bools, Codes, Ratio, group_codes, ratio, share_intervals
 from uncanny.eval.metrics.significance import position_bias
-from uncanny.eval.realism.humans import HumanAnswer, Humans, human_answers, score_humans
+from uncanny.eval.realism.parameters import RealismScoreParameters
+from uncanny.eval.realism.people import PersonAnswer, people_answers, score_people
 from uncanny.eval.realism.result import CallCount, GroupScore, RealismScore, SetScore
 from uncanny.eval.realism.verdicts import Verdict, VerdictOutcome, Verdicts, VerdictSet, verdict_sets
 from uncanny.graphs.ugda_cases import CASES, LABELS
-from uncanny.parameters import check_parameters
+from uncanny.parameters import takes
 from uncanny.schema import columns_of
 from uncanny.wording import option
 
 SECOND_CHECKS = 2
 
 
-class ScoreOptions(TypedDict, total=False):
-    """The keyword options of `score`."""
-
-    humans: Humans | None
-    published: bool
-    group_by: str | None
-    resamples: int
-    seed: int
-
-
-def score(
-    verdicts: Verdicts,
-    *,
-    humans: Humans | None = None,
-    published: bool = False,
-    group_by: str | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> RealismScore:
+@takes(RealismScoreParameters)
+def score(verdicts: Verdicts, parameters: RealismScoreParameters) -> RealismScore:
     """Score verdicts offline, several sets side by side; what `uncanny realism score` does.
 
     `verdicts` are run folders, folders of several models' runs, or verdict files, one or several, a mapping
-    that gives each a name, or `Verdict` records. `humans` are people's answers about the same images, as
-    files, as a mapping to them from whose those answers are that name no rater, or as `HumanAnswer` records;
-    `published` shows the published scores of people beside them. `group_by` is the column of pairs that
-    belong together, so that intervals count them as one: by default edits of the same original; `image` takes
-    each by itself. With 0 `resamples` there are no intervals; the same `seed` gives the same ones.
+    that gives each a name, or `Verdict` records. Labels are derived again from the answers.
 
-    Labels are derived again from the answers. Raises ItemsError with every invalid line, repeated id, and
-    stored label that disagrees with its answers, and UsageError for a file that cannot be read, holds
-    nothing, or is named twice.
+    Raises ItemsError with every invalid line, repeated id, and stored label that disagrees with its answers,
+    and UsageError for a file that cannot be read, holds nothing, or is named twice.
 
     >>> run = uncanny.realism.run("scenes", model="demo", out=out)
     >>> scores = uncanny.realism.score({"ours": run})
     >>> scores.sets["ours"].overall.labels["deceiving"].counts
     4
     """
-    check_parameters(published=published, group_by=group_by, resamples=resamples, seed=seed)
-    answers = None if humans is None else human_answers(humans)
-    sets = {
-        verdict_set.name: _set_score(verdict_set, answers, group_by, resamples, seed)
-        for verdict_set in verdict_sets(verdicts)
-    }
-    return RealismScore(sets, resamples, seed, published)
+    answers = None if parameters.people is None else people_answers(parameters.people)
+    sets = {each.name: _set_score(each, answers, parameters) for each in verdict_sets(verdicts)}
+    return RealismScore(sets, parameters.resamples, parameters.seed, parameters.published)
 
 
 def _set_score(
-    verdict_set: VerdictSet,
-    answers: Sequence[HumanAnswer] | None,
-    group_by: str | None,
-    resamples: int,
-    seed: int,
+    verdict_set: VerdictSet, answers: Sequence[PersonAnswer] | None, parameters: RealismScoreParameters
 ) -> SetScore:
-    verdicts = verdict_set.verdicts
+    verdicts, group_by = verdict_set.verdicts, parameters.group_by
+    resamples, seed = parameters.resamples, parameters.seed
     belongs = {verdict.id: _original(verdict, group_by) for verdict in verdicts}
     if group_by not in (None, IMAGE) and all(id == group for id, group in belongs.items()):
         there = set().union(*(columns_of(verdict) for verdict in verdicts), own_keys(verdicts[0]))
@@ -97,7 +68,7 @@ def _set_score(
         {name: _group_score(group, belongs, resamples, seed) for name, group in _by_group(verdicts).items()},
         None
         if answers is None
-        else score_humans(verdicts, answers, belongs=belongs, resamples=resamples, seed=seed),
+        else score_people(verdicts, answers, belongs=belongs, resamples=resamples, seed=seed),
         ImageGroups.of(
             group_by or ORIGINAL_COLUMNS[0], [belongs[verdict.id] for verdict in verdicts], "pairs"
         ),

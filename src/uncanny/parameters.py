@@ -26,12 +26,14 @@ from typing import (
     Literal,
     NoReturn,
     ParamSpec,
+    Protocol,
     TypeVar,
     cast,
     get_args,
+    overload,
 )
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import PydanticUndefined
 
 from uncanny.errors import UsageError, writable
@@ -44,7 +46,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
+J = TypeVar("J")
 M = TypeVar("M", bound="Parameters")
+I_contra = TypeVar("I_contra", contravariant=True)
+M_co = TypeVar("M_co", bound="Parameters", covariant=True)
+T_co = TypeVar("T_co", covariant=True)
 
 
 class Parameters(BaseModel):
@@ -70,9 +76,14 @@ class Parameters(BaseModel):
         except ValidationError as error:
             raise explained(error, type(self)) from None
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that were given, by name: what makes this object once more."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
     def part(self, kind: type[M], **more: Any) -> M:
         """The parameters of this object that another kind has, too, as that kind; `more` goes before them."""
-        own = {name: getattr(self, name) for name in kind.model_fields if name in self.model_fields_set}
+        own = {name: value for name, value in self.given.items() if name in kind.model_fields}
         return kind(**own | more)
 
     @classmethod
@@ -93,10 +104,10 @@ class Shown:
     """How interfaces show a parameter, where its name and type do not say it.
 
     `on` are the interfaces that have it. On the command line `flag` is the option, `short` its one letter,
-    `off` the option that says False, and `metavar` stands for the value. `default` says in words what None
-    means.
+    `off` the option that says False, and `metavar` stands for the value; `named` ones are files, each of
+    which may have a name, as NAME=FILE. `default` says in words what None means.
 
-    On a service, `place` says what a text names: a file (as every `Place` and `Folder` does), a file or the
+    `place` says what a text names: a file (as every `Place` and `Folder` does), a file or the
     bundled `scenes`, a model of a hub, or a folder of weights by its name there. In forms `label` stands
     before the field, and with `first` it is shown without a click.
     """
@@ -106,6 +117,7 @@ class Shown:
     short: str = ""
     off: str = ""
     metavar: str = ""
+    named: bool = False
     default: str = ""
     place: Literal["", "file", "source", "hub", "weights"] = ""
     label: str = ""
@@ -212,20 +224,43 @@ def _figure(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else str(value)
 
 
-def takes(
-    parameters: Callable[P, M], *needed: str
-) -> Callable[[Callable[[I, M], T]], Callable[Concatenate[I, P], T]]:
-    """Make a function of what it works on and a model of its parameters one of keyword parameters.
+class _WithOptionalInput(Protocol[I_contra, P, T_co]):
+    """A function whose input may be left out."""
 
-    Its signature, and the list of parameters in its docstring, are those of the model. `needed` are
-    parameters that the model can do without and the function cannot.
+    @overload
+    def __call__(self, inputs: I_contra, /, *args: P.args, **kwargs: P.kwargs) -> T_co: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co: ...
+
+
+class _Taking(Protocol[P, M_co]):
+    """What `takes` makes of a function of none, one or two inputs and the parameters, for type checkers."""
+
+    @overload
+    def __call__(self, function: Callable[[M_co], T]) -> Callable[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[[I | None, M_co], T]) -> _WithOptionalInput[I, P, T]: ...
+    @overload
+    def __call__(self, function: Callable[[I, M_co], T]) -> Callable[Concatenate[I, P], T]: ...
+    @overload
+    def __call__(self, function: Callable[[I, J, M_co], T]) -> Callable[Concatenate[I, J, P], T]: ...
+
+
+def takes(parameters: Callable[P, M], *needed: str) -> _Taking[P, M]:
+    """Make a function of its inputs and a model of its parameters one of keyword parameters.
+
+    Its signature, and the list of parameters in its docstring, are those of the model. A single input that
+    takes None may be left out. A method of a result is such a function, too: its input is the result.
+    `needed` are parameters that the model can do without and the function cannot.
     """
     make = cast("type[M]", parameters)
     fields = make.model_fields
 
-    def decorate(function: Callable[[I, M], T]) -> Callable[Concatenate[I, P], T]:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         own = inspect.signature(function)
-        inputs = next(iter(own.parameters.values()))
+        inputs = list(own.parameters.values())[:-1]
+        if len(inputs) == 1 and str(inputs[0].annotation).endswith("| None"):
+            inputs = [inputs[0].replace(default=None)]
         keywords = [
             inspect.Parameter(
                 each,
@@ -239,13 +274,13 @@ def takes(
         ]
         name = function.__qualname__
 
-        def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, M]:
+        def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
             check_call(call, args, kwargs, name)
             given = call.__signature__.bind(*args, **kwargs).arguments  # type: ignore[attr-defined]
             for each in needed:
                 if given.get(each) is None:
                     raise UsageError(f"{option(each)} is missing")
-            return given.pop(inputs.name), make(**given)
+            return [*(given.pop(each.name, None) for each in inputs), make(**given)]
 
         # LangChain and other frameworks await only what they see to be a coroutine function.
         if inspect.iscoroutinefunction(function):
@@ -256,14 +291,14 @@ def takes(
         else:
 
             @wraps(function)
-            def call(*args: Any, **kwargs: Any) -> T:
+            def call(*args: Any, **kwargs: Any) -> Any:
                 return function(*bound(args, kwargs))
 
-        call.__signature__ = own.replace(parameters=[inputs, *keywords])  # type: ignore[attr-defined]
+        call.__signature__ = own.replace(parameters=[*inputs, *keywords])  # type: ignore[attr-defined]
         call.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\n{_argument_list(fields)}"
-        return cast("Callable[Concatenate[I, P], T]", call)
+        return call
 
-    return decorate
+    return cast("_Taking[P, M]", decorate)
 
 
 def _argument_list(fields: Mapping[str, FieldInfo]) -> str:
@@ -511,6 +546,17 @@ def _check_text(name: str, text: str) -> None:
             f"{option(name)} is no valid Unicode, so it cannot be written down: {shown(text)}",
             remedy="Rename it, or link to it under another name.",
         )
+
+
+_PLACE: TypeAdapter[str | PathLike[str]] = TypeAdapter(Place, config=ConfigDict(defer_build=True))
+
+
+def path_of(name: str, value: object) -> Path:
+    """`value` as a path. Raises UsageError that names the parameter, for what cannot be one."""
+    try:
+        return Path(_PLACE.validate_python(value, strict=True))
+    except ValidationError as error:
+        raise UsageError(f"{option(name)} {in_words(error.errors()[-1])}, not {shown(value)}") from None
 
 
 def check_choices(name: str, value: object, known: Sequence[T]) -> tuple[T, ...]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uncanny.eval.realism.data import load as load
     from uncanny.eval.realism.forecast import RealismForecast as RealismForecast
     from uncanny.eval.realism.forecast import forecast as forecast
-    from uncanny.eval.realism.humans import HumanAnswer as HumanAnswer
+    from uncanny.eval.realism.people import PersonAnswer as PersonAnswer
     from uncanny.eval.realism.result import GroupScore as GroupScore
     from uncanny.eval.realism.result import RealismScore as RealismScore
     from uncanny.eval.realism.result import SetScore as SetScore

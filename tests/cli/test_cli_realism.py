@@ -162,10 +162,10 @@ def test_score_shows_every_figure(demo: RealismRun, tmp_path: Path) -> None:
 def test_json_csv_and_table_are_those_of_the_function(demo: RealismRun, tmp_path: Path) -> None:
     other = written(tmp_path / "v.jsonl", hand_worked(model="m/other"))
     people = written(tmp_path / "people.jsonl", [b'{"id":"d04","said":"real"}'])
-    more: dict[str, Any] = {"humans": people, "published": True, "resamples": 50, "seed": 3}
+    more: dict[str, Any] = {"people": people, "published": True, "resamples": 50, "seed": 3}
     for files, options in (([demo.path], {}), ([demo.path, other], more)):
         scores = realism.score(files, **options)
-        names = {"humans": "--human", "resamples": "--resamples", "seed": "--seed"}
+        names = {"people": "--people", "resamples": "--resamples", "seed": "--seed"}
         values = [word for key, name in names.items() if key in options for word in (name, options[key])]
         command = ("realism", "score", *files, *values, *(["--published"] if "published" in options else []))
         assert uncanny_here(*command, "--json", "-").json() == scores.to_json()
@@ -180,7 +180,7 @@ def test_sets_side_by_side_with_people_and_the_published(demo: RealismRun, tmp_p
     people = written(
         tmp_path / "people.jsonl", [b'{"id":"d04","said":"real"}', b'{"id":"p2","said":"edited"}']
     )
-    options = ("--human", f"ann={people}", "--published")
+    options = ("--people", f"ann={people}", "--published")
     done = uncanny_here("realism", "score", demo.file, other, *options, "--resamples", "100")
     assert (done.code, done.err) == (0, "")
     head = done.out.splitlines()[0].split()
@@ -191,11 +191,11 @@ def test_sets_side_by_side_with_people_and_the_published(demo: RealismRun, tmp_p
     assert "asked with the authors' prompts" in words
     assert "demo: people's answers in no figure because the pair has no verdict: 1 (p2)" in words
     content = uncanny_here("realism", "score", demo.file, other, *options[:2], "--json", "-").json()
-    human = content["models"]["demo"]["human"]
-    deceiving = human["accuracy"]["deceiving"]
+    asked = content["models"]["demo"]["people"]
+    deceiving = asked["accuracy"]["deceiving"]
     assert deceiving.pop("ci") == [0.0, pytest.approx(0.7935, abs=1e-4)]
     assert deceiving == {"value": 0.0, "count": 0, "out_of": 1}
-    assert (human["unused"], human["iou"]["all"]["value"]) == (1, None)
+    assert (asked["unused"], asked["iou"]["all"]["value"]) == (1, None)
 
 
 def test_what_is_wrong_with_verdicts_is_told(tmp_path: Path) -> None:

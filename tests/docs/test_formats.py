@@ -86,8 +86,8 @@ def _realism_verdicts() -> None:
 
 def _people() -> None:
     answers = _file("People's answers about edits")
-    scores = uncanny.realism.score(_file("Realism verdicts"), humans=answers, resamples=10)
-    (people,) = [score.human for score in scores.sets.values()]
+    scores = uncanny.realism.score(_file("Realism verdicts"), people=answers, resamples=10)
+    (people,) = [score.people for score in scores.sets.values()]
     assert people is not None
     assert people.answers == 2
 

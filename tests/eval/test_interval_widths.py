@@ -39,7 +39,7 @@ from uncanny.eval.metrics.auc import Auc, auc
 from uncanny.eval.metrics.detection import Accuracy
 from uncanny.eval.metrics.paired import paired_interval, paired_tests, unpaired_interval
 from uncanny.eval.metrics.significance import PositionBias
-from uncanny.eval.realism.humans import HumanAnswer
+from uncanny.eval.realism.people import PersonAnswer
 from uncanny.eval.realism.score import score as score_realism
 from uncanny.eval.realism.verdicts import Verdict
 from uncanny.eval.semantic.score.score import score as score_semantic
@@ -157,8 +157,8 @@ def test_realism(data: st.DataObject) -> None:
             st.tuples(st.integers(0, 5), st.sampled_from(["edited", "real"]), st.none() | BOXES), max_size=8
         )
     )
-    humans = [
-        HumanAnswer.model_validate(
+    answers_of_people = [
+        PersonAnswer.model_validate(
             {
                 "id": f"p{number}",
                 "said": said,
@@ -168,7 +168,7 @@ def test_realism(data: st.DataObject) -> None:
         )
         for number, said, boxes in people
     ]
-    check(score_realism(verdicts, humans=humans, resamples=RESAMPLES))
+    check(score_realism(verdicts, people=answers_of_people, resamples=RESAMPLES))
 
 
 @heavy

@@ -13,29 +13,17 @@ import click
 
 from uncanny.cli.common.asking import asking_options
 from uncanny.cli.common.command import Group
-from uncanny.cli.common.files import ScoreFiles, check_outputs, check_run_folder
-from uncanny.cli.common.options import (
-    FOLDER,
-    PATH,
-    force_option,
-    group_by_option,
-    json_file_option,
-    no_page_option,
-    page_option,
-    pictures_option,
-    resamples_option,
-    seed_option,
-    table_options,
-)
+from uncanny.cli.common.files import ScoreFiles, check_run_folder, in_folder_of, paths_of
+from uncanny.cli.common.options import FOLDER, PATH, force_option, score_options
+from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import layout, width
 from uncanny.cli.server.run import on_server
-from uncanny.eval.realism.parameters import RealismParameters
+from uncanny.eval.realism.parameters import RealismParameters, RealismScoreParameters
 
 if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
-    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.realism.data import PairSource
     from uncanny.eval.realism.run import RealismRun
     from uncanny.eval.realism.verdicts import Verdict
@@ -87,41 +75,10 @@ def run_command(
 
 @command.command("score")
 @click.argument("verdicts", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]VERDICTS…")
-@json_file_option
-@table_options
-@click.option(
-    "--human",
-    type=Place(named=True),
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="People's answers about the same images; NAME is whose those are that name no rater. Repeatable.",
-)
-@click.option("--published", is_flag=True, help="Show the published human figures too.")
-@page_option("realism.html beside the first verdicts")
-@no_page_option
-@pictures_option
-@force_option
+@parameter_options(RealismScoreParameters)
 @click.option("--root", type=FOLDER, help="Where image paths start, for the page. [default: as the run says]")
-@group_by_option("pairs")
-@resamples_option("Bootstrap resamples over pairs.")
-@seed_option
-def score_command(
-    verdicts: tuple[str, ...],
-    json_file: Path | None,
-    csv_file: Path | None,
-    markdown_file: Path | None,
-    latex_file: Path | None,
-    human: tuple[str, ...],
-    published: bool,
-    report: Path | None,
-    no_report: bool,
-    pictures: PicturesMode,
-    force: bool,
-    root: Path | None,
-    group_by: str | None,
-    resamples: int,
-    seed: int,
-) -> None:
+@score_options("realism.html beside the first verdicts")
+def score_command(verdicts: tuple[str, ...], root: Path | None, **values: Any) -> None:
     """Score VERDICTS offline, several side by side: labels, cases, groups, position bias, calls saved.
 
     VERDICTS are verdicts.jsonl files or run folders; NAME is what each is shown as. Labels are derived again
@@ -131,30 +88,11 @@ def score_command(
     from uncanny.eval.realism.score import score
 
     named = named_files(verdicts, what="sets of verdicts")
-    paths = [*named.values()] if isinstance(named, dict) else named
-    people = named_files(human, what="people")
-    first = paths[0] if paths[0].is_dir() else paths[0].parent
-    files = ScoreFiles.chosen(
-        first / PAGE,
-        json_file=json_file,
-        csv_file=csv_file,
-        markdown_file=markdown_file,
-        latex_file=latex_file,
-        report=report,
-        no_report=no_report,
-    )
-    outputs = files.outputs(("labels", "cases", "position_bias"), COLUMNS)
-    read = [*people.values()] if isinstance(people, dict) else people
-    check_outputs(outputs, [*paths, *read], force=force)
-    scores = score(
-        named, humans=people or None, published=published, group_by=group_by, resamples=resamples, seed=seed
-    )
-    files.write(
-        to_json=scores.to_json,
-        to_csv=scores.to_csv,
-        tables=scores.tables,
-        report=partial(scores.report, root=root, pictures=pictures),
-    )
+    paths = paths_of(named)
+    given = given_parameters(RealismScoreParameters, values)
+    files = ScoreFiles.of(values, in_folder_of(paths[0], PAGE))
+    files.check(("labels", "cases", "position_bias"), COLUMNS, [*paths, *paths_of(given.get("people"))])
+    files.write_scores(score(named, **given), root=root)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from uncanny.eval.common.inputs.problems import parse_records
 from uncanny.eval.edits.data import load as load_edits
 from uncanny.eval.edits.people.data import Judgement
 from uncanny.eval.mcq.data.items import Item
-from uncanny.eval.realism.humans import HumanAnswer
+from uncanny.eval.realism.people import PersonAnswer
 from uncanny.schema import Annotation
 
 EDIT = {"id": "a", "original": "a.png", "edited": "b.png"}
@@ -32,7 +32,7 @@ def annotated(path: Path) -> None:
 
 
 def people(path: Path) -> None:
-    _all(path, HumanAnswer)
+    _all(path, PersonAnswer)
 
 
 def judgements(path: Path) -> None:

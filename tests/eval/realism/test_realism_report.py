@@ -17,20 +17,20 @@ from uncanny import realism
 from uncanny.demo.scenes import scenes
 from uncanny.eval.common.estimates import interval_words
 from uncanny.eval.common.page import percent
-from uncanny.eval.realism.humans import HumanAnswer
+from uncanny.eval.realism.people import PersonAnswer
 from uncanny.eval.realism.report import MOST_SHOWN
 from uncanny.eval.realism.result import RealismScore
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 PEOPLE = [
-    HumanAnswer(id="p2", said="real", rater="a", iou=0.5),
-    HumanAnswer(id="p0", said="edited", rater="b", iou=0.25),
-    HumanAnswer(id="gone", said="edited", rater="b"),
+    PersonAnswer(id="p2", said="real", rater="a", iou=0.5),
+    PersonAnswer(id="p0", said="edited", rater="b", iou=0.25),
+    PersonAnswer(id="gone", said="edited", rater="b"),
 ]
 
 
-def scored(*files: Path, humans: Sequence[HumanAnswer] | None = None) -> RealismScore:
-    return realism.score(files, humans=humans, resamples=200)
+def scored(*files: Path, people: Sequence[PersonAnswer] | None = None) -> RealismScore:
+    return realism.score(files, people=people, resamples=200)
 
 
 def page_of(folder: Path, score: RealismScore, **options: Any) -> Page:
@@ -64,7 +64,7 @@ def score(tmp_path_factory: pytest.TempPathFactory) -> RealismScore:
     why = [{"asked": "edited_first", "kind": "timeout", "message": "no answer in 60 s"}]
     lines[9] = orjson.dumps(orjson.loads(lines[9]) | {"outcome": "failed", "errors": why})
     lines[10] = orjson.dumps(orjson.loads(lines[10]) | {"outcome": "unusable"})
-    return scored(written(folder / "verdicts.jsonl", lines), humans=PEOPLE)
+    return scored(written(folder / "verdicts.jsonl", lines), people=PEOPLE)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ async def test_page_fits_and_reads_in_both_schemes(tmp_path: Path) -> None:
     ]
     other = written(tmp_path / "other.jsonl", hand_worked(model="m/" + "long" * 40))
     many = [line(f"m{n}", ("yes", "first", "both"), "intermediate", None, "c") for n in range(2000)]
-    score = scored(written(tmp_path / "v.jsonl", [*lines, *many]), other, humans=PEOPLE)
+    score = scored(written(tmp_path / "v.jsonl", [*lines, *many]), other, people=PEOPLE)
     page = replace(score, published=True).report(tmp_path / "realism.html").resolve().as_uri()
     await check_page(page, tmp_path / "profile")
 

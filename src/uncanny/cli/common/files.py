@@ -73,6 +73,18 @@ def at_rest(path: Path) -> Path:
     return copy
 
 
+def all_at_rest(files: Mapping[str, Path] | Sequence[Path]) -> dict[str, Path] | list[Path]:
+    """`at_rest` of each, by the same names."""
+    if isinstance(files, Mapping):
+        return {name: at_rest(path) for name, path in files.items()}
+    return [*map(at_rest, files)]
+
+
+def paths_of(files: Mapping[str, Path] | Sequence[Path] | None) -> list[Path]:
+    """Files that may have names, without them."""
+    return [*(files.values() if isinstance(files, Mapping) else files or ())]
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """A file to be written: `what` it is for people, and how `ours` tells it from other files."""
@@ -258,14 +270,14 @@ class ScoreFiles:
         read = [Path(each) for each in inputs if each is not None]
         check_outputs([*self.outputs(keys, columns), *others], read, force=self.force)
 
-    def write_scores(self, scores: Scores, *, after: str = "") -> None:
-        """Write and print what is wanted of `scores`, with their page where they have one."""
+    def write_scores(self, scores: Scores, *, after: str = "", **page: Any) -> None:
+        """Write and print what is wanted of `scores`, with their page, made with `page`."""
         report = getattr(scores, "report", None)
         self.write(
             to_json=scores.to_json,
             to_csv=scores.to_csv,
             tables=scores.tables,
-            report=report and partial(report, pictures=self.pictures),
+            report=report and partial(report, pictures=self.pictures, **page),
             after=after,
         )
 

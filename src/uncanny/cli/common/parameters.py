@@ -16,8 +16,9 @@ import annotated_types
 import click
 from pydantic_core import PydanticUndefined
 
+from uncanny.cli.common.files import all_at_rest
 from uncanny.cli.common.options import PATH, Real, Whole
-from uncanny.cli.common.places import complete_folder, complete_model
+from uncanny.cli.common.places import Place, complete_folder, complete_model, named_files
 from uncanny.parameters import MOST, Parameters, Shown, shown_as
 
 if TYPE_CHECKING:
@@ -50,9 +51,13 @@ def parameter_options(kind: type[Parameters], *, without: Collection[str] = ()) 
 
 
 def given_parameters(kind: type[Parameters], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the parsed values that are parameters and were given."""
+    """Those of the parsed values that are parameters and were given; files that may have names by these."""
     known = kind.model_fields
-    return {name: value for name, value in values.items() if name in known and value not in (None, ())}
+    given = {name: value for name, value in values.items() if name in known and value not in (None, ())}
+    return {
+        name: all_at_rest(named_files(value, what=name)) if shown_as(known[name]).named else value
+        for name, value in given.items()
+    }
 
 
 def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
@@ -68,6 +73,8 @@ def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
         return click.option("/".join([flag, off]) if off else flag, name, is_flag=True, default=None, **more)
     if shown.metavar:
         more["metavar"] = shown.metavar
+    if shown.named:
+        return click.option(*names, name, type=Place(named=True), multiple=True, **more)
     if _is_repeatable(kind):
         return click.option(*names, name, type=_type_of(_item(kind), field), multiple=True, **more)
     return click.option(*names, name, type=_type_of(kind, field), **more)
@@ -75,7 +82,7 @@ def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
 
 def _help(field: FieldInfo, shown: Shown) -> str:
     text = " ".join((field.description or "").split())
-    if _is_repeatable(_without_none(field.annotation)):
+    if shown.named or _is_repeatable(_without_none(field.annotation)):
         text = f"{text.removesuffix('.')}; repeatable."
     default = _default_words(field) or shown.default
     return f"{text} [default: {default}]" if default else text
@@ -128,7 +135,8 @@ def _type_of(kind: Any, field: FieldInfo) -> click.ParamType[Any]:
         return Real(least, _bound(field, "le", MOST), above=above is not None)
     if _is_path(kind):
         return PATH
-    return click.STRING
+    place = shown_as(field).place
+    return Place(*(["scenes"] if place == "source" else []), free=place == "hub") if place else click.STRING
 
 
 def _bound(field: FieldInfo, name: str, otherwise: Any) -> Any:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.eval.realism.made_verdicts import hand_worked, written
 from uncanny.errors import ItemsError
-from uncanny.eval.realism.humans import (
+from uncanny.eval.realism.people import (
     Box,
-    HumanAnswer,
+    PersonAnswer,
     box_iou,
-    human_answers,
-    published_humans,
-    score_humans,
+    people_answers,
+    published_people,
+    score_people,
 )
 from uncanny.eval.realism.score import score
 from uncanny.eval.realism.verdicts import Verdict, verdict_sets
@@ -26,8 +26,8 @@ from uncanny.eval.realism.verdicts import Verdict, verdict_sets
 WHOLE = (0, 0, 10, 10)
 
 
-def answer(name: str, said: str, **more: Any) -> HumanAnswer:
-    return HumanAnswer.model_validate({"id": name, "said": said, **more})
+def answer(name: str, said: str, **more: Any) -> PersonAnswer:
+    return PersonAnswer.model_validate({"id": name, "said": said, **more})
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Verdict, ...]:
 
 
 def test_worked_by_hand(verdicts: tuple[Verdict, ...]) -> None:
-    scores = score_humans(
+    scores = score_people(
         verdicts,
         [
             answer("p0", "edited", rater="u", boxes=[[0, 0, 5, 10]], truth=[WHOLE]),  # non-deceiving, IoU 0.5
@@ -68,7 +68,7 @@ def test_worked_by_hand(verdicts: tuple[Verdict, ...]) -> None:
 
 
 def test_the_truth_of_an_edit_stands_in_any_line_about_it(verdicts: tuple[Verdict, ...]) -> None:
-    scores = score_humans(
+    scores = score_people(
         verdicts,
         [
             answer("p0", "real", rater="u"),  # called real: 0, by the truth that another line has
@@ -102,7 +102,7 @@ def test_what_is_in_no_figure_is_named_in_the_table(tmp_path: Path) -> None:
         answer("p9", "real"),
         answer("elsewhere", "real"),
     ]
-    words = " ".join(str(score(path, humans=people, resamples=0)).split())
+    words = " ".join(str(score(path, people=people, resamples=0)).split())
     for note in (
         "in no figure because the pair has no verdict: 1 (elsewhere)",
         "in no figure because the pair has no label: 1 (p9)",
@@ -118,11 +118,11 @@ def test_two_truths_of_one_edit_are_a_problem(tmp_path: Path) -> None:
         {"id": "p0", "said": "real", "truth": [[2, 2, 3, 3], [0, 0, 1, 1]]},  # the same, in another order
     ]
     path = written(tmp_path / "h.jsonl", map(orjson.dumps, lines))
-    assert len(human_answers(path)) == 2
+    assert len(people_answers(path)) == 2
     lines.append({"id": "p0", "said": "real", "truth": [[0, 0, 1, 2]]})
     other = written(tmp_path / "other.jsonl", map(orjson.dumps, lines[2:]))
     with pytest.raises(ItemsError) as caught:
-        human_answers([path, other])
+        people_answers([path, other])
     assert "p0" in str(caught.value)
     assert f"{path}:1" in str(caught.value)
     assert f"{other}:1" in str(caught.value)
@@ -179,7 +179,7 @@ def test_bad_answers_are_named_with_line_and_field(more: dict[str, Any], field: 
     good = {"id": "p", "said": "real"}
     path = written(tmp_path / "h.jsonl", [orjson.dumps(good), orjson.dumps(good | more)])
     with pytest.raises(ItemsError) as caught:
-        human_answers([path])
+        people_answers([path])
     assert "line 2" in str(caught.value)
     assert f"field {field}" in str(caught.value)
 
@@ -187,19 +187,19 @@ def test_bad_answers_are_named_with_line_and_field(more: dict[str, Any], field: 
 def test_iou_and_truth_exclude_each_other(tmp_path: Path) -> None:
     line = b'{"id":"p","said":"edited","iou":0.5,"truth":[[0,0,1,1]]}'
     with pytest.raises(ItemsError, match="either iou or truth"):
-        human_answers([written(tmp_path / "h.jsonl", [line])])
+        people_answers([written(tmp_path / "h.jsonl", [line])])
 
 
 def test_a_name_is_the_rater_of_answers_that_name_none(tmp_path: Path) -> None:
     lines = [b'{"id": "p0", "said": "edited"}', b'{"id": "p1", "said": "real", "rater": "u"}']
     file = written(tmp_path / "people.jsonl", lines)
-    raters = [each.rater for each in human_answers({"ann": file, "ben": str(file)})]
+    raters = [each.rater for each in people_answers({"ann": file, "ben": str(file)})]
     assert raters == ["ann", "u", "ben", "u"]
-    assert [each.rater for each in human_answers(file)] == [None, "u"]
+    assert [each.rater for each in people_answers(file)] == [None, "u"]
 
 
 def test_the_published_row() -> None:
-    people = published_humans()
+    people = published_people()
     assert [people[f"acc_{label}"] for label in ("deceiving", "intermediate", "non_deceiving")] == [
         35.2,
         59.7,

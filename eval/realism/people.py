@@ -19,6 +19,7 @@ from pydantic import AfterValidator, Field, model_validator
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.inputs.problems import NonEmpty, parse_records
+from uncanny.eval.common.parameters import People, PersonFile
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.intervals import Ints, Ratio, group_codes, share_intervals
@@ -27,8 +28,8 @@ from uncanny.parameters import check_records
 from uncanny.schema import Number, Record
 from uncanny.wording import shown, some_of
 
-HumanLabel = Literal["all", "deceiving", "intermediate", "non_deceiving"]
-HUMAN_LABELS: tuple[HumanLabel, ...] = ("all", "deceiving", "intermediate", "non_deceiving")
+PeopleLabel = Literal["all", "deceiving", "intermediate", "non_deceiving"]
+PEOPLE_LABELS: tuple[PeopleLabel, ...] = ("all", "deceiving", "intermediate", "non_deceiving")
 
 
 def _has_area(box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
@@ -41,7 +42,7 @@ _Edge = Annotated[Number, Field(allow_inf_nan=False)]
 Box = Annotated[tuple[_Edge, _Edge, _Edge, _Edge], AfterValidator(_has_area)]
 
 
-class HumanAnswer(Record):
+class PersonAnswer(Record):
     """One person's answer about the edited image of one pair.
 
     `said` is what the person took it for. `boxes` is what was marked, `truth` what was edited, in pixels of
@@ -96,7 +97,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class HumanScore:
+class PeopleScore:
     """How people did on the pairs' edited images, by the label the model gave.
 
     `accuracy` is the share of answers that call the image edited; `iou` the mean overlap, 0–1, of what they
@@ -107,8 +108,8 @@ class HumanScore:
 
     answers: int
     raters: int
-    accuracy: Mapping[HumanLabel, Share]
-    iou: Mapping[HumanLabel, Share]
+    accuracy: Mapping[PeopleLabel, Share]
+    iou: Mapping[PeopleLabel, Share]
     left_out: LeftOut
 
     @property
@@ -145,31 +146,28 @@ class HumanScore:
         }
 
 
-HumanFile = str | os.PathLike[str]
-_HUMANS = "People's answers are files or uncanny.realism.HumanAnswer records"
-# A file, several, files by whose the answers are that name no rater, or answers of a program.
-Humans = HumanFile | Sequence[HumanFile] | Mapping[str, HumanFile] | Sequence[HumanAnswer]
+_PEOPLE = "People's answers are files or uncanny.realism.PersonAnswer records"
 
 
-def human_answers(humans: Humans) -> tuple[HumanAnswer, ...]:
+def people_answers(people: People | Sequence[PersonAnswer]) -> tuple[PersonAnswer, ...]:
     """All answers. Raises ItemsError with every invalid line and every pair that has two truths, UsageError
     for a file without answers."""
-    named: list[tuple[str | None, HumanFile | HumanAnswer]]
-    if isinstance(humans, Mapping):
-        check_records(list(humans.values()), (str, os.PathLike), what=_HUMANS)
-        named = [*humans.items()]
-    elif isinstance(humans, str | os.PathLike):
-        named = [(None, humans)]
+    named: list[tuple[str | None, PersonFile | PersonAnswer]]
+    if isinstance(people, Mapping):
+        check_records(list(people.values()), (str, os.PathLike), what=_PEOPLE)
+        named = [*people.items()]
+    elif isinstance(people, str | os.PathLike):
+        named = [(None, people)]
     else:
-        kinds = (str, os.PathLike, HumanAnswer)
-        named = [(None, each) for each in check_records(humans, kinds, what=_HUMANS)]
-    answers: list[tuple[str, HumanAnswer]] = []
+        kinds = (str, os.PathLike, PersonAnswer)
+        named = [(None, each) for each in check_records(people, kinds, what=_PEOPLE)]
+    answers: list[tuple[str, PersonAnswer]] = []
     for rater, source in named:
-        if isinstance(source, HumanAnswer):
+        if isinstance(source, PersonAnswer):
             answers.append(("the answers", source))
             continue
         path = Path(source)
-        lines, problems = parse_records(path, HumanAnswer)
+        lines, problems = parse_records(path, PersonAnswer)
         if problems:
             raise ItemsError(str(path), problems, remedy="Correct these lines; nothing was scored.")
         if not lines:
@@ -181,13 +179,13 @@ def human_answers(humans: Humans) -> tuple[HumanAnswer, ...]:
     return tuple(answer for _, answer in answers)
 
 
-def _by(rater: str | None, answer: HumanAnswer) -> HumanAnswer:
+def _by(rater: str | None, answer: PersonAnswer) -> PersonAnswer:
     return answer if answer.rater is not None else answer.model_copy(update={"rater": rater})
 
 
-def _contradictions(answers: Iterable[tuple[str, HumanAnswer]]) -> list[Problem]:
+def _contradictions(answers: Iterable[tuple[str, PersonAnswer]]) -> list[Problem]:
     """An edit has one truth, whichever answers about it give it."""
-    first: dict[str, tuple[str, HumanAnswer]] = {}
+    first: dict[str, tuple[str, PersonAnswer]] = {}
     problems = []
     for where, answer in answers:
         if answer.truth is None:
@@ -200,7 +198,7 @@ def _contradictions(answers: Iterable[tuple[str, HumanAnswer]]) -> list[Problem]
     return problems
 
 
-def published_humans() -> dict[str, float]:
+def published_people() -> dict[str, float]:
     """People in SAGI's table 8: `acc_deceiving`, `iou_deceiving` and so on, in percent."""
     rows: list[dict[str, Any]] = published("inpainting_scores")["human_vs_model"]
     (people,) = [row for row in rows if row["model"] == "Human"]
@@ -225,14 +223,14 @@ def box_iou(marked: Sequence[Box], truth: Sequence[Box]) -> float:
     return float(area[in_marked & in_truth].sum()) / either if either else 0.0
 
 
-def score_humans(
+def score_people(
     verdicts: Sequence[Verdict],
-    answers: Sequence[HumanAnswer],
+    answers: Sequence[PersonAnswer],
     *,
     belongs: Mapping[str, str] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> HumanScore:
+) -> PeopleScore:
     """Accuracy and IoU by label.
 
     Intervals are Wilson's where each image counts for all or nothing, as in the accuracy of one person; else
@@ -240,13 +238,13 @@ def score_humans(
     with others, which are then resampled together.
     """
     labels = {verdict.id: verdict.label for verdict in verdicts}
-    by_image: dict[str, list[HumanAnswer]] = {}
+    by_image: dict[str, list[PersonAnswer]] = {}
     for answer in answers:
         if labels.get(answer.id, "undetermined") != "undetermined":
             by_image.setdefault(answer.id, []).append(answer)
     truths = _truths(answers)
 
-    def ratios(value: Callable[[HumanAnswer], float | None]) -> list[Ratio]:
+    def ratios(value: Callable[[PersonAnswer], float | None]) -> list[Ratio]:
         """One a label: the sum of each image's values, out of how many it has."""
         values = {
             image: [number for answer in each if (number := value(answer)) is not None]
@@ -254,7 +252,7 @@ def score_humans(
         }
         return [
             _ratio([numbers if label in ("all", labels[image]) else [] for image, numbers in values.items()])
-            for label in HUMAN_LABELS
+            for label in PEOPLE_LABELS
         ]
 
     accuracy, iou = (
@@ -268,16 +266,16 @@ def score_humans(
     without_iou = [
         answer for each in by_image.values() for answer in each if _overlap(answer, truths) is None
     ]
-    return HumanScore(
+    return PeopleScore(
         answers=len(answers),
         raters=len({answer.rater for answer in answers}),
         accuracy={
             label: _share(column, interval, counted=True)
-            for label, column, interval in zip(HUMAN_LABELS, accuracy, of_accuracy, strict=True)
+            for label, column, interval in zip(PEOPLE_LABELS, accuracy, of_accuracy, strict=True)
         },
         iou={
             label: _share(column, interval, counted=False)
-            for label, column, interval in zip(HUMAN_LABELS, iou, of_iou, strict=True)
+            for label, column, interval in zip(PEOPLE_LABELS, iou, of_iou, strict=True)
         },
         left_out=LeftOut(
             unused=tuple(answer.id for answer in answers if answer.id not in labels),
@@ -288,7 +286,7 @@ def score_humans(
     )
 
 
-def _truths(answers: Iterable[HumanAnswer]) -> dict[str, tuple[Box, ...] | None]:
+def _truths(answers: Iterable[PersonAnswer]) -> dict[str, tuple[Box, ...] | None]:
     """What was edited in each pair, from any answer about it; None of a pair where only IoUs are given."""
     truths: dict[str, tuple[Box, ...] | None] = {}
     for answer in answers:
@@ -297,7 +295,7 @@ def _truths(answers: Iterable[HumanAnswer]) -> dict[str, tuple[Box, ...] | None]
     return truths
 
 
-def _overlap(answer: HumanAnswer, truths: Mapping[str, tuple[Box, ...] | None]) -> float | None:
+def _overlap(answer: PersonAnswer, truths: Mapping[str, tuple[Box, ...] | None]) -> float | None:
     """0–1, 0 of an edit called real; None where the truth or what was marked is not known."""
     if answer.said == "real":
         return 0.0 if answer.id in truths else None
