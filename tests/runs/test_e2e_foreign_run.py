@@ -17,7 +17,7 @@ from uncanny.records.reviews import ReviewLog
 
 FILES = (
     ".lock", "run.json", "annotations.jsonl", "calls.jsonl", "spending.jsonl", "others.jsonl", "vllm.log",
-    "answers/answers.db", "answers/cache.db", "answers/pending-1.lock", "answers/pending-1.0",
+    "answers/answers.db", "answers/pending-1.lock", "answers/pending-1.0",
 )  # fmt: skip
 
 

@@ -338,7 +338,7 @@ def _settings(manifest: RunManifest) -> Iterator[tuple[str, object]]:
     """What must be the same for a run to be that one, but for models, inputs and texts."""
     yield "roles", dict(manifest.roles) or None
     yield "fallback", manifest.fallback
-    yield from manifest.comparable().get("plan", {}).items()
+    yield from manifest.plan.items()
     for name, value in manifest.pixels.policy.items():
         yield ("image_format" if name == "format" else name), value
 

@@ -90,7 +90,7 @@ def _check_texts(folder: RunFolder, before: RunManifest, task: Task[Any, Any]) -
     prompts = before.prompts
     if before.task not in (None, task.name) or prompts.id in (None, task.prompts.id):
         return
-    if before.comparable().get("plan", {}) != task.config_json():
+    if before.plan != task.config_json():
         return  # other parameters may have other texts: those are named first
     differing = f"{setting('prompts', 'id')}: {prompts.id!r} before, {task.prompts.id!r} now"
     if task.prompts.chosen:

@@ -348,7 +348,7 @@ def test_all_files_come_as_one_zip(site: Site, client: TestClient) -> None:
     (folder / "out" / "link").symlink_to(site.service.data / "service.id")
     (folder / "out" / ".hidden").write_text("")
     (folder / "run" / "answers").mkdir()
-    (folder / "run" / "answers" / "cache.db").write_text("")
+    (folder / "run" / "answers" / "answers.db").write_text("")
     answer = client.get(f"{API}/jobs/{job.id}/archive?under=out")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/zip"
@@ -360,7 +360,7 @@ def test_all_files_come_as_one_zip(site: Site, client: TestClient) -> None:
     assert len(answer.content) < 6000
     with ZipFile(BytesIO(client.get(f"{API}/jobs/{job.id}/archive").content)) as archive:
         assert {"result.json", "run/annotations.jsonl", "out/data.jsonl"} <= set(archive.namelist())
-        assert "run/answers/cache.db" not in archive.namelist()
+        assert "run/answers/answers.db" not in archive.namelist()
     assert client.get(f"{API}/jobs/{job.id}/archive?under=..").status_code == 422
     waiting = site.service.submit("detect", {"images": ["scenes"], "model": "demo"}, by="ann")
     assert client.get(f"{API}/jobs/{waiting.id}/archive").json()["error"]["code"] == "no_files"

@@ -185,7 +185,7 @@ class Results:
 
 
 def _fetched(job: ClientJob, source: str, target: Path) -> list[str]:
-    """Bring a file to where it is wanted; what to print of it. An older service makes none of some."""
+    """Bring a file to where it is wanted, and return what to print of it; warn where the job has none."""
     kind = "Records" if source.endswith(".jsonl") else "Tables"
     with TemporaryDirectory() as folder:
         place = Path(folder) / Path(source).name if str(target) == "-" else target
