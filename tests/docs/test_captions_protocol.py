@@ -84,7 +84,7 @@ def caption_file(folder: Path) -> Path:
 
 def test_the_page_lists_the_files_that_are_there() -> None:
     page = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
-    page = page.partition("\n## A protocol\n")[2].partition("\n## ")[0]
+    page = page.partition("\n## Add a protocol\n")[2].partition("\n## ")[0]
     listed = set(re.findall(r"^\| `([\w/]+\.\w+)` \|", page, re.MULTILINE))
     files = {path.relative_to(PROTOCOL).as_posix() for path in PROTOCOL.rglob("*") if path.is_file()}
     files = {name for name in files if "__pycache__" not in name and name != "__init__.py"}
