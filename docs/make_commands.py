@@ -1,6 +1,6 @@
-"""Write `docs/commands.md` from the command line itself: `python docs/make_commands.py`.
+"""Write `docs/commands.md` from the command line: `python docs/make_commands.py`.
 
-A test fails when the file is not what this writes.
+A test fails if the page differs from what this script writes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ _HEAD = """\
 
 <!-- Written by docs/make_commands.py from the command line; do not edit. -->
 
-`uncanny COMMAND --help` prints the same. [Runs](runs.md) tells what a run leaves on disk and what exit codes
-mean, [Providers](providers.md) what can stand after `--model`, and which `UNCANNY_…` variables replace
-defaults, [Options from a file](configuration.md) what `--config` takes.
+`uncanny COMMAND --help` prints the same.
+
+- [Runs](runs.md): files of a run, and exit codes
+- [Providers](providers.md): models for `--model`, and `UNCANNY_…` variables that replace defaults
+- [Options from a file](configuration.md): the file for `--config`
 """
 _AS_IT_IS = "\b\n"
 _DEFAULT = re.compile(r"\s*\[default: (.+)\]$")
 
 
 def commands_page() -> str:
-    """The page as Markdown: a section a command, in the order of `uncanny --help`."""
+    """The page as Markdown: one section per command, in the order of `uncanny --help`."""
     parent = click.Context(uncanny, info_name="uncanny", **uncanny.context_settings)
     sections = [_HEAD]
     for name in COMMANDS:
@@ -53,7 +55,7 @@ def _section(name: str, command: click.Command, ctx: click.Context) -> str:
 
 
 def _prose(text: str) -> str:
-    """Paragraphs joined to one line; what click is told to leave as it is becomes a block."""
+    """Each paragraph on one line; a paragraph that click must not wrap becomes a code block."""
     done = []
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         if paragraph.startswith(_AS_IT_IS):
@@ -78,7 +80,7 @@ def _row(option: click.Option, ctx: click.Context) -> str:
         default = "required"
     elif option.show_default:
         default = f"`{option.default}`"
-    # Else a placeholder is an element of the page, and not seen.
+    # Otherwise a browser would take a placeholder for an HTML element and hide it.
     meaning = meaning.replace("<", "&lt;")
     return "| " + " | ".join(_cell(each) for each in (names, meaning, default)) + " |"
 

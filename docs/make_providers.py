@@ -1,6 +1,6 @@
-"""Write the tables of presets in `docs/providers.md` from the presets: `python docs/make_providers.py`.
+"""Write the preset tables in `docs/providers.md` from the presets: `python docs/make_providers.py`.
 
-A test fails when the page does not have what this writes.
+A test fails if the page differs from what this script writes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _ADDRESS = re.compile(r"https://[^\s,]+")
 
 
 def presets_section() -> str:
-    """The part of the page between the two marks, marks included."""
+    """The part of the page between the two markers, including the markers."""
     presets = list(PRESETS.values())
     return "\n".join(
         [
             BEGIN,
-            "| Model | Where | Key | Prices |",
+            "| Model | Service | Key variable | Prices |",
             "| --- | --- | --- | --- |",
             *map(_place_row, presets),
             "",
-            "| Provider | Pictures | Most |",
+            "| Provider | Image formats | Limits |",
             "| --- | --- | --- |",
             *map(_takes_row, presets),
             "",
@@ -37,7 +37,7 @@ def presets_section() -> str:
 
 
 def providers_page(page: str) -> str:
-    """The page with that part as it is now."""
+    """The page with that part up to date."""
     before, _, rest = page.partition(BEGIN)
     return before + presets_section() + rest.partition(END)[2]
 
@@ -47,24 +47,24 @@ def _place_row(preset: Preset) -> str:
     return _row(
         f"`{preset.name}/NAME`",
         preset.title,
-        keys + (", if it wants one" if preset.local else ""),
-        "listed" if preset.prices else "yours only",
+        keys + (", if required" if preset.local else ""),
+        "built in" if preset.prices else "with `--prices`",
     )
 
 
 def _takes_row(preset: Preset) -> str:
     variant, takes = preset.variant, preset.takes
     most = [
-        f"{variant.max_images} images" if variant.max_images else "",
-        f"{variant.max_request_bytes / 1e6:g} MB a request" if variant.max_request_bytes else "",
-        f"{takes.max_image_bytes / 1e6:g} MB an image" if takes.max_image_bytes else "",
+        f"{variant.max_images} images per request" if variant.max_images else "",
+        f"{variant.max_request_bytes / 1e6:g} MB per request" if variant.max_request_bytes else "",
+        f"{takes.max_image_bytes / 1e6:g} MB per image" if takes.max_image_bytes else "",
         f"{takes.max_image_side:,} px" if takes.max_image_side else "",
     ]
     formats = {kind.removeprefix("image/").upper().replace("WEBP", "WebP") for kind in takes.media_types}
     return _row(
         f"`{preset.name}`",
         ", ".join(sorted(formats)),
-        ", ".join(filter(None, most)) or "no limit known",
+        ", ".join(filter(None, most)) or "none known",
     )
 
 
@@ -72,11 +72,12 @@ def _note(preset: Preset) -> str:
     keys_from = _ADDRESS.sub(r"<\g<0>>", preset.keys_from or "")
     parts = [
         f"**{preset.name}.** {_address(preset)}.",
-        f"Keys come from {keys_from}." if keys_from else "",
-        f"A refusal is {preset.refuses}." if preset.refuses else "",
+        f"Keys: {keys_from}." if keys_from else "",
+        f"Output limit: `{preset.variant.limit}`.",
+        f"Refusals: {preset.refuses}." if preset.refuses else "",
         preset.notes,
         f"Not verified: {preset.unverified}." if preset.unverified else "",
-        f"See {', '.join(f'<{source}>' for source in preset.sources)}." if preset.sources else "",
+        f"Sources: {', '.join(f'<{source}>' for source in preset.sources)}." if preset.sources else "",
     ]
     return " ".join(filter(None, parts))
 
@@ -84,12 +85,10 @@ def _note(preset: Preset) -> str:
 def _address(preset: Preset) -> str:
     # The first variable stands where its value goes.
     place = "$" + "".join(preset.place_variables[:1])
-    address = f"At `{preset.addresses[0].replace('{place}', place)}`"
+    address = f"Address: `{preset.addresses[0].replace('{place}', place)}`"
     if preset.place_variables:
-        address += f" with {' or '.join(f'`{name}`' for name in preset.place_variables)} set"
-    return (
-        f"{address}; `{preset.url_variable}` is another address. The output limit is `{preset.variant.limit}`"
-    )
+        address += f" (set {' or '.join(f'`{name}`' for name in preset.place_variables)})"
+    return f"{address}, or `{preset.url_variable}`"
 
 
 def _row(*cells: str) -> str:
