@@ -65,9 +65,9 @@ class AnnotateConfig(SamplingParameters, BoxParameters):
     the authors' released settings.
     """
 
-    schedule: Annotated[ScheduleName, Shown(default=f"{DEFAULT_SCHEDULE}, or that of the run")] = (
-        DEFAULT_SCHEDULE
-    )
+    schedule: Annotated[
+        ScheduleName, Shown(default=f"{DEFAULT_SCHEDULE}, or that of the run", first=True)
+    ] = DEFAULT_SCHEDULE
     """How agents are asked: several objects a call (packed), one object at a time as published (paper), or
     one call for the whole image (single)."""
     repeats: Annotated[int, Field(ge=1, le=100), Shown(default=_by_schedule("repeats"))] = Field(

@@ -14,6 +14,8 @@ import pytest
 import uncanny
 from tests.runs.e2e import uncanny_here
 from uncanny.errors import UsageError
+from uncanny.service.jobs.child import FORECAST
+from uncanny.service.jobs.run import order
 from uncanny.wording import cost, duration, either, on_command_line, option
 
 SOURCE = Path(uncanny.__file__).parent
@@ -38,23 +40,21 @@ def test_an_option_is_called_as_it_is_written() -> None:
 
 @pytest.mark.slow
 def test_a_command_of_a_service_advises_nothing_that_its_pages_have_not(tmp_path: Path) -> None:
-    asking = "from uncanny.service.jobs.child import command; command()"
-    words = ["detect", "scenes", "--run", str(tmp_path / "run"), "--model"]
     clean = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_URL"))}
     for model, advice in (
         ("openai-compatible/x", "Set OPENAI_COMPATIBLE_BASE_URL in the environment of the service."),
         ("anthropic/x", "Set ANTHROPIC_API_KEY in the environment of the service."),
     ):
         done = subprocess.run(
-            [sys.executable, "-c", asking, *words, model],
+            [sys.executable, "-m", "uncanny.service.jobs.child", FORECAST],
+            input=order(["detect"], {"images": ["scenes"], "out": str(tmp_path / "run"), "model": model}),
             env=clean,
             capture_output=True,
-            text=True,
             check=False,
         )
         assert done.returncode == 2
-        assert advice in done.stderr
-        assert "--base-url" not in done.stderr
+        assert advice in done.stderr.decode()
+        assert b"--base-url" not in done.stderr
 
 
 def test_the_same_mistake_is_answered_in_the_words_of_its_interface() -> None:

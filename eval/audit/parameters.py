@@ -31,11 +31,13 @@ class AuditParameters(RunParameters, PixelParameters, TableParameters, AnnotateC
 
     out: Annotated[Place | None, Shown(on=HERE.on, short="-o")] = None
     """Folder for the page, and for a run of each generator that is images."""
-    model: Annotated[Text | None, Shown(short="-m", metavar="PROVIDER/NAME")] = None
+    model: Annotated[Text | None, Shown(short="-m", metavar="PROVIDER/NAME", place="model", first=True)] = (
+        None
+    )
     """Model that annotates images that have no annotations."""
-    against: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE")] = None
+    against: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE", place="file")] = None
     """The same generators as a second assessor sees them; shows how far the ranks agree."""
-    before: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE")] = None
+    before: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE", place="file")] = None
     """Earlier releases of generators, on the same prompts; shows what changed."""
     own: Annotated[str | Sequence[str], Shown(metavar="NAME")] = ()
     """Generators of your own, to be marked."""

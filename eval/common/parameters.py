@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from uncanny.eval.metrics import RESAMPLES
-from uncanny.parameters import Parameters, Shown
+from uncanny.parameters import Parameters, Place, Shown
 
 Resamples = Annotated[
     int,
@@ -43,3 +43,12 @@ class ScoreParameters(Parameters):
     resamples: Resamples = RESAMPLES
     seed: Seed = 0
     published: Published = False
+
+
+class PairFolders(Parameters):
+    """Two folders in place of a file of pairs."""
+
+    original: Place | None = None
+    """Folder of original images, in place of a file of pairs."""
+    edited: Place | None = None
+    """Folder of edited images with the same names, in place of a file of pairs."""

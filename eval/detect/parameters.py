@@ -18,9 +18,10 @@ else:  # commands show their options without them
 class DetectParameters(ImageParameters, DetectConfig):
     """The parameters of `detect`."""
 
-    truth: Annotated[Truth | None, Shown(metavar="FILE", default="by folders called real, generated, …")] = (
-        None
-    )
+    truth: Annotated[
+        Truth | None,
+        Shown(metavar="FILE", place="source", first=True, default="by folders called real, generated, …"),
+    ] = None
     """What the images really are, to score against: a file with a line per image, or `scenes`."""
     format: RecordFormat = "jsonl"
     """With parquet the records are also written as a table, annotations.parquet, when the run ends."""

@@ -107,9 +107,9 @@ class Shown:
     `off` the option that says False, and `metavar` stands for the value; `named` ones are files, each of
     which may have a name, as NAME=FILE. `default` says in words what None means.
 
-    `place` says what a text names: a file (as every `Place` and `Folder` does), a file or the
-    bundled `scenes`, a model of a hub, or a folder of weights by its name there. In forms `label` stands
-    before the field, and with `first` it is shown without a click.
+    On a service, `place` says what a text names: a file (as every `Place` and `Folder` does), a file or the
+    bundled `scenes`, a model to ask, a model of a hub, or a folder of weights by its name there. In forms
+    `label` stands before the field, and with `first` it is shown without a click.
     """
 
     on: tuple[Interface, ...] = ("python", "terminal", "service")
@@ -119,7 +119,7 @@ class Shown:
     metavar: str = ""
     named: bool = False
     default: str = ""
-    place: Literal["", "file", "source", "hub", "weights"] = ""
+    place: Literal["", "file", "source", "model", "hub", "weights"] = ""
     label: str = ""
     first: bool = False
 
@@ -131,6 +131,18 @@ HERE = Shown(on=("python", "terminal"))
 def shown_as(field: FieldInfo) -> Shown:
     """How interfaces show a parameter."""
     return next((each for each in field.metadata if isinstance(each, Shown)), Shown())
+
+
+def default_words(field: FieldInfo) -> str:
+    """The default of a parameter in words; empty for a switch, and where nothing is the default."""
+    value = field.default
+    if field.default_factory is not None and not field.default_factory_takes_validated_data:
+        value = field.default_factory()  # type: ignore[call-arg]
+    if value is PydanticUndefined or value is None or isinstance(value, bool | tuple | list | dict):
+        return shown_as(field).default
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _named(value: Any) -> Any:

@@ -6,9 +6,9 @@ import errno
 import io
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -101,11 +101,14 @@ _LONG_WORD: Final = re.compile(r"\S{401,}")
 _WORD_END: Final = 100
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit. Users see one line for their mistakes, never a traceback."""
+def main(arguments: Sequence[str] | None = None, values: Mapping[str, Any] | None = None) -> NoReturn:
+    """Run the command line and exit. Users see one line for their mistakes, never a traceback.
+
+    With `values` the arguments are the words of a command, and those are its parameters by name.
+    """
     open_streams()
     try:
-        code = uncanny.main(args=arguments, prog_name="uncanny", standalone_mode=False)
+        code = uncanny.main(args=arguments, prog_name="uncanny", standalone_mode=False, obj=values)
     except click.exceptions.Exit as end:
         code = end.exit_code
     except click.ClickException as error:

@@ -46,17 +46,17 @@ MOST_SHOWN = 12
 
 @click.command("annotate", cls=Command)
 @on_server("annotate")
-@click.argument("paths", nargs=-1, required=True, type=PATH)
+@click.argument("images", nargs=-1, required=True, type=PATH)
 @asking_options(AnnotateParameters, several=False)
 @force_option
 @run_page_option
 @pictures_option
 def command(
-    paths: tuple[Path, ...], report: bool, pictures: PicturesMode, force: bool, as_json: bool, **values: Any
+    images: tuple[Path, ...], report: bool, pictures: PicturesMode, force: bool, as_json: bool, **values: Any
 ) -> None:
     """Annotate images: what is in them that cannot be, why, and how unreal it makes them.
 
-    PATHS are image files and folders. Results go to RUN/annotations.jsonl as they come; the same command
+    IMAGES are image files and folders. Results go to RUN/annotations.jsonl as they come; the same command
     goes on where it stopped. Exit code: 0 all annotated, 1 some failed, 2 wrong use, 3 budget spent,
     130 interrupted.
 
@@ -72,11 +72,11 @@ def command(
 
     asking = asked(AnnotateParameters, values, [values["model"]])
     if values["dry_run"]:
-        raise click.exceptions.Exit(show_forecast(annotate_forecast(paths, **asking), as_json=as_json))
+        raise click.exceptions.Exit(show_forecast(annotate_forecast(images, **asking), as_json=as_json))
     if values["out"] is None:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
     check_run_folder(values["out"], report=report, force=force)
-    run = asyncio.run(annotate_async(paths, stop=TerminalStop(), **asking))
+    run = asyncio.run(annotate_async(images, stop=TerminalStop(), **asking))
     summary = AnnotateSummary(run, values["root"], report, pictures)
     raise click.exceptions.Exit(show_end(summary, as_json=as_json, quiet=values["quiet"]))
 

@@ -68,13 +68,13 @@ def command() -> None:
 
 @command.command("run")
 @on_server("artifacts")
-@click.argument("paths", nargs=-1, required=True, type=PATH)
+@click.argument("images", nargs=-1, required=True, type=PATH)
 @asking_options(ArtifactsParameters)
 @force_option
-def run_command(paths: tuple[Path, ...], force: bool, **values: Any) -> None:
+def run_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
     """Ask a model where the artifacts of each image are: boxes of seven categories, a call each.
 
-    PATHS are image files and folders, or the word `scenes` for the bundled images. Results go to
+    IMAGES are image files and folders, or the word `scenes` for the bundled images. Results go to
     RUN/artifacts.jsonl as they come; the same command goes on where it stopped. With several models each has
     a run in a folder of its own in RUN, and a table of all follows. Exit code, of several models the worst:
     0 all answered, 1 some failed, 2 wrong use, 3 budget spent, 130 interrupted.
@@ -88,11 +88,11 @@ def run_command(paths: tuple[Path, ...], force: bool, **values: Any) -> None:
     def summary(run: ArtifactsRun) -> ArtifactsSummary:
         # The bundled set brings its own.
         return ArtifactsSummary(
-            run, values["root"], "scenes" if [str(path) for path in paths] == ["scenes"] else "TRUTH"
+            run, values["root"], "scenes" if [str(path) for path in images] == ["scenes"] else "TRUTH"
         )
 
     check = partial(check_run_folder, inputs=[], report=False, force=force)
-    asking = Asking(ArtifactsParameters, paths, run_async, forecast, check, summary, regions_of_runs)
+    asking = Asking(ArtifactsParameters, images, run_async, forecast, check, summary, regions_of_runs)
     raise click.exceptions.Exit(ask_models(asking, values))
 
 

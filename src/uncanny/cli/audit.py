@@ -27,11 +27,13 @@ from uncanny.cli.common.options import (
     pictures_option,
     table_options,
 )
+from uncanny.cli.common.parameters import parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.terminal import complain, layout, say
 from uncanny.cli.server.run import on_server
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.audit.parameters import AuditParameters
+from uncanny.eval.audit.protocol import PageParameters
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.run import Annotating
@@ -69,7 +71,7 @@ if TYPE_CHECKING:
 @json_file_option
 @table_options
 @page_option("OUT/audit.html; without -o none is written")
-@click.option("--title", metavar="TEXT", help="What the page is called. [default: Generator audit]")
+@parameter_options(PageParameters)
 @click.option(
     "--reports", is_flag=True, help="Write a page for each generator that has none, linked from the page."
 )

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @click.command("detect", cls=Command)
 @on_server("detect")
-@click.argument("paths", nargs=-1, required=True, type=PATH)
+@click.argument("images", nargs=-1, required=True, type=PATH)
 @asking_options(DetectParameters, without=["truth"])
 @click.option(
     "--truth",
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @run_page_option
 @pictures_option
 def command(
-    paths: tuple[Path, ...],
+    images: tuple[Path, ...],
     csv_file: Path | None,
     markdown_file: Path | None,
     latex_file: Path | None,
@@ -72,7 +72,7 @@ def command(
 ) -> None:
     """Tell generated images from real ones: yes or no, and what gives them away.
 
-    PATHS are image files and folders, or the word `scenes` for the bundled images. Results go to
+    IMAGES are image files and folders, or the word `scenes` for the bundled images. Results go to
     RUN/annotations.jsonl as they come; the same command goes on where it stopped. With several models each
     has a run in a folder of its own in RUN, and a table of all follows. --csv, --markdown and --latex have
     the scores where the truth is known, else the verdicts. Exit code, of several models the worst: 0 all
@@ -107,11 +107,11 @@ def command(
 
     def check(folder: Path) -> None:
         check_run_folder(folder, inputs, report=report, force=force)
-        check_outputs(files.outputs((), MODEL_COLUMNS), [*paths, *inputs, folder], force=force)
+        check_outputs(files.outputs((), MODEL_COLUMNS), [*images, *inputs, folder], force=force)
 
     asking = Asking(
         DetectParameters,
-        paths,
+        images,
         detect_async,
         detect_forecast,
         check,

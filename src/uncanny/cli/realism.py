@@ -14,12 +14,13 @@ import click
 from uncanny.cli.common.asking import asking_options
 from uncanny.cli.common.command import Group
 from uncanny.cli.common.files import ScoreFiles, check_run_folder, in_folder_of, paths_of
-from uncanny.cli.common.options import FOLDER, PATH, force_option, score_options
+from uncanny.cli.common.options import FOLDER, force_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import layout, width
 from uncanny.cli.server.run import on_server
+from uncanny.eval.common.parameters import PairFolders
 from uncanny.eval.realism.parameters import RealismParameters, RealismScoreParameters
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ def command() -> None:
 @on_server("realism")
 @click.argument("pairs", required=False, type=Place("scenes"))
 @asking_options(RealismParameters)
-@click.option("--original", type=PATH, help="In place of PAIRS: the folder of originals.")
-@click.option("--edited", type=PATH, help="In place of PAIRS: the folder of edits, of the same names.")
+@parameter_options(PairFolders)
 @force_option
 def run_command(
     pairs: str | None, original: Path | None, edited: Path | None, force: bool, **values: Any

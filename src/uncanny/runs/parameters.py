@@ -34,17 +34,21 @@ def _callback(value: object, info: ValidationInfo) -> object:
 CALLBACK = BeforeValidator(_callback)
 
 
-Model = Annotated[Text, Field(description="Model to ask."), Shown(short="-m", metavar="PROVIDER/NAME")]
+Model = Annotated[
+    Text,
+    Field(description="Model to ask."),
+    Shown(short="-m", metavar="PROVIDER/NAME", place="model", first=True),
+]
 
 
 class ConnectParameters(Parameters):
     """How models are asked, how often, and for how much."""
 
-    roles: Annotated[Mapping[str, Text], Shown(flag="--role", metavar="ROLE=MODEL")] = Field(
+    roles: Annotated[Mapping[str, Text], Shown(flag="--role", metavar="ROLE=MODEL", place="model")] = Field(
         default_factory=dict
     )
     """Ask another model in one role."""
-    fallback: Annotated[Text | None, Shown(metavar="MODEL")] = None
+    fallback: Annotated[Text | None, Shown(metavar="MODEL", place="model")] = None
     """Ask this model when another is out of budget or quota, or is down."""
     base_url: Annotated[str | Mapping[str, str] | None, Shown(on=HERE.on, metavar="[PROVIDER=]URL")] = None
     """Address of the server of the model's provider, or of each provider by name."""
@@ -52,18 +56,24 @@ class ConnectParameters(Parameters):
         default_factory=lambda: settings().concurrency
     )
     """Maximum number of calls in flight per model."""
-    timeout_s: Annotated[float, Field(gt=0, le=WEEK_S), Shown(flag="--timeout")] = Field(
-        default_factory=lambda: settings().timeout_s
-    )
+    timeout_s: Annotated[
+        float, Field(gt=0, le=WEEK_S), Shown(flag="--timeout", label="Timeout of a call, in seconds")
+    ] = Field(default_factory=lambda: settings().timeout_s)
     """Timeout of one call, in seconds."""
-    patience_s: Annotated[float, Field(gt=0, le=WEEK_S), Shown(flag="--patience")] = Field(
-        default_factory=lambda: settings().patience_s
-    )
+    patience_s: Annotated[
+        float, Field(gt=0, le=WEEK_S), Shown(flag="--patience", label="Patience, in seconds")
+    ] = Field(default_factory=lambda: settings().patience_s)
     """Give a model up after this many seconds without a good answer. Below 4 timeouts, at least 10 calls must
     have failed too."""
-    max_cost_usd: Annotated[float | None, Field(gt=0, le=1e9), Shown(default="no limit")] = None
+    max_cost_usd: Annotated[
+        float | None,
+        Field(gt=0, le=1e9),
+        Shown(default="no limit", label="Maximum cost, in US dollars", first=True),
+    ] = None
     """Stop before the run costs more, in US dollars."""
-    max_tokens_total: Annotated[int | None, Field(ge=1, le=10**15), Shown(default="no limit")] = None
+    max_tokens_total: Annotated[
+        int | None, Field(ge=1, le=10**15), Shown(default="no limit", label="Maximum number of tokens")
+    ] = None
     """Stop before the run uses more tokens."""
     prices: Place | None = None
     """JSON file with prices that replace the built-in ones."""
@@ -118,7 +128,9 @@ class RunParameters(ConnectParameters):
 
     out: Annotated[Place | None, Shown(on=HERE.on, flag="--run", short="-o")] = None
     """Run folder. The same call resumes the run in it."""
-    limit: Annotated[int | None, Field(ge=1, le=10**12), Shown(metavar="N")] = None
+    limit: Annotated[
+        int | None, Field(ge=1, le=10**12), Shown(metavar="N", label="Only the first inputs", first=True)
+    ] = None
     """Take only the first N inputs."""
     retry_failed: Annotated[bool, Shown(off="--keep-failed")] = True
     """When resuming, ask again for what failed."""

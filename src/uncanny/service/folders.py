@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -104,7 +105,7 @@ def link_to(link: Path, folder: Path) -> None:
     """Have `link` lead to `folder`, wherever it led before. Raises OSError."""
     link.parent.mkdir(exist_ok=True)
     if not link.is_symlink() or link.readlink() != folder:
-        made = link.with_name(f".{link.name}-{os.getpid()}")
+        made = link.with_name(f".{link.name}-{os.getpid()}-{threading.get_ident()}")
         made.symlink_to(folder, target_is_directory=True)
         made.replace(link)
 

@@ -23,7 +23,7 @@ from tests.service.test_roles_first import routes_of
 from uncanny.demo.scenes import DATA as SCENES
 from uncanny.errors import ParamsError
 from uncanny.service.folders import ROOTS, listing
-from uncanny.service.jobs.kinds import KINDS, command_of
+from uncanny.service.jobs.kinds import KINDS, values_of
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Job
@@ -59,9 +59,9 @@ def test_a_path_is_kept_from_the_name_of_its_root_on(opened: Service, root: Path
     (root / "link").symlink_to("in")
     job = made(opened, "audit", generators={"a": named.format(root=root)}, root=str(root), model="demo")
     assert job.params == {"generators": {"a": "my photos/in"}, "root": "my photos", "model": "demo"}
-    asked = command_of(opened, job, opened.job_folder(job.id))
-    assert asked[-1] == f"a=../../{ROOTS}/my photos/in"
-    assert f"--root=../../{ROOTS}/my photos" in asked
+    asked = values_of(opened, job, opened.job_folder(job.id))
+    assert asked["generators"] == {"a": f"../../{ROOTS}/my photos/in"}
+    assert asked["root"] == f"../../{ROOTS}/my photos"
     with client_of(opened, "reader") as client:
         assert client.get(f"{API}/jobs/{job.id}").json()["params"] == job.params
         assert "serversroot" not in client.get(f"/jobs/{job.id}").text
@@ -98,8 +98,8 @@ def test_no_name_of_a_root_means_something_else(tmp_path: Path, name: str) -> No
             assert service.check("detect", {"images": str(root), "model": "demo"}) == kept
         assert kept["images"][0] not in ("scenes", "real", "generated")
         assert service.check("detect", kept) == kept
-        asked = command_of(service, Job.model_construct(kind="detect", params=kept))
-        assert Path(asked[-1]).resolve() == root
+        (asked,) = values_of(service, Job.model_construct(kind="detect", params=kept))["images"]
+        assert Path(asked).resolve() == root
         assert chosen == kept["images"][0]
 
 
@@ -110,7 +110,7 @@ def test_a_folder_within_another_root_has_one_name(tmp_path: Path) -> None:
         assert service.check("annotate", {"images": "outer/inner", "model": "demo"})["images"] == ["inner"]
         kept = Job.model_construct(kind="annotate", params={"images": ["outer/inner"], "model": "demo"})
         # As it was kept before the inner one was given: records go by that.
-        assert command_of(service, kept)[-1] == str(tmp_path / DATA / ROOTS / "outer/inner")
+        assert values_of(service, kept)["images"] == [str(tmp_path / DATA / ROOTS / "outer/inner")]
 
 
 def texts_of(name: str, body: bytes) -> Iterator[bytes]:

@@ -355,7 +355,7 @@ def test_keys_are_in_no_log_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyP
     packed = base64.b64encode(f"Bearer {key}".encode()).decode()
     told = ((key, "ANTHROPIC_API_KEY"), (packed, "ANTHROPIC_API_KEY"), (password, "HTTPS_PROXY"))
     for secret, name in told:
-        child = ChildRun([secret], tmp_path, {})
+        child = ChildRun([secret], {}, tmp_path, {})
         assert child.wait() == 2
         assert f"[{name}]" in (child.last_lines() or "")
         assert secret not in (child.last_lines() or "")

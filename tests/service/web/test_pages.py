@@ -363,7 +363,7 @@ def test_a_forecast_reads_no_image_outside_the_folders_that_are_allowed(tmp_path
 
 def test_what_help_has_between_backticks_is_code(local: TestClient) -> None:
     page = local.get("/new/mcq").text
-    assert "<code>scenes</code> for the bundled set" in page
+    assert "or <code>scenes</code>" in page
     assert "`" not in page
 
 

@@ -63,6 +63,8 @@ class Command(click.Command):
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         note_origins(())
+        if ctx.obj is not None:
+            return super().parse_args(ctx, [*args, *self._take_values(ctx, ctx.obj)])
         values, _, parameters = self.make_parser(ctx).parse_args(list(args))
         for parameter in self.get_params(ctx):
             if isinstance(parameter.type, click.Path) and _is_empty(values.get(parameter.name or "")):
@@ -89,6 +91,25 @@ class Command(click.Command):
                 raise
             hint = f"{there} is here; it is read with --config {there}."
             raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
+
+    def _take_values(self, ctx: click.Context, values: Mapping[str, Any]) -> list[str]:
+        """Make values of parameters defaults of this call; returns its arguments."""
+        words = {
+            name: [f"{key}={each}" for key, each in value.items()] if isinstance(value, Mapping) else value
+            for name, value in values.items()
+        }
+        names = {param.name for param in self.params}
+        if "models" in names and "model" in words:
+            words["models"] = [words.pop("model")]
+        if unknown := words.keys() - names:
+            raise UsageError(f"`{ctx.command_path}` has no {', '.join(sorted(unknown))}")
+        ctx.default_map = words
+        arguments: list[str] = []
+        for param in self.params:
+            if isinstance(param, click.Argument) and param.name in words:
+                value = words.pop(param.name)
+                arguments += map(str, value if isinstance(value, list) else [value])
+        return ["--", *arguments]
 
     def _take_settings(
         self, ctx: click.Context, file: Path, values: Mapping[str, Any], args: Sequence[str]

@@ -114,7 +114,7 @@ def parameters(command: click.Command) -> dict[str, click.Parameter]:
 
 
 def key_of(param: click.Parameter) -> str:
-    """`max-cost-usd` for `--max-cost-usd`, `paths` for PATHS."""
+    """`max-cost-usd` for `--max-cost-usd`, `images` for IMAGES."""
     if isinstance(param, click.Argument):
         return (param.name or "").replace("_", "-")
     return max(param.opts, key=len).lstrip("-")

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 import annotated_types
 import click
-from pydantic_core import PydanticUndefined
 
 from uncanny.cli.common.files import all_at_rest
 from uncanny.cli.common.options import PATH, Real, Whole
 from uncanny.cli.common.places import Place, complete_folder, complete_model, named_files
-from uncanny.parameters import MOST, Parameters, Shown, shown_as
+from uncanny.parameters import MOST, Parameters, default_words, shown_as
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -65,7 +64,7 @@ def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
     flag = shown.flag or f"--{name.replace('_', '-')}"
     names = [each for each in (shown.short, flag) if each]
     kind = _without_none(field.annotation)
-    more: dict[str, Any] = {"help": _help(field, shown), "required": field.is_required()}
+    more: dict[str, Any] = {"help": _help(field), "required": field.is_required()}
     if name in _COMPLETIONS:
         more["shell_complete"] = _COMPLETIONS[name]
     if kind is bool:
@@ -80,23 +79,12 @@ def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
     return click.option(*names, name, type=_type_of(kind, field), **more)
 
 
-def _help(field: FieldInfo, shown: Shown) -> str:
+def _help(field: FieldInfo) -> str:
     text = " ".join((field.description or "").split())
-    if shown.named or _is_repeatable(_without_none(field.annotation)):
+    if shown_as(field).named or _is_repeatable(_without_none(field.annotation)):
         text = f"{text.removesuffix('.')}; repeatable."
-    default = _default_words(field) or shown.default
+    default = default_words(field)
     return f"{text} [default: {default}]" if default else text
-
-
-def _default_words(field: FieldInfo) -> str:
-    value = field.default
-    if field.default_factory is not None and not field.default_factory_takes_validated_data:
-        value = field.default_factory()  # type: ignore[call-arg]
-    if value is PydanticUndefined or value is None or isinstance(value, bool | tuple | list | dict):
-        return ""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _without_none(annotation: Any) -> Any:

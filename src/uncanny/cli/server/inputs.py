@@ -348,15 +348,15 @@ _TABLES: Final = {
 COMMANDS: Final[Mapping[str, ServerCommand]] = {
     command.kind: command
     for command in (
-        ServerCommand("annotate", {"paths": _images}, frozenset({"root"})),
+        ServerCommand("annotate", {"images": _images}, frozenset({"root"})),
         ServerCommand(
             "detect",
-            {"paths": _images, "truth": _file("truth")},
+            {"images": _images, "truth": _file("truth")},
             frozenset({"root"}),
             outputs=_TABLES,
             csv_head="uncanny.eval.detect.score:MODEL_COLUMNS",
         ),
-        ServerCommand("artifacts", {"paths": _images}, frozenset({"root"})),
+        ServerCommand("artifacts", {"images": _images}, frozenset({"root"})),
         ServerCommand("mcq", {"items": _items}),
         ServerCommand("realism", {"pairs": _realism_pairs}),
         ServerCommand(

@@ -14,7 +14,7 @@ from uncanny.service.api.auth import Reader, Reviewer, address_of, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.results import AfterRecord, RecordPage, record_page
 from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept, answer
-from uncanny.service.jobs.kinds import REVIEWED_KINDS, records_file
+from uncanny.service.jobs.kinds import KINDS, records_file
 from uncanny.service.review.findings import FindingId, FindingView
 from uncanny.service.review.queue import Filters, Order
 from uncanny.service.review.run import ReviewRun
@@ -137,7 +137,7 @@ def runs_of(request: Request) -> ReviewRuns:
 def reviewed_run(request: Request, service: Kept, job_id: JobId) -> ReviewRun:
     """The run of a job, to be reviewed. Raises ApiError 409 for a kind without findings, or before any."""
     job = service.jobs.get(job_id)
-    if job.kind not in REVIEWED_KINDS:
+    if job.kind not in KINDS or not KINDS[job.kind].reviewed:
         raise ApiError(409, f"Jobs of the kind {job.kind} have no findings to review.", code="no_findings")
     records = records_file(service, job)
     if records is None or not records.is_file():

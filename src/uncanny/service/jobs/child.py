@@ -1,42 +1,51 @@
-"""`python -m uncanny.service.jobs.child ARGUMENTS…`: `uncanny ARGUMENTS…`, which ends with its worker.
+"""`python -m uncanny.service.jobs.child`: a command with parameters from a line of JSON on standard input.
 
-The worker holds the other end of standard input and never writes to it: when the worker dies, however it
-does, the pipe ends and so does the command. It is killed and not asked to stop, as another worker is about
+The worker holds the other end of standard input and writes nothing more to it: when the worker dies, however
+it does, the pipe ends and so does the command. It is killed and not asked to stop, as another worker is about
 to take the job over; nothing is lost by that but calls in flight.
 """
 
 from __future__ import annotations
 
 import os
-import runpy
 import signal
 import sys
 import threading
+from importlib import import_module
 from typing import Final, NoReturn
+
+import orjson
 
 from uncanny.wording import in_service
 
 ORPHANED: Final = 137
+# An argument: the pipe ends at once, and nobody takes over.
+FORECAST: Final = "forecast"
 
 
 def main() -> NoReturn:
-    """Watch standard input, then run the command line."""
+    """Read what to do, watch standard input, and do it."""
     pipe = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    # A reader of `sys.stdin` would hold its lock when Python ends.
-    threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
+    with os.fdopen(pipe, "rb", buffering=0, closefd=False) as lines:
+        given = b""
+        while not given.endswith(b"\n"):
+            part = lines.read(65_536)
+            if not part:
+                os._exit(ORPHANED)
+            given += part
+    order = orjson.loads(given)
+    if FORECAST not in sys.argv:
+        # A reader of `sys.stdin` would hold its lock when Python ends.
+        threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
     # Where a shell starts the service in the background it ignores interrupts, and so would this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    command()
-
-
-def command() -> NoReturn:
-    """The command line, in words for the pages of the service."""
     in_service()
-    runpy.run_module("uncanny", run_name="__main__")
-    sys.exit(0)
+    # The command line is above the service; a job is one of its commands.
+    import_module("uncanny.cli").main(order["command"], order["values"])
+    raise AssertionError("the command line ends the process")
 
 
 def _end_with(pipe: int) -> None:

@@ -1,14 +1,14 @@
 """The kinds of jobs: what each is asked for, which command it is, and what it leaves in its folder.
 
-A further kind is a class of parameters and a line in `KINDS`. Whatever a command writes goes into the folder
-of its job, in which it works: `run` for runs, `out` for all else.
+Each protocol of the table is a kind. Whatever a command writes goes into the folder of its job, in which it
+works: `run` for runs, `out` for all else.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -16,79 +16,44 @@ from pydantic import Field, ValidationError, model_validator
 
 from uncanny.errors import NotFoundError, ParamsError, UncannyError
 from uncanny.exports.formats import FormatName
-from uncanny.schema import ArtifactCategory
+from uncanny.parameters import Shown, shown_as
+from uncanny.protocol import Protocol, protocols
 from uncanny.service.jobs.faults import in_words
+from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.jobs.params import (
     PATTERNS,
-    AnnotateOptions,
-    AskParams,
-    BoxFormat,
-    Column,
     ComparedReferences,
-    Device,
-    Model,
-    NamedReferences,
+    Hub,
     NamedSources,
+    PairParams,
     Params,
-    PixelParams,
-    PositiveShare,
-    References,
-    Resamples,
-    SamplingParams,
-    Seed,
-    Share,
-    SimilarityParams,
-    Sources,
-    written,
+    Word,
+    job_parameters,
 )
 from uncanny.service.jobs.references import Reference, Source, Weights, references, replaced
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from uncanny.service.service import Service
     from uncanny.service.store.jobs import Job
 
 
-class AnnotateParams(AnnotateOptions):
-    """Find what is wrong in images."""
-
-    images: References
-    model: Model
-    format: Literal["jsonl", "parquet"] | None = None
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+PositiveShare = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 
 
-class DetectParams(AskParams, SamplingParams, PixelParams):
-    """Tell generated images from real ones, and say by what."""
+class SimilarityParams(Params):
+    """How texts are compared."""
 
-    images: Sources
-    model: Model
-    truth: Source | None = None
-    protocol: Literal["conversation", "independent"] | None = None
-    format: Literal["jsonl", "parquet"] | None = None
-
-
-class McqParams(AskParams, SamplingParams):
-    """Ask four questions about the artifact of each image. `root` is where the items' image paths start."""
-
-    items: Source
-    root: Reference | None = None
-    model: Model
-    control: bool | None = None
-    blind: bool | None = None
-
-
-class RealismParams(AskParams, SamplingParams):
-    """Find out which edited images would fool a viewer: `pairs`, or folders `original` and `edited`."""
-
-    pairs: Source | None = None
-    original: Reference | None = None
-    edited: Reference | None = None
-    root: Reference | None = None
-    model: Model
-
-    @model_validator(mode="after")
-    def _one_source(self) -> RealismParams:
-        _check_pairs(self.pairs, self.original, self.edited)
-        return self
+    similarity: Literal["bertscore", "chrf"] | None = None
+    backbone: Hub | None = None
+    num_layers: int | None = Field(None, ge=1, le=1_000)
+    device: Word | None = None
+    batch_tokens: int | None = Field(None, ge=1, le=10**9)
+    balance: Share | None = Field(None, alias="lambda")
+    resamples: int | None = Field(None, ge=0, le=1_000_000)
+    seed: int | None = Field(None, ge=0, le=2**63 - 1)
 
 
 class SemanticParams(SimilarityParams):
@@ -99,26 +64,6 @@ class SemanticParams(SimilarityParams):
     thresholds: list[Share] | None = Field(None, min_length=1, max_length=20)
     keep_all: bool | None = None
     published: bool | None = None
-
-
-class AuditParams(AnnotateOptions):
-    """Rank generators by how plausible their images are. Folders of images are annotated by `model` first."""
-
-    generators: NamedSources
-    against: NamedReferences | None = None
-    before: NamedReferences | None = None
-    own: list[Annotated[str, Field(min_length=1, max_length=100)]] | None = Field(None, max_length=100)
-    title: str | None = Field(None, min_length=1, max_length=200)
-    similarity: Literal["chrf", "bertscore"] | None = None
-    threshold: PositiveShare | None = None
-    model: Model | None = None
-    pair_by: Column | None = None
-    allow_mixed: bool | None = None
-    published: bool | None = None
-    worst: int | None = Field(None, ge=0, le=10_000)
-    root: Reference | None = None
-    resamples: Resamples | None = None
-    seed: Seed | None = None
 
 
 class CompareParams(SimilarityParams):
@@ -132,18 +77,7 @@ class CompareParams(SimilarityParams):
     root: Reference | None = None
 
 
-class ArtifactsParams(AskParams, SamplingParams, PixelParams):
-    """Locate the artifacts of images, by seven categories."""
-
-    images: Sources
-    model: Model
-    categories: list[ArtifactCategory] | None = Field(None, min_length=1, max_length=7)
-    joint: bool | None = None
-    likelihood: bool | None = None
-    box_format: BoxFormat | None = None
-
-
-class EditsMeasureParams(Params):
+class EditsMeasureParams(PairParams):
     """Measure how much edits changed and where: `pairs`, or folders `original` and `edited`."""
 
     pairs: Source | None = None
@@ -158,7 +92,7 @@ class EditsMeasureParams(Params):
     lpips_weights: Reference | None = None
     dreamsim: Weights | None = None
     text_model: Weights | None = None
-    device: Device | None = None
+    device: Word | None = None
     threads: int | None = Field(None, ge=1, le=1024)
     protocol: Literal["uncanny", "paper", "release"] | None = None
     window: int | None = Field(None, ge=3, le=999)
@@ -173,8 +107,7 @@ class EditsMeasureParams(Params):
     deviations: float | None = Field(None, ge=0, le=1e9, allow_inf_nan=False)
 
     @model_validator(mode="after")
-    def _one_source(self) -> EditsMeasureParams:
-        _check_pairs(self.pairs, self.original, self.edited)
+    def _with_folders(self) -> EditsMeasureParams:
         if self.masks is not None and self.original is None:
             raise ValueError("masks go with original and edited")
         return self
@@ -189,28 +122,23 @@ class ExportParams(Params):
     rejected: bool | None = None
     source: Literal["generated", "real"] | Reference | None = Field(None, union_mode="left_to_right")
     test_fraction: Share | None = None
-    group_by: Column | None = None
-    seed: Seed | None = None
+    group_by: Word | None = None
+    seed: int | None = Field(None, ge=0, le=2**63 - 1)
     max_tokens: int | None = Field(None, ge=1, le=10**9)
     chat: Literal["parts", "tags"] | None = None
     pictures: Literal["reference", "copy"] | None = None
-
-
-def _check_pairs(pairs: object, original: object, edited: object) -> None:
-    if (original is None) != (edited is None):
-        raise ValueError("original and edited go together")
-    if (pairs is None) == (original is None):
-        raise ValueError("either pairs, or original and edited, have to be given")
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A command as a job.
 
-    `inputs` is the field that becomes the arguments of the command, `fixed` are options that are always
-    given, with paths in the folder of the job. `records` and `page` are where it leaves them there, None for
-    nowhere. `asks` says whether it asks models. `then` is a command that follows, if there is anything to
-    make a page of; whatever becomes of it, the job has the end of the first one.
+    `inputs` is the parameter that the command takes as its arguments. `fixed` are values that a job always
+    has, with paths in its folder. `records` and `page` are where the command leaves them there, None for
+    nowhere. `asks` says whether it asks models. `then` is a command that follows, with its values, if there
+    is anything to make a page of; whatever becomes of it, the job has the end of the first one. `reviewed`:
+    people judge its findings. `unit` is what its records are of, empty where its page shows none. `known` are
+    the parameters as their function has them.
     """
 
     name: str
@@ -218,66 +146,87 @@ class Kind:
     params: type[Params]
     command: tuple[str, ...]
     inputs: str
-    fixed: tuple[str, ...]
+    fixed: Mapping[str, Any]
     records: str | None = None
     page: str | None = None
     asks: bool = False
     then: tuple[str, ...] = ()
+    reviewed: bool = False
+    unit: str = ""
+    known: Mapping[str, FieldInfo] = field(default_factory=dict)
+
+    def option(self, name: str, value: Any) -> list[str]:
+        """A parameter as words of a command line."""
+        own = self.known.get(name)
+        shown = Shown() if own is None else shown_as(own)
+        flag = shown.flag or f"--{name.replace('_', '-')}"
+        if value is False and own is not None and own.default is True:
+            return [shown.off or f"--no-{flag.removeprefix('--')}"]
+        if isinstance(value, bool):
+            return [flag] * value
+        if isinstance(value, Mapping):
+            return [f"{flag}={key}={each}" for key, each in value.items()]
+        return [f"{flag}={each}" for each in (value if isinstance(value, list) else [value])]
 
 
-_RUN: Final = ("--run=run", "--json")
-_JSON: Final = "--json=-"
 # Of kinds that score: what a client fetches that wants the tables.
-_TABLES: Final = ("--csv=out/scores.csv", "--markdown=out/scores.md", "--latex=out/scores.tex")
-_PAGE: Final = ("report", "run")
-KINDS: Final[Mapping[str, Kind]] = {
-    kind.name: kind
-    for kind in (
-        Kind(
-            *("annotate", "Find anomalies", AnnotateParams, ("annotate",), "images", _RUN),
-            *("run/annotations.jsonl", "run/report.html", True),
-        ),
-        Kind(
-            *("detect", "Real or generated", DetectParams, ("detect",), "images", (*_RUN, *_TABLES)),
-            *("run/annotations.jsonl", "run/report.html", True),
-        ),
-        Kind(
-            *("mcq", "Four questions", McqParams, ("mcq", "run"), "items", _RUN),
-            *("run/answers.jsonl", "run/report.html", True, _PAGE),
-        ),
-        Kind(
-            *("realism", "Would it fool a viewer", RealismParams, ("realism", "run"), "pairs", _RUN),
-            *("run/verdicts.jsonl", "run/report.html", True, _PAGE),
-        ),
-        Kind(
-            *("semantic", "Score by meaning", SemanticParams, ("semantic",), "predictions"),
-            (_JSON, "--report=out/semantic.html", "--per-image=out/images.jsonl", *_TABLES),
-            *("out/images.jsonl", "out/semantic.html"),
-        ),
-        Kind(
-            *("audit", "Rank generators", AuditParams, ("audit",), "generators"),
-            (_JSON, "--out=run", "--report=out/audit.html", *_TABLES),
-            *(None, "out/audit.html", True),
-        ),
-        Kind(
-            *("compare", "Compare runs", CompareParams, ("compare",), "runs"),
-            (_JSON, "--report=out/compare.html", *_TABLES),
-            *(None, "out/compare.html"),
-        ),
-        Kind(
-            *("artifacts", "Locate artifacts", ArtifactsParams, ("artifacts", "run"), "images", _RUN),
-            *("run/artifacts.jsonl", None, True),
-        ),
-        Kind(
-            *("edits_measure", "Measure edits", EditsMeasureParams, ("edits", "measure"), "pairs"),
-            (_JSON, "--out=out/edits.jsonl", "--report=out/edits.html", *_TABLES),
-            *("out/edits.jsonl", "out/edits.html"),
-        ),
-        Kind(*("export", "Export a data set", ExportParams, ("export",), "run"), ("--json", "--out=out")),
-    )
+_TABLES: Final = {
+    "csv_file": f"{OUT}/scores.csv",
+    "markdown_file": f"{OUT}/scores.md",
+    "latex_file": f"{OUT}/scores.tex",
 }
-# Of these people judge the findings.
-REVIEWED_KINDS: Final = ("annotate", "detect")
+_FIGURES: Final = {"json_file": "-", **_TABLES}
+
+
+def kind_of(protocol: Protocol) -> Kind:
+    """The jobs of a protocol that asks models."""
+    run, tables = protocol.record_file is not None, _TABLES if protocol.tables else {}
+    page = f"{RUN}/report.html" if run else f"{OUT}/{protocol.name}.html"
+    fixed = {"as_json": True} if run else {"json_file": "-", "report": page}
+    return Kind(
+        protocol.name,
+        protocol.title,
+        job_parameters(protocol),
+        protocol.command,
+        protocol.input.name,
+        {"out": RUN, **fixed, **tables},
+        records=f"{RUN}/{protocol.record_file}" if run else None,
+        page=page if protocol.report else None,
+        asks=True,
+        then=protocol.then,
+        reviewed=protocol.reviewed,
+        unit=protocol.unit if run else "",
+        known=protocol.parameters.model_fields | protocol.more.model_fields,
+    )
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    **{each.name: kind_of(each) for each in protocols().values()},
+    **{
+        kind.name: kind
+        for kind in (
+            Kind(
+                *("semantic", "Score by meaning", SemanticParams, ("semantic",), "predictions"),
+                {"report": f"{OUT}/semantic.html", "per_image": f"{OUT}/images.jsonl", **_FIGURES},
+                *(f"{OUT}/images.jsonl", f"{OUT}/semantic.html"),
+            ),
+            Kind(
+                *("compare", "Compare runs", CompareParams, ("compare",), "runs"),
+                {"report": f"{OUT}/compare.html", **_FIGURES},
+                page=f"{OUT}/compare.html",
+            ),
+            Kind(
+                *("edits_measure", "Measure edits", EditsMeasureParams, ("edits", "measure"), "pairs"),
+                {"out": f"{OUT}/edits.jsonl", "report": f"{OUT}/edits.html", **_FIGURES},
+                *(f"{OUT}/edits.jsonl", f"{OUT}/edits.html"),
+            ),
+            Kind(
+                *("export", "Export a data set", ExportParams, ("export",), "run"),
+                {"as_json": True, "out": OUT},
+            ),
+        )
+    },
+}
 
 
 def records_file(service: Service, job: Job) -> Path | None:
@@ -302,15 +251,15 @@ def check_params(service: Service, kind: str, params: Mapping[str, Any]) -> dict
     return values.model_copy(update=named).model_dump(mode="json", exclude_unset=True, by_alias=True)
 
 
-def command_of(service: Service, job: Job, folder: Path | None = None) -> list[str]:
-    """The command line of a job, all it names looked up once more. Raises NotFoundError, ParamsError.
+def values_of(service: Service, job: Job, folder: Path | None = None) -> dict[str, Any]:
+    """What the command of a job is called with, by parameter; all it names is looked up once more.
 
     For a command that works in `folder` the paths go from there, since what it writes has them, and people
-    read that who are not to know where the service lies. Else they are absolute.
+    read that who are not to know where the service lies. Else they are absolute. Raises NotFoundError,
+    ParamsError.
     """
     values = _read(job.kind, job.params)
     places = _places(service, values)
-    kind = KINDS[job.kind]
 
     def place(text: str) -> str:
         path = places[text] if isinstance(text, Reference) else text
@@ -318,23 +267,8 @@ def command_of(service: Service, job: Job, folder: Path | None = None) -> list[s
             os.path.relpath(path, folder) if folder and path.startswith(f"{service.data}{os.sep}") else path
         )
 
-    fields = {name: replaced(getattr(values, name), place) for name in type(values).model_fields}
-    inputs, options = arguments(kind, fields)
-    return [*kind.command, *kind.fixed, *options, "--", *inputs]
-
-
-def arguments(kind: Kind, params: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The inputs and the options of a command line, of parameters in which files have their names there."""
-    inputs: list[str] = []
-    options: list[str] = []
-    for name, value in params.items():
-        if name != kind.inputs:
-            options += written(name, value)
-        elif isinstance(value, dict):
-            inputs = [f"{key}={each}" for key, each in value.items()]
-        elif value is not None:
-            inputs = list(map(str, value)) if isinstance(value, list) else [str(value)]
-    return inputs, options
+    fields = {name: replaced(getattr(values, name), place) for name in values.model_fields_set}
+    return {name: value for name, value in fields.items() if value is not None} | {**KINDS[job.kind].fixed}
 
 
 def title_of(job: Job) -> str:
@@ -367,11 +301,11 @@ def _places(service: Service, values: Params) -> dict[Reference, str]:
     places: dict[Reference, str] = {}
     wrong: list[tuple[str, str]] = []
     for name in type(values).model_fields:
-        for field, reference in references(getattr(values, name), name):
+        for place, reference in references(getattr(values, name), name):
             try:
                 places[reference] = reference.place(service)
             except ValueError as error:
-                wrong.append((field, str(error)))
+                wrong.append((place, str(error)))
     wrong += _wrong_models(values)
     if wrong:
         raise ParamsError(wrong)
@@ -386,10 +320,10 @@ def _wrong_models(values: Params) -> list[tuple[str, str]]:
         f"roles.{role}": model for role, model in (getattr(values, "roles", None) or {}).items()
     }
     wrong: list[tuple[str, str]] = []
-    for field, model in models.items():
+    for place, model in models.items():
         try:
             if model is not None:
                 parse_model(model)
         except UncannyError as error:
-            wrong.append((field, str(error)))
+            wrong.append((place, str(error)))
     return wrong

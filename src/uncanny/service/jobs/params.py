@@ -1,16 +1,34 @@
-"""What parameters of jobs are made of: their types with bounds, and groups that several kinds share.
+"""Parameters of jobs, made from those of the functions that the jobs run.
 
-Names and bounds are those of the options of the commands; a test holds them to it.
+`job_parameters` turns the parameters of a protocol into a model for requests: its inputs and files become
+references, and what only a program or a terminal can use is left out. Bounds, choices and help stay those of
+the function.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from annotated_types import BaseMetadata
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    create_model,
+    model_validator,
+)
+from pydantic.config import JsonDict
+from pydantic.fields import FieldInfo
 
-from uncanny.service.jobs.references import Reference, Source
-from uncanny.settings import WEEK_S
+from uncanny.parameters import Shown, default_words, shown_as
+from uncanny.protocol import Protocol
+from uncanny.service.jobs.references import Reference, Source, Weights
 
 T = TypeVar("T")
 
@@ -25,6 +43,12 @@ def _unique(values: list[T]) -> list[T]:
     return values
 
 
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("has characters that no name has")
+    return text
+
+
 def _stays(model: str) -> str:
     if ".." in model.split("/"):
         raise ValueError("leads to a folder above")
@@ -33,37 +57,20 @@ def _stays(model: str) -> str:
 
 # A name behind the provider that cannot be taken for an option or a path by a server that is started for it.
 _MODEL: Final = r"^[A-Za-z0-9._-]+(/\w[\w.:@/+-]*)?$"
-_ROLE: Final = r"^[a-z][a-z0-9_-]{0,39}$"
-# It stands before an equals sign in an argument, and may become the name of a folder.
+# It may become the name of a folder.
 _NAME: Final = r"^\w[\w .()+-]{0,59}$"
-_LANGUAGE: Final = r"^[^\W\d_][^\d\n\r\t\x00]{0,59}$"
-_BACKBONE: Final = r"^\w[\w.-]*(/\w[\w.-]*)?$"
-_DEVICE: Final = r"^(cpu|mps|cuda(:[0-9]{1,2})?)$"
-_TABLE_COLUMN: Final = r"^[^\s\x00-\x1f-][^\x00-\x1f]{0,199}$"
-_COLUMN: Final = r"^\w[\w.-]{0,99}$"
+_HUB: Final = r"^\w[\w.-]*(/\w[\w.-]*)?$"
 PATTERNS: Final = {
     _MODEL: "must be a provider and the name of its model, such as openai/gpt-4o, without blanks",
-    _ROLE: "must be roles and their models, ROLE=PROVIDER/NAME, such as integrator=openai/gpt-4o",
     _NAME: "needs a name before each, as NAME=…: letters, digits, blanks and . ( ) + - _, at most 60, a "
     "letter or digit first",
-    _LANGUAGE: "must be the name of a language, such as German",
-    _BACKBONE: "must be the name of a model on the hub, such as roberta-large",
-    _DEVICE: "must be cpu, mps or cuda, or one of several as cuda:1",
-    _TABLE_COLUMN: "must be the name of a column, without a hyphen first",
-    _COLUMN: "must be the name of a key of records, such as prompt_id",
+    _HUB: "must be the name of a model on the hub, such as roberta-large",
 }
 """What each form of text takes, in words; a parameter's name stands before them."""
 
-Model = Annotated[
-    str, StringConstraints(min_length=1, max_length=200, pattern=_MODEL), AfterValidator(_stays)
-]
-Role = Annotated[str, StringConstraints(pattern=_ROLE)]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
 Name = Annotated[str, StringConstraints(pattern=_NAME)]
-Language = Annotated[str, StringConstraints(pattern=_LANGUAGE)]
-Backbone = Annotated[str, StringConstraints(max_length=200, pattern=_BACKBONE)]
-Device = Annotated[str, StringConstraints(pattern=_DEVICE)]
-Column = Annotated[str, StringConstraints(pattern=_COLUMN)]
-TableColumn = Annotated[str, StringConstraints(pattern=_TABLE_COLUMN)]
+Hub = Annotated[str, StringConstraints(max_length=200, pattern=_HUB)]
 References = Annotated[
     list[Reference],
     BeforeValidator(_listed),
@@ -76,116 +83,105 @@ Sources = Annotated[
 NamedReferences = Annotated[dict[Name, Reference], Field(min_length=1, max_length=100)]
 ComparedReferences = Annotated[dict[Name, Reference], Field(min_length=2, max_length=100)]
 NamedSources = Annotated[dict[Name, Source], Field(min_length=1, max_length=100)]
-Seconds = Annotated[float, Field(gt=0, le=WEEK_S, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-PositiveShare = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-OutputTokens = Annotated[int, Field(ge=1, le=1_000_000)]
-Resamples = Annotated[int, Field(ge=0, le=1_000_000)]
-Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
-BoxFormat = Literal["xyxy-1000", "yxyx-1000", "xyxy-999", "xyxy-1", "pixels"]
+_PLACES: Final[Mapping[str, Any]] = {
+    "file": Reference,
+    "source": Source,
+    "weights": Weights,
+    "model": Annotated[
+        str, StringConstraints(min_length=1, max_length=200, pattern=_MODEL), AfterValidator(_stays)
+    ],
+    "hub": Hub,
+}
 
 
 class Params(BaseModel):
     """Base of the parameters of every kind: no further keys, no text for a number.
 
-    A field is the option of its name; what is None is left to the command.
+    What is None is left to the function.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class AskParams(Params):
-    """How models are asked, in every kind that asks some."""
+class PairParams(Params):
+    """Base of those that take pairs: a file of them, or two folders."""
 
-    roles: dict[Role, Model] | None = Field(None, max_length=20)
-    fallback: Model | None = None
-    concurrency: int | None = Field(None, ge=1, le=10_000)
-    timeout_s: Seconds | None = None
-    patience_s: Seconds | None = None
-    max_cost_usd: float | None = Field(None, gt=0, le=1e9, allow_inf_nan=False)
-    max_tokens_total: int | None = Field(None, ge=1, le=10**15)
-    limit: int | None = Field(None, ge=1, le=10**12)
-    prices: Reference | None = None
-    prompts: Reference | None = None
-    cache: bool | None = None
-    retry_failed: bool | None = None
-    keep_missing: bool | None = None
+    @model_validator(mode="after")
+    def _one_source(self) -> PairParams:
+        pairs, original, edited = (getattr(self, name) for name in ("pairs", "original", "edited"))
+        if (original is None) != (edited is None):
+            raise ValueError("original and edited go together")
+        if (pairs is None) == (original is None):
+            raise ValueError("either pairs, or original and edited, have to be given")
+        return self
 
 
-class SamplingParams(Params):
-    """How answers are sampled."""
-
-    temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
-    top_p: PositiveShare | None = None
-    max_output_tokens: OutputTokens | None = None
-
-
-class PixelParams(Params):
-    """How images are read and sent."""
-
-    max_side: int | None = Field(None, ge=1, le=1_000_000)
-    image_format: Literal["keep", "png", "jpeg"] | None = None
-    jpeg_quality: int | None = Field(None, ge=1, le=100)
-    max_pixels: int | None = Field(None, ge=1, le=10**12)
-    image_column: TableColumn | None = None
-    columns: list[TableColumn] | None = Field(None, max_length=200)
+def job_parameters(protocol: Protocol) -> type[Params]:
+    """The model of the parameters of a protocol's jobs."""
+    given = protocol.input
+    taken: dict[str, Any] = {given.name: _input(protocol)}
+    for kind in (protocol.parameters, protocol.more):
+        for name, field in kind.model_fields.items():
+            shown = shown_as(field)
+            if "service" in shown.on:
+                taken[name] = _field(field, shown)
+    base = PairParams if given.kind == "pairs" else Params
+    model = create_model(f"{protocol.name.title().replace('_', '')}Params", __base__=base, **taken)
+    model.__doc__ = protocol.summary
+    return model
 
 
-class AnnotateOptions(AskParams, SamplingParams, PixelParams):
-    """How images are annotated."""
-
-    schedule: Literal["packed", "paper", "single"] | None = None
-    repeats: int | None = Field(None, ge=1, le=100)
-    max_objects: int | None = Field(None, ge=1, le=1_000)
-    scene_scans: int | None = Field(None, ge=0, le=100)
-    batch_objects: int | None = Field(None, ge=1, le=100)
-    strictness: Literal["open", "strict"] | None = None
-    language: Language | None = None
-    box_format: BoxFormat | None = None
-    formatter_output_tokens: OutputTokens | None = None
-
-
-class SimilarityParams(Params):
-    """How texts are compared."""
-
-    similarity: Literal["bertscore", "chrf"] | None = None
-    backbone: Backbone | None = None
-    num_layers: int | None = Field(None, ge=1, le=1_000)
-    device: Device | None = None
-    batch_tokens: int | None = Field(None, ge=1, le=10**9)
-    balance: Share | None = Field(None, alias="lambda")
-    resamples: Resamples | None = None
-    seed: Seed | None = None
+def _input(protocol: Protocol) -> tuple[Any, Any]:
+    given = protocol.input
+    kind: Any = {
+        "images": Sources if given.bundled else References,
+        "items": Source,
+        "pairs": Source,
+        "generators": NamedSources,
+    }[given.kind]
+    extra: JsonDict = {"x-first": True}
+    if given.kind == "pairs":
+        return kind | None, Field(None, description=given.help, json_schema_extra=extra)
+    return kind, Field(description=given.help, json_schema_extra=extra)
 
 
-def written(name: str, value: Any) -> list[str]:
-    """A parameter as options of a command line; none for None. False needs `--no-…` or the like of its own.
-
-    Values stand in one argument with their option, so that none can be taken for another option.
-    """
-    flag = "--" + _FLAGS.get(name, name).replace("_", "-")
-    if value is None:
-        return []
-    if isinstance(value, bool):
-        if value:
-            return [flag]
-        return [_NEGATED[name]] if name in _NEGATED else []
-    if isinstance(value, dict):
-        return [f"{flag}={key}={each}" for key, each in value.items()]
-    if isinstance(value, list) and name in _JOINED:
-        return [f"{flag}={','.join(map(str, value))}"]
-    if isinstance(value, list):
-        return [f"{flag}={each}" for each in value]
-    return [f"{flag}={value}"]
+def _field(field: FieldInfo, shown: Shown) -> tuple[Any, Any]:
+    """A parameter as a field of a job: of its type, bounds and help; None leaves it to the function."""
+    bounds = [mark for mark in field.metadata if isinstance(mark, BaseMetadata)]
+    extra = {"x-label": shown.label, "x-first": shown.first, "x-default": default_words(field)}
+    if field.default is True:
+        extra["x-on"] = True
+    kind = _taken(field.annotation, shown)
+    for mark in bounds:
+        kind = Annotated[kind, mark]
+    about: dict[str, Any] = {
+        "description": " ".join((field.description or "").split()),
+        "json_schema_extra": {key: value for key, value in extra.items() if value},
+    }
+    return (kind, Field(**about)) if field.is_required() else (kind | None, Field(None, **about))
 
 
-_FLAGS: Final = {
-    "roles": "role",
-    "timeout_s": "timeout",
-    "patience_s": "patience",
-    "categories": "category",
-    "columns": "column",
-    "balance": "lambda",
-}
-_JOINED: Final = ("thresholds",)
-_NEGATED: Final = {"cache": "--no-cache", "retry_failed": "--keep-failed"}
+def _taken(annotation: Any, shown: Shown) -> Any:
+    """What a request has in the place of a value of this type."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    origin = get_origin(annotation) or annotation
+    if origin in (Union, UnionType):
+        kinds = [each for each in get_args(annotation) if each is not NoneType]
+        if PathLike in {get_origin(each) or each for each in kinds}:
+            return _PLACES[shown.place or "file"]
+        # Of one or several the list, which takes one too.
+        return _taken(next((each for each in kinds if get_origin(each) is Sequence), kinds[0]), shown)
+    if origin is Literal or origin in (bool, int, float):
+        return annotation
+    if origin is Mapping:
+        named: Any = _item(get_args(annotation)[1], shown)
+        return dict[Name, named]
+    if origin is Sequence:
+        item: Any = _item(get_args(annotation)[0], shown)
+        return Annotated[list[item], BeforeValidator(_listed), Field(max_length=200)]
+    return _PLACES[shown.place] if shown.place else Word
+
+
+def _item(annotation: Any, shown: Shown) -> Any:
+    return _PLACES[shown.place] if shown.place else _taken(annotation, shown)

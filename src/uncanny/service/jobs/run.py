@@ -41,17 +41,18 @@ class ChildRun:
 
     def __init__(
         self,
-        arguments: Sequence[str],
+        command: Sequence[str],
+        values: Mapping[str, Any],
         folder: Path,
         settings: Mapping[str, str],
         *,
         result: str | None = RESULT,
         shown: Callable[[str], str] = str,
     ) -> None:
-        """Start `uncanny ARGUMENTS…` in `folder`, with `settings` in its environment. Raises OSError.
+        """Start a command with the values of its parameters in `folder`, with `settings` in its environment.
 
-        `result` None: what it prints goes nowhere. `shown` makes of its words on standard error what people
-        may read.
+        Raises OSError. `result` None: what it prints goes nowhere. `shown` makes of its words on standard
+        error what people may read.
         """
         self.progress: Progress | None = None
         # Grows with everything that is finished for good.
@@ -62,7 +63,7 @@ class ChildRun:
         self._result = Path(os.devnull) if result is None else folder / f".{result}.part"
         with self._result.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "uncanny.service.jobs.child", *arguments],
+                [sys.executable, "-P", "-m", "uncanny.service.jobs.child"],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.PIPE,
@@ -70,6 +71,10 @@ class ChildRun:
                 cwd=folder,
                 env={**child_environment(), **settings, "UNCANNY_PROGRESS": "jsonl"},
             )
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which its exit code tells
+            self.process.stdin.write(order(command, values))
+            self.process.stdin.flush()
         self._threads = [
             threading.Thread(target=work, daemon=True) for work in (self._read, self._wait_for_process)
         ]
@@ -140,6 +145,11 @@ class ChildRun:
         except (orjson.JSONDecodeError, ValidationError, KeyError, TypeError, ValueError):
             return False
         return True
+
+
+def order(command: Sequence[str], values: Mapping[str, Any]) -> bytes:
+    """What a child reads: a line with the words of its command, and its parameters."""
+    return orjson.dumps({"command": [*command], "values": dict(values)}) + b"\n"
 
 
 def without_keys(text: bytes) -> bytes:

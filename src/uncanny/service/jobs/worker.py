@@ -23,7 +23,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from uncanny.errors import UncannyError, text_of
 from uncanny.records.run_folder import LOCK, LOCKED
 from uncanny.service import Ended
-from uncanny.service.jobs.kinds import KINDS, command_of, title_of
+from uncanny.service.jobs.folder import RUN
+from uncanny.service.jobs.kinds import KINDS, title_of, values_of
 from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
 from uncanny.service.store.arrivals import Listener
@@ -126,16 +127,18 @@ class _Attempt:
             if self._lease == "cancel":
                 self._end("cancelled", None)
                 return
-            arguments = command_of(self._service, self._job, self._folder)
+            kind = KINDS.get(self._job.kind)
+            values = values_of(self._service, self._job, self._folder)
+            assert kind is not None
             (self._folder / "out").mkdir(parents=True, exist_ok=True)
             if _is_locked(self._folder / "run" / LOCK):
                 self._requeue(self._pace.again_s)
                 return
-            self._child = ChildRun(arguments, self._folder, self._settings(), shown=self._shown)
+            self._child = ChildRun(kind.command, values, self._folder, self._settings(), shown=self._shown)
             self._attend(self._child)
             code = self._child.wait()
             if code in (_FINISHED, _FAILURES, _BUDGET):
-                self._follow(KINDS[self._job.kind].then)
+                self._follow(kind.then)
             self._judge(self._child, code)
         except UncannyError as error:
             self._end("failed", _USAGE, str(error))
@@ -156,7 +159,8 @@ class _Attempt:
     def _follow(self, command: Sequence[str]) -> None:
         """Have the page made; a job stays what it is where there is none."""
         if command and self._lease == "held" and not self._stopping.is_set():
-            child = ChildRun(command, self._folder, self._settings(), result=None, shown=self._shown)
+            values = {"run": RUN}
+            child = ChildRun(command, values, self._folder, self._settings(), result=None, shown=self._shown)
             self._attend(child)
             child.wait()
 

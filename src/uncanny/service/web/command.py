@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from uncanny.errors import NotFoundError
-from uncanny.service.jobs.kinds import KINDS, arguments
+from uncanny.service.jobs.folder import OUT, RUN
+from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.jobs.references import job_of, replaced
 from uncanny.service.service import Service
 from uncanny.service.store.ids import is_id
@@ -16,23 +17,19 @@ from uncanny.service.store.ids import is_id
 def command_line(service: Service, kind: str, params: Mapping[str, Any]) -> str:
     """`uncanny …`, to be copied. What was uploaded is named as it was sent, other jobs by `runs/JOB`."""
     made = KINDS[kind]
-    inputs, options = arguments(made, replaced(params, lambda text: _name(service, text)))
-    fixed = [word for option in made.fixed for word in _fixed(option)]
-    return shlex.join(["uncanny", *made.command, *inputs, *fixed, *options])
+    named = replaced(params, lambda text: _name(service, text))
+    inputs = _words(named[made.inputs]) if made.inputs in named else []
+    options = [word for name in named if name != made.inputs for word in made.option(name, named[name])]
+    target = RUN.upper() if made.fixed.get("out") == RUN else (made.page or "").rpartition("/")[2]
+    flag = "-o" if made.fixed.get("out") == RUN else "--report"
+    out = [flag, target] if target else ["-o", OUT.upper()]
+    return shlex.join(["uncanny", *made.command, *inputs, *out, *options])
 
 
-def _fixed(option: str) -> list[str]:
-    """What the service always gives, with a name of the reader's own for what is written.
-
-    Not what a reader need not have: what is printed has the figures, and any form of them can be asked for.
-    """
-    flag, _, value = option.partition("=")
-    if flag in ("--json", "--csv", "--markdown", "--latex"):
-        return []
-    if value in ("run", "out"):
-        return ["-o", value.upper()]
-    name = value.rpartition("/")[2]
-    return ["-o", name] if flag == "--out" else [flag, name]
+def _words(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [f"{key}={each}" for key, each in value.items()]
+    return list(map(str, value)) if isinstance(value, list) else [str(value)]
 
 
 def _name(service: Service, text: str) -> str:

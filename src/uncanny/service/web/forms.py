@@ -13,43 +13,19 @@ from typing import Any, Final, Literal, get_args
 from pydantic import BaseModel, ValidationError
 
 from uncanny.service.jobs.faults import in_words
-from uncanny.service.jobs.params import PATTERNS, written
+from uncanny.service.jobs.params import PATTERNS
 from uncanny.service.jobs.references import Reference, Weights
 from uncanny.wording import shown
 
 Widget = Literal["text", "number", "choice", "choices", "flag", "lines", "pairs", "images", "input", "inputs"]
 
-# Fields that a form shows first; the rest is behind “More options”.
-_FIRST: Final = (
-    *("images", "items", "pairs", "predictions", "generators", "runs", "run", "truth", "model", "to"),
-    *("limit", "max_cost_usd", "schedule", "all", "pictures"),
-)
-_WORDS: Final[Mapping[str, str]] = {
-    "max_cost_usd": "Most it may cost, in $",
-    "max_tokens_total": "Most tokens it may use",
-    "limit": "Only the first inputs",
-    "to": "Formats",
-    "all": "Unreviewed ones too",
-    "rejected": "Rejected ones too",
-    "timeout_s": "Seconds for a call",
-    "patience_s": "Seconds without a good answer",
-    "top_p": "Top p",
-    "lambda": "Lambda",
-    "lpips": "LPIPS",
-    "lpips_weights": "LPIPS weights",
-    "dreamsim": "DreamSim weights",
-    "text_model": "Text model",
-}
-# Of what a command takes as arguments its help has no line.
+# Of kinds whose parameters are not those of a protocol.
 _HINTS: Final[Mapping[str, str]] = {
-    "images": "Upload images, or take a folder of the server.",
-    "items": "The questions: a file of items, a folder with one, or `scenes` for the bundled set.",
-    "pairs": "A file of pairs, or `scenes` for the bundled set. Or give two folders under “More options”.",
+    "pairs": "A file of pairs, or `scenes`. Or name two folders under “More options”.",
     "original": "A folder with the images as they were.",
     "edited": "A folder with the edited images, under the same names.",
     "predictions": "Runs or files with anomalies, each as NAME=…",
     "truth": "The true anomalies: a run, a file, or `scenes` for the bundled set.",
-    "generators": "A run, a file of annotations or a folder of images for each generator, as NAME=…",
     "runs": "Two runs or more over the same images, as NAME=…; each is compared with the first.",
     "run": "The run whose findings go out.",
     "dreamsim": "Measure DreamSim with these weights.",
@@ -57,10 +33,9 @@ _HINTS: Final[Mapping[str, str]] = {
     "to": "jsonl, csv and parquet are tables, hf a Hugging Face data set; coco, labelstudio, labelme and "
     "cvat are for tools of these names; sft and sft-detect are chats to train with; agents has every answer.",
 }
+_FIRST: Final = ("pairs", "truth", "all", "pictures")
 # Fields that take the name of a model, any name.
 ONE_MODEL: Final = ("model", "fallback")
-# Switches that are on unless somebody turns them off.
-_ON: Final = frozenset({"cache", "retry_failed"})
 _YES_NO: Final = ("yes", "no")
 
 
@@ -123,7 +98,7 @@ def form_fields(
             _resolved(part, schema),
             name in required,
             (params or {}).get(name),
-            help_of.get(_option(name), ""),
+            help_of.get(name.replace("_", "-"), ""),
             name in references - loaded,
         )
         for name, part in schema.get("properties", {}).items()
@@ -135,8 +110,7 @@ def form_fields(
             for field in fields
         ]
     fields = [replace(field, choices=tuple(models)) if field.name in ONE_MODEL else field for field in fields]
-    order = {name: place for place, name in enumerate(_FIRST)}
-    return sorted(fields, key=lambda field: (not field.required, order.get(field.name, len(order))))
+    return sorted(fields, key=lambda field: (not field.required, not field.first))
 
 
 def read_form(model: type[BaseModel], values: Sequence[tuple[str, str]]) -> Filled:
@@ -199,16 +173,17 @@ def _field(
     choices = part.get("enum") or items.get("enum") or ([part["const"]] if "const" in part else [])
     default = part.get("default")
     widget = _widget(name, part, bool(choices), is_reference)
-    if name in _ON:
+    if "x-on" in part:  # a switch that is on unless somebody turns it off
         widget, choices = "choice", list(_YES_NO)
+    about = part.get("description") if "x-first" in part or not is_reference else None
+    about = about or _HINTS.get(name) or help_text
     return FormField(
         name=name,
-        label=_WORDS.get(name) or name.replace("_", " ").capitalize(),
-        # A command may ask several models, a job asks one.
-        help=_HINTS.get(name) or help_text.partition(" Repeatable:")[0],
+        label=part.get("x-label") or name.replace("_", " ").capitalize(),
+        help=f"{about} Default: {part['x-default']}." if "x-default" in part else about,
         widget=widget,
         required=required,
-        first=required or name in _FIRST,
+        first=required or "x-first" in part or name in _FIRST,
         value=_text(value, widget),
         named=part.get("type") == "object",
         values=tuple(map(str, value)) if isinstance(value, list) else (),
@@ -236,11 +211,6 @@ def _widget(name: str, part: Mapping[str, Any], has_choices: bool, is_reference:
     if kind == "array":
         return "lines"
     return "pairs" if kind == "object" else "text"
-
-
-def _option(name: str) -> str:
-    """What the parameter is called at a command line, without dashes."""
-    return written(name, "x")[0].removeprefix("--").partition("=")[0]
 
 
 def _is_made_of(annotation: Any, wanted: type[Reference]) -> bool:

@@ -17,13 +17,13 @@ from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
 from uncanny.service.jobs.folder import ANSWERS, RUN, end_of_log, paths_within
-from uncanny.service.jobs.kinds import KINDS, REVIEWED_KINDS, records_file
+from uncanny.service.jobs.kinds import KINDS, records_file
 from uncanny.service.jobs.references import job_of, texts
 from uncanny.service.pictures import Picture, Viewer
 from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
 from uncanny.service.web.forms import form_fields
-from uncanny.service.web.records import RECORD_WORDS, Cards, Failures
+from uncanny.service.web.records import Cards, Failures
 from uncanny.service.web.site import Site
 from uncanny.service.web.views import IN_PART, OF_RUNS, JobView, LimitView, size
 
@@ -62,7 +62,7 @@ class PageView(JobView):
         super().__init__(job)
         index = site.records.of(job.kind, site.service.job_folder(job.id))
         self.shows_records = index is not None
-        self.record_word = RECORD_WORDS[job.kind] if index is not None else ""
+        self.record_word = KINDS[job.kind].unit
         self.asks = KINDS[job.kind].asks
         self.opens_files = job.kind == "export" and not self.moving
         self.has_report = page_file(site, job) is not None
@@ -167,7 +167,7 @@ def _limits(job: Job) -> list[LimitView]:
 def has_findings(site: Site, job: Job) -> bool:
     """Whether there is something to review and to export, by now."""
     records = records_file(site.service, job)
-    if job.kind not in REVIEWED_KINDS or records is None or not records.is_file():
+    if not KINDS[job.kind].reviewed or records is None or not records.is_file():
         return False
     # One that ended before anything was done has the file, with nothing in it.
     return records.stat().st_size > 0

@@ -23,8 +23,9 @@ from uncanny.service import ENDED
 from uncanny.service.api.auth import Operator, for_operators, gate_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.folders import listing
-from uncanny.service.jobs.kinds import KINDS, Kind, check_params, command_of, records_file
-from uncanny.service.jobs.run import child_environment
+from uncanny.service.jobs.child import FORECAST
+from uncanny.service.jobs.kinds import KINDS, Kind, check_params, records_file, values_of
+from uncanny.service.jobs.run import child_environment, order
 from uncanny.service.safety import Body, json_body
 from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
@@ -37,7 +38,6 @@ from uncanny.service.web.views import JobView
 HelpOf = Callable[[Sequence[str]], Mapping[str, str]]
 _FORECAST_S: Final = 60
 _MOST_FORECAST: Final = 20_000
-_COMMAND: Final = "from uncanny.service.jobs.child import command; command()"
 _RESULTS: Final = 100
 _MODELS: Final = 10
 _EXPORTS: Final = 10
@@ -105,8 +105,8 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
         if not forecasts.acquire(timeout=_FORECAST_S):
             raise ApiError(503, "Other forecasts are being made. Try again in a moment.")
         try:
-            command = command_of(site.service, job)
-            words = _dry_run(KINDS[kind], command, site.service.child_settings())
+            values = values_of(site.service, job)
+            words = _dry_run(KINDS[kind], values, site.service.child_settings())
             return {"text": site.service.without_paths(words)}
         finally:
             forecasts.release()
@@ -185,16 +185,15 @@ def _with(folder: str, settings: Mapping[str, str]) -> dict[str, str]:
     return {**settings, name: os.pathsep.join([settings[name], folder])}
 
 
-def _dry_run(kind: Kind, command: Sequence[str], settings: Mapping[str, str]) -> str:
+def _dry_run(kind: Kind, values: Mapping[str, Any], settings: Mapping[str, str]) -> str:
     """What the command says when it is to ask nothing. Raises ApiError."""
-    words = [each for each in command if each != "--json"]
-    words.insert(len(kind.command), "--dry-run")
+    asked = {name: value for name, value in values.items() if name not in ("as_json", "json_file")}
     with tempfile.TemporaryDirectory(prefix="uncanny-forecast-") as folder:
         try:
             done = subprocess.run(
-                [sys.executable, "-P", "-c", _COMMAND, *words],
+                [sys.executable, "-P", "-m", "uncanny.service.jobs.child", FORECAST],
                 cwd=folder,
-                stdin=subprocess.DEVNULL,
+                input=order(kind.command, asked | {"dry_run": True}),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 timeout=_FORECAST_S,

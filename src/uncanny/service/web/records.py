@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -30,15 +30,6 @@ from uncanny.service.web.cards import (
 
 CARDS: Final = 60
 _KEPT_INDEXES: Final = 32
-
-# What records are called, by the kind of a job whose page shows them.
-RECORD_WORDS: Final[Mapping[str, str]] = {
-    "annotate": "images",
-    "detect": "images",
-    "artifacts": "images",
-    "mcq": "answers",
-    "realism": "pairs",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +150,7 @@ class RecordIndexes:
     def of(self, kind: str, folder: Path) -> RecordIndex | None:
         """The index of the job in `folder`; None where jobs of this kind have no records to show."""
         records = KINDS[kind].records
-        if kind not in RECORD_WORDS or records is None:
+        if not KINDS[kind].unit or records is None:
             return None
         file = folder / records
         with self._lock:
