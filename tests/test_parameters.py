@@ -27,7 +27,7 @@ def without_input(parameters: Sizes) -> tuple[int, int]:
     return parameters.width, parameters.depth
 
 
-@takes(Sizes)
+@takes(Sizes, optional=True)
 def of_one(name: str | None, parameters: Sizes) -> tuple[str | None, int]:
     """One input, which may be left out."""
     return name, parameters.width

@@ -251,28 +251,35 @@ class _Taking(Protocol[P, M_co]):
     @overload
     def __call__(self, function: Callable[[M_co], T]) -> Callable[P, T]: ...
     @overload
-    def __call__(self, function: Callable[[I | None, M_co], T]) -> _WithOptionalInput[I, P, T]: ...
-    @overload
     def __call__(self, function: Callable[[I, M_co], T]) -> Callable[Concatenate[I, P], T]: ...
     @overload
     def __call__(self, function: Callable[[I, J, M_co], T]) -> Callable[Concatenate[I, J, P], T]: ...
 
 
-def takes(parameters: Callable[P, M], *needed: str) -> _Taking[P, M]:
+class _TakingOptional(Protocol[P, M_co]):
+    """What `takes` makes of a function whose input may be left out."""
+
+    def __call__(self, function: Callable[[I, M_co], T]) -> _WithOptionalInput[I, P, T]: ...
+
+
+@overload
+def takes(parameters: Callable[P, M], *needed: str) -> _Taking[P, M]: ...
+@overload
+def takes(parameters: Callable[P, M], *needed: str, optional: Literal[True]) -> _TakingOptional[P, M]: ...
+def takes(parameters: Any, *needed: str, optional: bool = False) -> Any:
     """Make a function of its inputs and a model of its parameters one of keyword parameters.
 
-    Its signature, and the list of parameters in its docstring, are those of the model. A single input that
-    takes None may be left out. A method of a result is such a function, too: its input is the result.
-    `needed` are parameters that the model can do without and the function cannot.
+    Its signature, and the list of parameters in its docstring, are those of the model. With `optional` the
+    input may be left out, and is None then. A method of a result is such a function, too: its input is the
+    result. `needed` are parameters that the model can do without and the function cannot.
     """
-    make = cast("type[M]", parameters)
-    fields = make.model_fields
+    fields: Mapping[str, FieldInfo] = parameters.model_fields
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         own = inspect.signature(function)
         inputs = list(own.parameters.values())[:-1]
-        if len(inputs) == 1 and str(inputs[0].annotation).endswith("| None"):
-            inputs = [inputs[0].replace(default=None)]
+        if optional:
+            inputs = [each.replace(default=None) for each in inputs]
         keywords = [
             inspect.Parameter(
                 each,
@@ -292,7 +299,7 @@ def takes(parameters: Callable[P, M], *needed: str) -> _Taking[P, M]:
             for each in needed:
                 if given.get(each) is None:
                     raise UsageError(f"{option(each)} is missing")
-            return [*(given.pop(each.name, None) for each in inputs), make(**given)]
+            return [*(given.pop(each.name, None) for each in inputs), parameters(**given)]
 
         # LangChain and other frameworks await only what they see to be a coroutine function.
         if inspect.iscoroutinefunction(function):
@@ -310,7 +317,7 @@ def takes(parameters: Callable[P, M], *needed: str) -> _Taking[P, M]:
         call.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\n{_argument_list(fields)}"
         return call
 
-    return cast("_Taking[P, M]", decorate)
+    return decorate
 
 
 def _argument_list(fields: Mapping[str, FieldInfo]) -> str:
