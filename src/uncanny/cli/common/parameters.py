@@ -124,7 +124,9 @@ def _type_of(kind: Any, field: FieldInfo) -> click.ParamType[Any]:
     if _is_path(kind):
         return PATH
     place = shown_as(field).place
-    return Place(*(["scenes"] if place == "source" else []), free=place == "hub") if place else click.STRING
+    if place in ("", "model"):
+        return click.STRING
+    return Place(*(["scenes"] if place == "source" else []), free=place == "hub")
 
 
 def _bound(field: FieldInfo, name: str, otherwise: Any) -> Any:
