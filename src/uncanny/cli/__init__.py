@@ -63,6 +63,12 @@ class LazyGroup(Group):
         command: click.Command = getattr(import_module(f"uncanny.cli.{module}"), name)
         return command
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **extra)
+        except KeyboardInterrupt as error:
+            raise click.Abort from error
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             with on_command_line():

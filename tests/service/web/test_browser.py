@@ -192,7 +192,7 @@ def test_what_is_wrong_in_a_form_is_said_where_it_is(browser: Browser, tmp_path:
         # What the browser cannot read as a number has no value, and must not pass for no limit.
         ann.new("Locate artifacts")
         page.locator("#v-images").fill("scenes")
-        page.get_by_label("Most it may cost").press_sequentially("1e")
+        page.get_by_label("Maximum cost, in US dollars").press_sequentially("1e")
         page.keyboard.press("Control+Enter")
         expect(page.locator("#w-max_cost_usd")).to_have_text("This is no number. Write it as 10 or 0.5.")
         expect(page.locator("#w-model")).to_have_text("This is needed.")
@@ -215,7 +215,7 @@ def test_a_job_at_its_budget_goes_on_with_a_higher_one(browser: Browser, tmp_pat
         page.locator("#v-pairs").fill("scenes")
         page.get_by_label("Model").fill("openai/gpt-4o")
         page.get_by_label("Only the first inputs").fill("3")
-        page.get_by_label("Most it may cost").fill("0.001")
+        page.get_by_label("Maximum cost, in US dollars").fill("0.001")
         ann.start()
         ann.ends("over_budget")
         expect(page.locator("#limits input")).to_have_value("0.001")

@@ -103,6 +103,10 @@ class Command(click.Command):
             words["models"] = [words.pop("model")]
         if unknown := words.keys() - names:
             raise UsageError(f"`{ctx.command_path}` has no {', '.join(sorted(unknown))}")
+        for param in self.params:
+            value = words.get(param.name or "")
+            if isinstance(param, click.Option) and not param.multiple and isinstance(value, list):
+                words[param.name or ""] = ",".join(map(str, value))
         ctx.default_map = words
         arguments: list[str] = []
         for param in self.params:
