@@ -119,7 +119,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     uncanny.export(folder / "annotated", "csv", folder / "table", all=True)
     uncanny.mcq.run("scenes", model="demo", out=folder / "answered", limit=1)
     uncanny.realism.run("scenes", model="demo", out=folder / "judged", limit=1)
-    uncanny.mcq.export_table(_items(), folder / "table.csv")
+    uncanny.mcq.export_table(_items(), out=folder / "table.csv")
     judgement = '{"id": "1", "shown": "edited", "image": "b.png", "person": "ann", "judged": "edited"}'
     (folder / "judgements.jsonl").write_text(judgement)
     return folder

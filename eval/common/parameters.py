@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from uncanny.eval.metrics import RESAMPLES
-from uncanny.parameters import Parameters, Place, Shown
+from uncanny.parameters import HERE, Folder, Parameters, Place, Shown
 
 Resamples = Annotated[
     int,
@@ -26,6 +26,12 @@ GroupBy = Annotated[
     ),
     Shown(metavar="COLUMN|image", default="those of a pair or an original together"),
 ]
+Root = Annotated[
+    Folder | None,
+    Field(description="Folder from which image paths start."),
+    Shown(default="the file's folder"),
+]
+Force = Annotated[bool, Field(description="Replace files that are not this command's own."), HERE]
 Published = Annotated[bool, Field(description="Show the published figures beside yours.")]
 
 PersonFile = str | PathLike[str]
@@ -36,12 +42,17 @@ else:  # what reads them says what is wrong with them
     People = Any
 
 
-class ScoreParameters(Parameters):
+class IntervalParameters(Parameters):
+    """How intervals are made."""
+
+    resamples: Resamples = RESAMPLES
+    seed: Seed = 0
+
+
+class ScoreParameters(IntervalParameters):
     """How scores are made that have intervals over images."""
 
     group_by: GroupBy = None
-    resamples: Resamples = RESAMPLES
-    seed: Seed = 0
     published: Published = False
 
 

@@ -332,6 +332,10 @@ class TableResult(ABC):
     def __str__(self) -> str:
         return tables_text(self.tables())
 
+    def to_csv(self) -> str:
+        """The first table as CSV, in full precision; what `--csv` writes."""
+        return self.tables()[0].to_csv()
+
     def to_markdown(self, *, best: bool = True) -> str:
         """All tables in Markdown, one below the other; the `best` figures of columns are bold."""
         return tables_markdown(self.tables(), best=best)

@@ -12,15 +12,14 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 import orjson
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.tables import Cell, Column, Table, TableResult
-from uncanny.eval.mcq.data.items import Question
+from uncanny.eval.mcq.parameters import PlanParameters
 from uncanny.eval.mcq.score.controls import is_baseline
 from uncanny.eval.metrics.paired import (
     MOST_ITEMS,
@@ -31,15 +30,11 @@ from uncanny.eval.metrics.paired import (
     smallest_difference,
 )
 from uncanny.files import read_file
+from uncanny.parameters import takes
 from uncanny.wording import counted, option
 
-PlannedScore = Question | Literal["all_q1_4"]
-PLANNED: Final[tuple[PlannedScore, ...]] = (*get_args(Question), "all_q1_4")
-# In points, beside the one that is asked for.
-DIFFERENCES: Final = (1.0, 2.0, 3.0, 5.0, 10.0)
-MOST_MODELS: Final = 1_000
-_LEAST_ALPHA: Final = 1e-12
-"""In percent: exact tails far below it are beyond the numbers there are."""
+# Beside the one that is asked for.
+DIFFERENCES: Final = (0.01, 0.02, 0.03, 0.05, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,85 +157,59 @@ def plan_heads(items: int | None) -> tuple[str, ...]:
     return ("difference", "differ on", "items", *(() if items is None else (f"power of {items:,}",)))
 
 
-def plan(
-    *,
-    difference: float = 3.0,
-    accuracy: float = 60.0,
-    discordant: float | None = None,
-    scores: str | os.PathLike[str] | Mapping[str, Any] | None = None,
-    question: PlannedScore = "all_q1_4",
-    power: float = 80.0,
-    alpha: float = 5.0,
-    models: int = 2,
-    items: int | None = None,
-) -> McqPlan:
-    """How many items tell two models apart that are `difference` points apart, the worse right on `accuracy`.
+@takes(PlanParameters)
+def plan(parameters: PlanParameters) -> McqPlan:
+    """How many items tell two models apart, and what a number of items can tell. Shares are in 0–1.
 
-    `difference`, `accuracy`, `discordant`, `power` and `alpha` are in points and percent. `discordant` is the
-    share of items that only one of the two gets right; else it is taken from `scores`, the JSON of `score` on
-    several models or its file, for one `question`; else it is that of models which err independently. With
-    more than two `models` all pairs are compared, each at a level divided by their number. `items` are what
-    is at hand. Raises UsageError for numbers that cannot be, and for scores without a comparison.
+    The share of items that only one of the two models gets right is `discordant`; else it is taken from
+    `scores`, the JSON of `score` on several models or its file, for one `question`; else it is that of models
+    which err independently. Raises UsageError for numbers that cannot be, and for scores without a
+    comparison.
 
-    >>> uncanny.mcq.plan(difference=10, discordant=30).needed
+    >>> uncanny.mcq.plan(difference=0.1, discordant=0.3).needed
     249
     """
-    numbers = {
-        "difference": (difference, 0, 100),
-        "accuracy": (accuracy, 0, 100),
-        "power": (power, 0, 100),
-        "alpha": (alpha, _LEAST_ALPHA, 100),
-        **({} if discordant is None else {"discordant": (discordant, 0, 100)}),
-    }
-    for name, (value, low, high) in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, Real) or not low < value < high:
-            raise UsageError(f"{option(name)} must be a number between {low} and {high}, not {value!r}")
-    counts = {
-        "models": (models, 2, MOST_MODELS),
-        **({} if items is None else {"items": (items, 1, MOST_ITEMS)}),
-    }
-    for name, (value, low, high) in counts.items():
-        if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
-            raise UsageError(f"{option(name)} must be a whole number from {low} to {high:,}, not {value!r}")
-    if question not in PLANNED:
-        raise UsageError(
-            f"There is no score {question!r} to plan for", remedy=f"Choose {', '.join(PLANNED)}."
-        )
+    difference, worse, items = parameters.difference, parameters.accuracy, parameters.items
+    models, scores, discordant = parameters.models, parameters.scores, parameters.discordant
     share = None
     source = (
-        f"Discordance is that of models which err independently, the worse one right on {accuracy:g} %: "
+        f"Discordance is that of models which err independently, the worse one right on {_percent(worse)} %: "
         f"models that find the same items hard need fewer. {option('scores')} takes it from an earlier score"
     )
     if discordant is not None:
-        share, source = discordant / 100, f"Discordance is as given, {discordant:g} %"
+        share, source = discordant, f"Discordance is as given, {_percent(discordant)} %"
     elif scores is not None:
-        share, n = _discordance(scores, question)
+        share, n = _discordance(scores, parameters.question)
         source = (
             f"Discordance is that of {counted(n, 'pair')} of models in earlier scores, {_percent(share)} %"
         )
-    d, worse, level = difference / 100, accuracy / 100, alpha / 100 / (models * (models - 1) // 2)
-    if share is None and d > 1 - worse + ROUNDING:
+    level = parameters.alpha / (models * (models - 1) // 2)
+    if share is None and difference > 1 - worse + ROUNDING:
         raise UsageError(
-            f"A model cannot be {difference:g} points better than one that is right on {accuracy:g} %",
+            f"A model cannot be {_percent(difference)} points better than one that is right on "
+            f"{_percent(worse)} %",
             remedy=f"Give a smaller {option('difference')} or {option('accuracy')}.",
         )
-    if share is not None and d > share + ROUNDING:
+    if share is not None and difference > share + ROUNDING:
         raise UsageError(
-            f"Models that differ on {_percent(share)} % of items cannot be {difference:g} points apart",
+            f"Models that differ on {_percent(share)} % of items cannot be {_percent(difference)} points "
+            "apart",
             remedy=f"Give a smaller {option('difference')}, or a larger {option('discordant')}.",
         )
     most = 1 - worse if share is None else share
-    wanted = sorted({d, *(each / 100 for each in DIFFERENCES if each / 100 <= most + ROUNDING)})
+    wanted = sorted({difference, *(each for each in DIFFERENCES if each <= most + ROUNDING)})
     planned = []
     for each in wanted:
         apart = independent_discordance(worse, each) if share is None else share
-        needed = items_needed(each, apart, power=power / 100, alpha=level)
+        needed = items_needed(each, apart, power=parameters.power, alpha=level)
         has = None if items is None else mcnemar_power(items, each, apart, alpha=level)
         planned.append(PlannedDifference(each, apart, needed, has))
     smallest = None
     if items is not None:
-        smallest = smallest_difference(items, share, accuracy=worse, power=power / 100, alpha=level)
-    return McqPlan(d, worse, share, source, power / 100, level, models, items, tuple(planned), smallest)
+        smallest = smallest_difference(items, share, accuracy=worse, power=parameters.power, alpha=level)
+    return McqPlan(
+        difference, worse, share, source, parameters.power, level, models, items, tuple(planned), smallest
+    )
 
 
 def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: str) -> tuple[float, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells
@@ -14,7 +14,13 @@ from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import Answer, ItemSet
 from uncanny.eval.mcq.data.load import ItemSource, is_bundled, load, load_run_items
 from uncanny.eval.mcq.data.overlay import OVERLAYS
-from uncanny.eval.mcq.parameters import McqConfig, McqEachParameters, McqParameters, McqShared
+from uncanny.eval.mcq.parameters import (
+    McqConfig,
+    McqEachParameters,
+    McqParameters,
+    McqShared,
+    RunScoreParameters,
+)
 from uncanny.eval.mcq.task import STATUS_OF, STATUSES, McqTask
 from uncanny.parameters import takes
 from uncanny.prompts.folders import read_prompts
@@ -27,7 +33,6 @@ from uncanny.runs.sync import blocking
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.mcq.score.result import McqScores
-    from uncanny.eval.mcq.score.score import ScoreOptions
 
 
 class McqRun(RunResult[Answer]):
@@ -64,11 +69,12 @@ class McqRun(RunResult[Answer]):
         """One for each question, in order of items and questions when the run is finished."""
         return self.records
 
-    def score(self, **options: Unpack[ScoreOptions]) -> McqScores:
-        """The scores of this run alone; `options` are those of `uncanny.mcq.score`."""
+    @takes(RunScoreParameters)
+    def score(self, parameters: RunScoreParameters) -> McqScores:
+        """The scores of this run alone, as `uncanny.mcq.score` makes them."""
         from uncanny.eval.mcq.score.score import score
 
-        return score(self.items, self, **options)
+        return score(self.items, self, **parameters.given)
 
     def report(self, out: str | os.PathLike[str] | None = None, *, pictures: PicturesMode = "link") -> Path:
         """Write the page of the scores, `report.html` in the run's folder unless `out` names another file.

@@ -22,12 +22,13 @@ from uncanny.eval.common.inputs.pair_folders import (
 )
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.eval.common.inputs.table_records import record_tables
+from uncanny.eval.realism.parameters import LoadParameters
 from uncanny.files import read_file
 from uncanny.images.columns import plain_cells
 from uncanny.images.discover import SkippedInputs
 from uncanny.images.row_cells import Cell
 from uncanny.json_values import dump_json
-from uncanny.parameters import check_parameters, check_records
+from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
 from uncanny.schema import Record
@@ -91,19 +92,13 @@ class PairSet:
 PairSource = str | os.PathLike[str] | PairSet | Sequence[PairFiles]
 
 
-def load(
-    source: PairSource | None = None,
-    *,
-    original: str | os.PathLike[str] | None = None,
-    edited: str | os.PathLike[str] | None = None,
-    root: str | os.PathLike[str] | None = None,
-) -> PairSet:
+@takes(LoadParameters, optional=True)
+def load(source: PairSource | None, parameters: LoadParameters) -> PairSet:
     """The pairs to judge, as `uncanny realism run` takes them.
 
     `source` is a JSON Lines file with a `Pair` a line, a folder that holds the folders `original` and
     `edited`, the word `scenes` for the bundled pairs, or pairs that a program has made. In its place
-    `original` and `edited` name two folders. `root` is where the paths of a pair file start, the file's own
-    folder unless it is given. Images are not looked at: a pair with a missing side is a pair.
+    `original` and `edited` name two folders. Images are not looked at: a pair with a missing side is a pair.
 
     Raises ItemsError with every invalid line and repeated id, UsageError for what cannot be read or holds no
     pairs, and for sources that do not go together.
@@ -111,7 +106,7 @@ def load(
     >>> len(uncanny.realism.load("scenes"))
     16
     """
-    check_parameters(original=original, edited=edited, root=root)
+    original, edited, root = parameters.original, parameters.edited, parameters.root
     check_named_once(source, original, edited)
     if original is not None and edited is not None:
         return folder_pairs(Path(original), Path(edited))
@@ -135,8 +130,6 @@ def load_pairs(path: Path, root: Path | None = None) -> PairSet:
     """
     if path.is_dir() and ((path / "original").is_dir() or not record_tables(path)):
         return folder_pairs(path / "original", path / "edited")
-    if root is not None and not root.is_dir():
-        raise UsageError(f"{root} is no folder", remedy="Give the folder that the pairs' paths start from.")
     lines, problems = parse_records(path, Pair, root=root)
     problems += repeated_ids(lines, "give every pair its own", problems)
     if problems:

@@ -1,13 +1,13 @@
-"""The parameters of `uncanny.realism.run`, `run_each` and `score`."""
+"""The parameters of the functions of `uncanny.realism`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from uncanny.eval.common.parameters import People, ScoreParameters
+from uncanny.eval.common.parameters import PairFolders, People, Root, ScoreParameters
 from uncanny.models.parameters import OutputTokens, SamplingParameters, Temperature, TopP
-from uncanny.parameters import Folder, Shown
+from uncanny.parameters import Parameters, Shown
 from uncanny.runs.parameters import AskEachParameters, AskParameters
 
 if TYPE_CHECKING:
@@ -24,11 +24,18 @@ class RealismConfig(SamplingParameters):
     max_output_tokens: OutputTokens = 2_048
 
 
-class RealismShared(RealismConfig):
+class PairsParameters(Parameters):
+    """How pairs are read."""
+
+    root: Root = None
+
+
+class RealismShared(RealismConfig, PairsParameters):
     """The parameters of judging pairs, by one model or by several."""
 
-    root: Annotated[Folder | None, Shown(default="the pair file's folder")] = None
-    """Folder from which image paths start, in a pair file and in records."""
+
+class LoadParameters(PairsParameters, PairFolders):
+    """The parameters of `load`."""
 
 
 class RealismParameters(RealismShared, AskParameters):

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import PurePath
 
 # Controls, separators of lines, directions, invisible and tag characters, lone surrogates. What joins letters
 # and emoji (U+200C, U+200D) stays.
@@ -184,5 +185,7 @@ def duration(seconds: float) -> str:
 
 def shown(value: object) -> str:
     """A value for a message: on one line and never long."""
+    if isinstance(value, PurePath):
+        value = str(value)
     text = repr(value[: _SHOWN * 2] if isinstance(value, str | bytes) else value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

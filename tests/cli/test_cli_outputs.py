@@ -47,7 +47,7 @@ def over_inputs(runs: Path) -> Iterator[tuple[object, ...]]:
     yield *mcq, "--no-report", "--markdown", answers
     yield *mcq, "--no-report", "--latex", items
     yield "mcq", "score", items, runs / "m", *FAST, "--json", answers
-    yield *mcq, "--human", answers, "--json", answers
+    yield *mcq, "--people", answers, "--json", answers
     yield "audit", f"a={annotations}", *FAST, "--csv", annotations
     yield "audit", f"a={runs / 'a'}", *FAST, "--json", annotations
     yield "audit", f"a={runs / 'a'}", *FAST, "--no-report", "--csv", runs / "a/run.json"

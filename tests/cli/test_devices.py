@@ -115,7 +115,7 @@ READERS: dict[str, Callable[[Path, Path], object]] = {
     "mcq.load": lambda odd, _: uncanny.mcq.load(odd),
     "mcq.check": lambda odd, _: uncanny.mcq.check(odd),
     "mcq.score": lambda odd, _: uncanny.mcq.score("scenes", [odd]),
-    "mcq.overlay": lambda odd, out: uncanny.mcq.overlay(odd, out / "drawn"),
+    "mcq.overlay": lambda odd, out: uncanny.mcq.overlay(odd, out=out / "drawn"),
     "mcq.plan": lambda odd, _: uncanny.mcq.plan(scores=odd),
     "realism.load": lambda odd, _: uncanny.realism.load(odd),
     "realism.score": lambda odd, _: uncanny.realism.score(odd),

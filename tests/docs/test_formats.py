@@ -69,7 +69,7 @@ def _mcq_answers() -> None:
 
 def _mcq_predictions() -> None:
     predictions = _file("MCQ predictions")
-    scores = uncanny.mcq.score(_file("MCQ items"), {"mine": predictions}, human=predictions, resamples=10)
+    scores = uncanny.mcq.score(_file("MCQ items"), {"mine": predictions}, people=predictions, resamples=10)
     assert scores["mine"].splits["overall"].q1 == scores["human"].splits["overall"].q1 == 1
 
 

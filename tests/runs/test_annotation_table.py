@@ -114,8 +114,8 @@ def test_every_reader_takes_a_run_whose_lines_are_gone(tmp_path: Path) -> None:
     assert list(scored.to_json()["predictions"])
     exported = uncanny.export(gone(), to="csv", out=tmp_path / "csv", all=True)
     assert exported is not None
-    drafts = len(uncanny.mcq.build(out, tmp_path / "drafts.jsonl"))
-    assert len(uncanny.mcq.build(gone(), tmp_path / "again.jsonl")) == drafts > 0
+    drafts = len(uncanny.mcq.build(out, out=tmp_path / "drafts.jsonl"))
+    assert len(uncanny.mcq.build(gone(), out=tmp_path / "again.jsonl")) == drafts > 0
     assert (out / LINES).read_bytes() == lines
     # In a folder that cannot be written, as this one where the file that is to become the lines cannot.
     (out / f".{LINES}.{os.getpid()}.tmp").mkdir()
@@ -125,7 +125,7 @@ def test_every_reader_takes_a_run_whose_lines_are_gone(tmp_path: Path) -> None:
     scored = uncanny.semantic.score(out, truth="scenes", similarity="chrf", resamples=0)
     assert list(scored.to_json()["predictions"])
     assert uncanny.export(out, to="csv", out=tmp_path / "copied", all=True) is not None
-    assert len(uncanny.mcq.build(out, tmp_path / "copied.jsonl")) == drafts
+    assert len(uncanny.mcq.build(out, out=tmp_path / "copied.jsonl")) == drafts
     assert uncanny.artifacts.score(out, truth=tmp_path / "run" / TABLE).to_json()
     assert uncanny_here("report", out, "--report", tmp_path / "page.html").code == 0
     assert (tmp_path / "page.html").stat().st_size > 50_000

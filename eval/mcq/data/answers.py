@@ -15,7 +15,7 @@ from uncanny.eval.common.inputs.problems import parse_records
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AnswerForm, Item, Question
 from uncanny.eval.mcq.score.parser import read_choice
 from uncanny.files import open_file
-from uncanny.parameters import check_needed, check_records
+from uncanny.parameters import check_records, path_of
 from uncanny.records.jsonl import write_named
 from uncanny.records.run_folder import RunFolder
 from uncanny.wording import shown
@@ -153,7 +153,7 @@ def write_predictions(
     >>> answers = uncanny.mcq.baseline_answers(items, "always-E/no")
     >>> uncanny.mcq.write_predictions(answers, "predictions.jsonl", items=items)
     """
-    check_needed(path=path)
+    target = path_of("path", path)
     check_records(items, Item, what="Items are uncanny.mcq.Item records")
     answers = check_records(answers, Answer, what="Answers are uncanny.mcq.Answer records")
     forms: dict[str, AnswerForm] = {item.id: item.answer_form for item in items}
@@ -171,7 +171,7 @@ def write_predictions(
             f"predictions of {len(models)} models: {', '.join(sorted(models))}",
             remedy="Write a file for each; its lines do not say whose they are.",
         )
-    write_named(Path(path), (_dump(row_id, row) for row_id, row in rows.items()))
+    write_named(target, (_dump(row_id, row) for row_id, row in rows.items()))
 
 
 def _dump(row_id: str, row: dict[str, str | None]) -> bytes:

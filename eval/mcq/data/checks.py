@@ -36,10 +36,11 @@ from uncanny.eval.mcq.data.load import (
 )
 from uncanny.eval.mcq.data.set_checks import Picture, check_letters, check_pictures, tiny_copy
 from uncanny.eval.mcq.data.texts import carried_set
+from uncanny.eval.mcq.parameters import CheckParameters
 from uncanny.images.decode import PIXELS, decode, explain, read_header, without_warnings
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
-from uncanny.parameters import check_parameters
+from uncanny.parameters import takes
 from uncanny.prompts import is_ours
 from uncanny.wording import shown
 
@@ -47,15 +48,14 @@ _LATER: tuple[Question, ...] = ("q2", "q3", "q4")
 _TEXT_QUESTIONS: tuple[Question, ...] = ("q2", "q4")
 
 
-def check(
-    source: ItemSource, *, root: str | os.PathLike[str] | None = None, images: bool = True
-) -> tuple[Problem, ...]:
+@takes(CheckParameters)
+def check(source: ItemSource, parameters: CheckParameters) -> tuple[Problem, ...]:
     """Everything that is wrong with a set, all at once; empty where the set is good.
 
     `source` is an item file, whose format is checked too and whose problems come in order of its lines, the
-    word `scenes`, or items. `root` is where a file's image paths start, its own folder by default. With
-    `images`, every image and stored overlay is decoded whole, one at a time; without, boxes are not compared
-    with the image's size. A problem of severity `warning` does not keep a set from being used.
+    word `scenes`, or items. With `images`, every image and stored overlay is decoded whole, one at a time;
+    without, boxes are not compared with the image's size. A problem of severity `warning` does not keep a set
+    from being used.
 
     Right letters that differ between Q2, Q3 and Q4 are a warning: most often a slip, though reviewed sets
     have a few such items (SalArt-VQA, appendix E.2). Raises UsageError for a file that cannot be read.
@@ -63,7 +63,7 @@ def check(
     >>> uncanny.mcq.check("scenes")
     ()
     """
-    check_parameters(root=root)
+    root, images = parameters.root, parameters.images
     if not isinstance(source, str | os.PathLike) or is_bundled(source):
         items = load(source)
         repeated = repeated_ids([(None, item) for item in items], OWN_ID)

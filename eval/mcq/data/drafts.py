@@ -18,7 +18,8 @@ from typing import Any, Literal, get_args
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.items import Box, Item, ItemSet, Option
 from uncanny.eval.mcq.data.load import item_lines, write_items
-from uncanny.parameters import check_needed, check_parameters
+from uncanny.eval.mcq.parameters import BuildParameters
+from uncanny.parameters import path_of, takes
 from uncanny.records.jsonl import read_records
 from uncanny.records.reviews import ReviewLog, review_image
 from uncanny.records.run_folder import RunFolder
@@ -149,23 +150,20 @@ Boxes = Mapping[str, Mapping[str, Box]]
 _LETTERS: tuple[Option, ...] = get_args(Option)
 
 
-def build(
-    run: str | os.PathLike[str], out: str | os.PathLike[str], *, seed: int = 0, force: bool = False
-) -> ItemSet:
+@takes(BuildParameters)
+def build(run: str | os.PathLike[str], parameters: BuildParameters) -> ItemSet:
     """Write items drafted from the annotations of a run, reviewed ones where it has reviews (`draft_items`).
 
     Image paths start at the folder of `out`. Raises UsageError for a folder without annotations, and, without
     `force`, where `out` holds anything but just these drafts: people may have worked on it.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
-    >>> [item.split for item in uncanny.mcq.build(out, "drafts.jsonl")]
+    >>> [item.split for item in uncanny.mcq.build(out, out="drafts.jsonl")]
     ['art_dg']
     """
-    check_needed(run=run, out=out)
-    check_parameters(seed=seed, force=force)
-    target = Path(out)
-    drafts = ItemSet(draft_run(Path(run), target.parent, seed), target)
-    if not force and _differs(target, b"".join(item_lines(drafts))):
+    target = Path(parameters.out)
+    drafts = ItemSet(draft_run(path_of("run", run), target.parent, parameters.seed), target)
+    if not parameters.force and _differs(target, b"".join(item_lines(drafts))):
         raise UsageError(
             f"{target} is there already and is no file of just these drafts",
             remedy=f"Name another file, or replace it with {option('force', True)}.",

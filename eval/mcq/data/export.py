@@ -14,7 +14,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 from uncanny import __version__
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
@@ -26,17 +26,16 @@ from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.overlay import render_overlay
 from uncanny.eval.mcq.data.released_rows import COLUMNS, IMAGE_COLUMNS, ROLE, STANDARD_E, CellError
 from uncanny.eval.mcq.data.texts import question_text, system_text
+from uncanny.eval.mcq.parameters import ExportForm, ExportParameters
 from uncanny.extras import pyarrow
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
-from uncanny.parameters import check_needed, check_parameters
+from uncanny.parameters import takes
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.jsonl import make_folder_of, write_atomically, write_named
 from uncanny.wording import option, shown
 
-ExportForm = Literal["hf", "parquet", "csv"]
-EXPORT_FORMS: Final[tuple[ExportForm, ...]] = get_args(ExportForm)
 # A few pictures are in memory at a time, and as few are read for a single row.
 _ROWS_AT_ONCE: Final = 8
 # The Hub shows files of this size and below.
@@ -48,23 +47,13 @@ _COLUMNS: Final = (
 )
 
 
-def export_table(
-    source: ItemSource,
-    out: str | os.PathLike[str],
-    *,
-    to: ExportForm | None = None,
-    root: str | os.PathLike[str] | None = None,
-    overlays: bool = True,
-    prompts: str | os.PathLike[str] | None = None,
-    license: str | None = None,
-    title: str | None = None,
-    force: bool = False,
-) -> Path:
+@takes(ExportParameters)
+def export_table(source: ItemSource, parameters: ExportParameters) -> Path:
     """Write one row an item, E added to the options: a Parquet file, a CSV file, or a folder for the Hub.
 
     `to` is by default what the suffix of `out` says, `.parquet` or `.csv`. `hf` makes `out` a folder with
     Parquet in `data/` and a card in `README.md`; `datasets.load_dataset` reads it, and it can be uploaded.
-    The card has the `license` and the `title`. `source` and `root` are as in `load`.
+    The card has the `license` and the `title`. `source` is as in `load`.
 
     Parquet embeds the pictures; beside a CSV they are in a folder `<stem>_images`. Stored overlays are taken
     as they are; others are drawn, unless `overlays` is false. Prompts are those that a run would ask with,
@@ -79,21 +68,20 @@ def export_table(
     where pyarrow is missing or nothing can be written; ItemsError for pictures that cannot be read. Earlier
     files are replaced only by whole ones.
 
-    >>> str(uncanny.mcq.export_table(uncanny.mcq.load("scenes")[:3], "scenes.csv"))
+    >>> str(uncanny.mcq.export_table(uncanny.mcq.load("scenes")[:3], out="scenes.csv"))
     'scenes.csv'
     """
-    check_needed(out=out)
-    check_parameters(root=root, prompts=prompts, force=force)
-    items, path = load(source, root=root), Path(out)
+    items, path = load(source, root=parameters.root), Path(parameters.out)
+    overlays, license, title = parameters.overlays, parameters.license, parameters.title
     if not items:
         raise UsageError("There are no items to export", remedy="Give one at least.")
-    form = export_form(path, to)
+    form = export_form(path, parameters.to)
     if form != "hf" and (license is not None or title is not None):
         raise UsageError(
             f"{option('license')} and {option('title')} are for the card of a folder",
             remedy=f"Leave them out, or write one with {option('to', 'hf')}.",
         )
-    ours, further = read_prompts("mcq", prompts), _further(items)
+    ours, further = read_prompts("mcq", parameters.prompts), _further(items)
     if form == "csv":
         _write_csv(_rows(items, ours, overlays, further, texts=further), path)
         return path
@@ -103,7 +91,7 @@ def export_table(
     if form == "parquet":
         _write_parquet(rows, path, schema)
     else:
-        _check_folder(path, items, force=force)
+        _check_folder(path, items, force=parameters.force)
         card = Card(items, ours, license, title or path.resolve().name)
         _write_folder(rows, path, schema, card.text)
     return path
@@ -111,11 +99,9 @@ def export_table(
 
 def export_form(path: Path, to: ExportForm | None) -> ExportForm:
     """What is written to a path: what was asked for, else what the suffix says. Raises UsageError."""
-    if to is not None and to not in EXPORT_FORMS:
-        raise UsageError(f"{option('to')} is {shown(to)}", remedy=f"Choose one of {', '.join(EXPORT_FORMS)}.")
     if to is not None:
         return to
-    for form in EXPORT_FORMS[1:]:
+    for form in ("parquet", "csv"):
         if path.suffix.lower() == f".{form}":
             return form
     raise UsageError(

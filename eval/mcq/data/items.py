@@ -14,10 +14,10 @@ from typing import Annotated, Literal, get_args, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from uncanny.eval.mcq.parameters import Question as Question
 from uncanny.schema import Number
 from uncanny.wording import counted, harmless
 
-Question = Literal["q1", "q2", "q3", "q4"]
 Blind = Literal["q1_blind", "q2_blind", "q3_blind", "q4_blind"]
 # Without the image: the control asks Q4 again with a further option F, no image was provided; blind questions
 # are the four as they are, to be guessed.
@@ -29,7 +29,7 @@ Option = Literal["A", "B", "C", "D"]
 AnswerForm = Literal["letter", "json"]
 Box = tuple[Number, Number, Number, Number]
 
-QUESTIONS: tuple[Question, ...] = ("q1", "q2", "q3", "q4")
+QUESTIONS: tuple[Question, ...] = get_args(Question)
 CONTROL: AskedQuestion = "q4_no_image"
 BLIND: Mapping[Question, Blind] = {
     "q1": "q1_blind",

@@ -17,8 +17,9 @@ from uncanny.eval.common.inputs.problems import UTF8_MARK, by_line, parse_record
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.eval.mcq.data.flat_tables import flat_items, is_flat_table
 from uncanny.eval.mcq.data.items import Item, ItemSet
+from uncanny.eval.mcq.parameters import LoadParameters
 from uncanny.json_values import dump_json
-from uncanny.parameters import check_parameters, check_records
+from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import write_atomically, write_named
 from uncanny.records.run_folder import RunFolder, check_no_links, check_within
 from uncanny.records.run_manifest import RunManifest
@@ -33,31 +34,25 @@ _ITEMS = "Items are a file, the word `scenes` or uncanny.mcq.Item records"
 ItemSource = str | os.PathLike[str] | Sequence[Item]
 
 
-def load(
-    source: ItemSource,
-    *,
-    root: str | os.PathLike[str] | None = None,
-    folder: str | os.PathLike[str] | None = None,
-) -> ItemSet:
+@takes(LoadParameters)
+def load(source: ItemSource, parameters: LoadParameters) -> ItemSet:
     """All items of a file or data set, in its order; ids are unique. Images are not looked at.
 
     That is a JSON Lines file, or a table (Parquet, Arrow, a folder that is a data set) with the same keys as
     columns or in the flat form that `export_table` writes: a published set is read where it lies.
 
     `source` may be the word `scenes`, where no file has this name: the bundled set, 34 images. It is read
-    from the package, or from a copy in `folder/items`, which is made if need be. `root` is where image paths
-    start, the file's folder by default. Items that are loaded already come back as they are; bundled ones
-    from that copy, where a `folder` is named.
+    from the package, or from a copy in `folder/items`, which is made if need be. Items that are loaded
+    already come back as they are; bundled ones from that copy, where a `folder` is named.
 
     Raises ItemsError with every invalid line and repeated id; UsageError for a file that cannot be read or
-    holds no items, for a `root` that is no folder, and for a copy in `folder` that leads out of it.
+    holds no items, and for a copy in `folder` that leads out of it.
 
     >>> items = uncanny.mcq.load("scenes")
     >>> len(items), items[0].questions()
     (34, ('q1', 'q2', 'q3', 'q4'))
     """
-    check_parameters(root=root, folder=folder)
-    folder = None if folder is None else Path(folder)
+    folder = None if parameters.folder is None else Path(parameters.folder)
     if not isinstance(source, str | os.PathLike):
         known = isinstance(source, ItemSet)
         items = ItemSet.of(source if known else check_records(source, Item, what=_ITEMS))
@@ -74,7 +69,7 @@ def load(
     if (file / "run.json").is_file():
         score = _score_call(file)
         raise UsageError(f"{file} is a run, and no item file", remedy=f"Items come first: {score}")
-    base = None if root is None else Path(root)
+    base = None if parameters.root is None else Path(parameters.root)
     items = ItemSet(_read(file, base), file, base, bundled, whole=True)
     return _inside(items, folder) if bundled and folder is not None else items
 
@@ -192,8 +187,6 @@ def item_lines(items: Iterable[Item]) -> Iterator[bytes]:
 
 
 def _read(file: Path, root: Path | None) -> tuple[Item, ...]:
-    if root is not None and not root.is_dir():
-        raise UsageError(f"{root} is no folder", remedy="Give the folder that the items' paths start from.")
     numbered, problems = parse_items(file, root)
     if problems:
         problems.sort(key=by_line)

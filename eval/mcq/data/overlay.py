@@ -15,11 +15,12 @@ from pathlib import Path
 from uncanny.errors import ImageError, UsageError
 from uncanny.eval.mcq.data.items import Box, Item, ItemSet, Option
 from uncanny.eval.mcq.data.load import ITEMS_FILE, ItemSource, load, parse_items, write_items
+from uncanny.eval.mcq.parameters import OverlayParameters
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile, read_image_file, read_stamped
 from uncanny.images.overlay import draw_boxes, drawing_digest
 from uncanny.images.path_names import short_path
-from uncanny.parameters import check_needed
+from uncanny.parameters import takes
 from uncanny.records.jsonl import write_atomically
 
 # The folder of drawn Q3 images, in a run and beside a set.
@@ -93,22 +94,20 @@ def draw_overlay(item: Item, items: ItemSet, folder: Path) -> tuple[Path, Record
     return drawn, RecordedFile(image, hashlib.sha256(file.data).hexdigest(), file.stamp)
 
 
-def overlay(
-    source: ItemSource, out: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None
-) -> ItemSet:
+@takes(OverlayParameters)
+def overlay(source: ItemSource, parameters: OverlayParameters) -> ItemSet:
     """Write `out/items.jsonl`, whose items name their image and their stored overlay from there; the new set.
 
-    `source` and `root` are as in `load`; the bundled set is copied to `out/items`. Overlays that are stored
-    already stay where they are, others are drawn into `out/overlays`. Raises UsageError where the new set
-    would replace the one it is made of, ImageError for an image that cannot be read.
+    `source` is as in `load`; the bundled set is copied to `out/items`. Overlays that are stored already stay
+    where they are, others are drawn into `out/overlays`. Raises UsageError where the new set would replace
+    the one it is made of, ImageError for an image that cannot be read.
 
-    >>> drawn = uncanny.mcq.overlay(uncanny.mcq.load("scenes")[:1], "drawn")
+    >>> drawn = uncanny.mcq.overlay(uncanny.mcq.load("scenes")[:1], out="drawn")
     >>> drawn.overlay_path(drawn[0]).is_file()
     True
     """
-    check_needed(out=out)
-    folder = Path(out)
-    items = load(source, root=root, folder=folder)
+    folder = Path(parameters.out)
+    items = load(source, root=parameters.root, folder=folder)
     target = folder / ITEMS_FILE
     if target.exists() and items.file.exists() and target.samefile(items.file):
         raise UsageError(f"{target} is the set itself", remedy="Name another folder for the new one.")

@@ -30,12 +30,12 @@ from uncanny.eval.mcq.data.released_rows import (
     problem_of,
     text,
 )
-from uncanny.parameters import check_needed
+from uncanny.eval.mcq.parameters import ImportParameters
+from uncanny.parameters import path_of, takes
 
 
-def import_table(
-    source: str | os.PathLike[str], out: str | os.PathLike[str], *, images: bool = True
-) -> ItemSet:
+@takes(ImportParameters)
+def import_table(source: str | os.PathLike[str], parameters: ImportParameters) -> ItemSet:
     """Write `out/items.jsonl` and `out/images/` from a table; the new set.
 
     `source` is a Parquet, CSV or JSON Lines file, or a folder of shards. Pictures and stored overlays are
@@ -50,12 +50,11 @@ def import_table(
     where a file cannot be read or written, pyarrow is missing, or `out` holds items already. Nothing is left
     behind then.
 
-    >>> table = uncanny.mcq.export_table("scenes", "scenes.csv")
-    >>> len(uncanny.mcq.import_table(table, "set"))
+    >>> table = uncanny.mcq.export_table("scenes", out="scenes.csv")
+    >>> len(uncanny.mcq.import_table(table, out="set"))
     34
     """
-    check_needed(table=source, out=out)
-    path, folder = Path(source), Path(out)
+    path, folder = path_of("source", source), Path(parameters.out)
     if holds_payloads(path):
         return import_payloads(path, folder)
     target = folder / ITEMS_FILE
@@ -67,7 +66,8 @@ def import_table(
     fresh = not folder.exists()
     try:
         items = ItemSet(tuple(_items(path, files, where, stored)), target, whole=True)
-        errors = [problem for problem in check(items, images=images) if problem.severity == "error"]
+        problems = check(items, images=parameters.images)
+        errors = [problem for problem in problems if problem.severity == "error"]
         if errors:
             raise ItemsError(str(path), errors, remedy="Correct the table; nothing was imported.")
         write_items(items, target)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,10 @@ from uncanny.eval.common.pixels.masks import read_scores
 from uncanny.eval.common.tables import Column, Table, TableResult
 from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
 from uncanny.eval.mcq.data.load import ItemSource, load
-from uncanny.eval.metrics import RESAMPLES
+from uncanny.eval.mcq.parameters import BoxScoreParameters
 from uncanny.eval.metrics.intervals import Ratio, ratio, share_intervals
 from uncanny.eval.metrics.mcq import ARTIFACT, within
-from uncanny.parameters import check_needed, check_parameters
+from uncanny.parameters import path_of, takes
 from uncanny.wording import option, shown, some_of
 
 BOX_NOTE = "a mask cannot answer E: every reference is wrong by construction"
@@ -123,8 +122,7 @@ def read_mask(path: str | os.PathLike[str]) -> Mask:
     >>> uncanny.mcq.read_mask("mask.npy").shape
     (4, 4)
     """
-    check_needed(path=path)
-    return read_scores(Path(path))
+    return read_scores(path_of("path", path))
 
 
 def box_answers(items: ItemSource, picks: Mapping[str, BoxPick], model: str) -> list[Answer]:
@@ -182,20 +180,18 @@ class BoxScores(TableResult):
         }
 
 
-def score_boxes(
-    items: ItemSource, picks: Mapping[str, BoxPick], *, resamples: int = RESAMPLES, seed: int = 0
-) -> BoxScores:
+@takes(BoxScoreParameters)
+def score_boxes(items: ItemSource, picks: Mapping[str, BoxPick], parameters: BoxScoreParameters) -> BoxScores:
     """Q3 of a model that gives masks, from its picks by item id; items that have no Q3 are left out.
 
     >>> uncanny.mcq.score_boxes(uncanny.mcq.load("scenes"), {}).missing
     34
     """
-    check_parameters(resamples=resamples, seed=seed)
     _check_picks(picks)
     boxed = [item for item in load(items) if item.q3 is not None]
     ids = {item.id for item in boxed}
     ratios = _ratios(boxed, picks)
-    intervals = share_intervals(ratios, resamples=resamples, seed=seed)
+    intervals = share_intervals(ratios, resamples=parameters.resamples, seed=parameters.seed)
     return BoxScores(
         q3={
             name: Share(right.value, int(right.counts.sum()), int(right.out_of.sum()), interval)

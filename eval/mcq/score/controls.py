@@ -20,11 +20,12 @@ from uncanny.eval.common.estimates import Share, interval_json, share_of
 from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, CONTROL, Answer, AskedQuestion, Item, Question, Split
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import changed_since
+from uncanny.eval.mcq.parameters import BaselineParameters
 from uncanny.eval.mcq.score.matrix import AnswerKey, failed
 from uncanny.eval.mcq.score.parser import Parser, Reading, read_choice
 from uncanny.eval.metrics.intervals import Codes, group_codes
 from uncanny.eval.metrics.mcq import SPLITS
-from uncanny.parameters import check_parameters
+from uncanny.parameters import takes
 
 BASELINE_PREFIX = "baseline/"
 Baseline = Literal["random", "always-E/no"]
@@ -41,7 +42,8 @@ def is_baseline(model: str) -> bool:
     return model.startswith((BASELINE_PREFIX, BLIND_PREFIX))
 
 
-def baseline_answers(items: ItemSource, baseline: Baseline, *, seed: int = 0) -> list[Answer]:
+@takes(BaselineParameters)
+def baseline_answers(items: ItemSource, baseline: Baseline, parameters: BaselineParameters) -> list[Answer]:
     """An answer to every question of every item, by the model `baseline/NAME`.
 
     `items` are those of `load`, or anything it takes. `random` is uniform over the options of the question
@@ -51,14 +53,13 @@ def baseline_answers(items: ItemSource, baseline: Baseline, *, seed: int = 0) ->
     >>> uncanny.mcq.baseline_answers(uncanny.mcq.load("scenes")[:1], "always-E/no")[0].raw
     'no'
     """
-    check_parameters(seed=seed)
     if baseline not in BASELINES:
         raise UsageError(f"There is no baseline {baseline!r}", remedy=f"Choose {' or '.join(BASELINES)}.")
     return [
         Answer(
             id=item.id,
             question=question,
-            raw=_baseline_choice(item, question, baseline, seed),
+            raw=_baseline_choice(item, question, baseline, parameters.seed),
             model=BASELINE_PREFIX + baseline,
         )
         for item in load(items)

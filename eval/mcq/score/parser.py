@@ -20,12 +20,12 @@ import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from uncanny.eval.mcq.data.items import AnswerForm, Question
+from uncanny.eval.mcq.parameters import Parser as Parser
 
 PARSER_VERSION = "1"
-Parser = Literal["exact", "lenient"]
 
 # A longer text is no answer; released sets have none of a hundredth of it.
 _LONGEST = 100_000

@@ -38,7 +38,7 @@ from uncanny.eval.mcq.score.tables import (
 )
 from uncanny.eval.metrics.intervals import LEVEL, METHOD
 from uncanny.eval.metrics.paired import PairedTest
-from uncanny.parameters import check_needed
+from uncanny.parameters import path_of
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
@@ -175,6 +175,7 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
     parser: Parser
     resamples: int
     seed: int
+    published: bool
     groups: ImageGroups | None
     item_set: ItemSet = field(repr=False, compare=False)
     answers: tuple[Answer, ...] = field(repr=False, compare=False)
@@ -189,23 +190,22 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
     def __len__(self) -> int:
         return len(self.models)
 
-    def table(self, *, published: bool = False) -> Table:
-        """The main figures in percent, a line a model, best first; then the `published` ones."""
-        return score_table(self, published=published)
+    def table(self) -> Table:
+        """The main figures in percent, a line a model, best first; then the published ones if asked for."""
+        return score_table(self)
 
-    def tables(self, *, published: bool = False) -> tuple[Table, ...]:
+    def tables(self) -> tuple[Table, ...]:
         """The table of main figures; of several models each two on all Q1–4, or those next to each other.
 
         Then what models do without the images, where they were asked that.
         """
-        tables = (self.table(published=published), *pair_tables(self), *unseen_tables(self))
+        tables = (self.table(), *pair_tables(self), *unseen_tables(self))
         return explain_intervals(tables, wanted=self.resamples, groups=self.groups)
 
-    def to_json(self, *, published: bool = False) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """What `mcq score --json` prints: one model's object, or `models`, `oracle` and `mcnemar` of several.
 
-        Shares are in 0–1, None where nothing was asked or answered. `about` says what they are of;
-        `published` adds the published figures.
+        Shares are in 0–1, None where nothing was asked or answered. `about` says what they are of.
         """
         more: dict[str, Any] = {
             "about": about(
@@ -215,7 +215,7 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
                 seed=self.seed,
                 groups=self.groups,
             ),
-            **({"published": published_scores()} if published else {}),
+            **({"published": published_scores()} if self.published else {}),
         }
         models = {name: self._model_json(name) for name in self.models}
         if len(models) == 1:
@@ -273,8 +273,8 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         """Write the page of these scores to `out` and return its path; see `report.page.write_page`."""
         from uncanny.eval.mcq.report.page import write_page
 
-        check_needed(out=out)
-        return write_page(self, Path(out), published=published, overlays=overlays, pictures=pictures)
+        target = path_of("out", out)
+        return write_page(self, target, published=published, overlays=overlays, pictures=pictures)
 
     def _model_json(self, name: str) -> dict[str, Any]:
         content = model_json(self.models[name], "exact", self.resamples, self.seed)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.groups import image_groups
+from uncanny.eval.common.parameters import People
 from uncanny.eval.mcq.data.answers import read_answers
 from uncanny.eval.mcq.data.items import ASKS, BLIND, QUESTIONS, Answer
 from uncanny.eval.mcq.data.load import ItemSource, load
+from uncanny.eval.mcq.parameters import McqScoreParameters
 from uncanny.eval.mcq.score.aggregate import (
     against_blind,
     aggregate,
@@ -35,10 +36,8 @@ from uncanny.eval.mcq.score.controls import (
     is_baseline,
 )
 from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, is_rater, response_matrices
-from uncanny.eval.mcq.score.parser import Parser
 from uncanny.eval.mcq.score.result import McqScores, ModelScore
-from uncanny.eval.metrics import RESAMPLES
-from uncanny.parameters import check_parameters, check_records
+from uncanny.parameters import check_records, takes
 from uncanny.wording import option
 
 # A run folder, a folder with runs of several models, a file of answers or of predictions.
@@ -48,51 +47,20 @@ AnswerSource = (
 )
 
 _ANSWERS = "Answers are run folders, files, uncanny.mcq.Answer records, or a mapping from model to them"
-_HUMAN = "Answers of people are files"
-# A file, several, or by the name of the person.
-People = AnswerFile | Sequence[AnswerFile] | Mapping[str, AnswerFile]
+_PEOPLE = "Answers of people are files"
 
 
-class ScoreOptions(TypedDict, total=False):
-    """The keyword options of `score`."""
-
-    root: str | os.PathLike[str] | None
-    human: People
-    baselines: bool
-    parser: Parser
-    group_by: str | None
-    resamples: int
-    seed: int
-    require_complete: bool
-
-
-def score(
-    items: ItemSource,
-    answers: AnswerSource,
-    *,
-    root: str | os.PathLike[str] | None = None,
-    human: People = (),
-    baselines: bool = False,
-    parser: Parser = "exact",
-    group_by: str | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    require_complete: bool = False,
-) -> McqScores:
+@takes(McqScoreParameters)
+def score(items: ItemSource, answers: AnswerSource, parameters: McqScoreParameters) -> McqScores:
     """Score every model that has answers.
 
-    `items` and `root` are as in `load`. `answers` are run folders, record files or prediction files, one or
-    several; a folder that holds runs of several models; answers; or any of these by model, whose name
-    then stands for the one in the records. Each of `human` holds the answers of one person, named after
-    the file or, in a mapping, by its key: all are averaged into `human`. `baselines` adds
-    `baseline/random`, what guessing gives on average, without intervals, and `baseline/always-E/no`.
-    Where a run asked blind, its guesses without the images are scored as `blind/MODEL` and tested against the
-    same model's answers with them. Neither people nor baselines are part of the oracle or of other tests.
-
-    `parser="lenient"` adds a second reading beside the exact one. `group_by` is the column of items that
-    belong together, so that intervals and paired tests count them as one: by default those of a pair or an
-    original; `image` takes each by itself. `resamples` is the number of bootstrap
-    resamples over images, for figures that are no plain shares; 0 leaves all intervals out.
+    `items` are as in `load`. `answers` are run folders, record files or prediction files, one or several; a
+    folder that holds runs of several models; answers; or any of these by model, whose name then stands for
+    the one in the records. Each file of `people` holds the answers of one person, named after the file or, in
+    a mapping, by its key: all are averaged into `human`. `baselines` adds `baseline/random`, what guessing
+    gives on average, without intervals, and `baseline/always-E/no`. Where a run asked blind, its guesses
+    without the images are scored as `blind/MODEL` and tested against the same model's answers with them.
+    Neither people nor baselines are part of the oracle or of other tests.
 
     Raises UsageError where there are no answers, none fits the items, a question is answered twice by one
     model, a file cannot be read, or, with `require_complete`, any answer is missing; ItemsError (a
@@ -106,21 +74,13 @@ def score(
     >>> list(scores)
     ['demo', 'baseline/random', 'baseline/always-E/no']
     """
-    if parser not in ("exact", "lenient"):
-        raise UsageError(f"There is no parser {parser!r}", remedy="Choose exact or lenient.")
-    check_parameters(
-        group_by=group_by,
-        resamples=resamples,
-        seed=seed,
-        baselines=baselines,
-        require_complete=require_complete,
-    )
-    item_set = load(items, root=root)
-    groups = image_groups(item_set, group_by)
+    item_set = load(items, root=parameters.root)
+    groups = image_groups(item_set, parameters.group_by)
+    resamples, seed, parser = parameters.resamples, parameters.seed, parameters.parser
     everything = _answers(answers)
-    if baselines:
+    if parameters.baselines:
         everything += [answer for name in BASELINES for answer in baseline_answers(item_set, name, seed=seed)]
-    for name, file in _people(human):
+    for name, file in _people(parameters.people):
         everything += as_rater(read_answers([file]), name)
 
     key = AnswerKey.of(item_set, None if groups is None else groups.codes)
@@ -129,11 +89,11 @@ def score(
     responses = response_matrices(key, with_image)
     if not responses:
         raise UsageError("there are no answers to score", remedy="Run the questions first.")
-    if require_complete:
+    if parameters.require_complete:
         _require_all(responses.values())
     lenient = response_matrices(key, with_image, "lenient") if parser == "lenient" else {}
     # What guessing gives on average, in place of the one draw of it that is among the answers.
-    guessing = {RANDOM: expected_score(RANDOM, key)} if baselines else {}
+    guessing = {RANDOM: expected_score(RANDOM, key)} if parameters.baselines else {}
     models = [matrix for model, matrix in responses.items() if not is_rater(model) and not is_baseline(model)]
     return McqScores(
         models=_aggregated(responses, resamples, seed) | guessing,
@@ -145,6 +105,7 @@ def score(
         parser=parser,
         resamples=resamples,
         seed=seed,
+        published=parameters.published,
         groups=groups,
         item_set=item_set,
         answers=tuple(everything),
@@ -195,13 +156,13 @@ def _of_one_model(model: str, source: AnswerFile | Sequence[Answer]) -> list[Ans
     return answers
 
 
-def _people(source: People) -> list[tuple[str, Path]]:
+def _people(source: People | None) -> list[tuple[str, Path]]:
     """Files with whose they are."""
     if isinstance(source, Mapping):
-        check_records(list(source.values()), (str, os.PathLike), what=_HUMAN)
+        check_records(list(source.values()), (str, os.PathLike), what=_PEOPLE)
         return [(str(name), Path(file)) for name, file in source.items()]
-    files = [source] if isinstance(source, str | os.PathLike) else source
-    paths = [Path(each) for each in check_records(files, (str, os.PathLike), what=_HUMAN)]
+    files = [source] if isinstance(source, str | os.PathLike) else () if source is None else source
+    paths = [Path(each) for each in check_records(files, (str, os.PathLike), what=_PEOPLE)]
     return [(path.stem, path) for path in paths]
 
 

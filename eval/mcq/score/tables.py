@@ -57,7 +57,7 @@ MOST_NAMED = 5
 _THEIRS = "published models were asked with the released prompts about the 950 released images"
 
 
-def score_table(scores: McqScores, *, published: bool = False) -> Table:
+def score_table(scores: McqScores) -> Table:
     """The main figures in percent, a line a model; `published` adds the published models below.
 
     Models come in the order of the main figure, which is all Q1–4, people and baselines after them.
@@ -66,7 +66,7 @@ def score_table(scores: McqScores, *, published: bool = False) -> Table:
     rows: list[tuple[Cell, ...]] = [(name, *_cells(scores[name], drawn=name != RANDOM)) for name in models]
     said = headline(scores)
     notes = [*([said] if said else []), *_notes(scores)]
-    if published:
+    if scores.published:
         rows.append(("published:", *("" for _ in COLUMNS)))
         rows += [(row["model"], *_published_cells(row)) for row in published_scores()["main"]]
         notes.insert(bool(said), published_caveat(scores))

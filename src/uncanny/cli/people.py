@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 import click
 
@@ -19,10 +19,9 @@ from uncanny.cli.common.options import (
     seed_option,
 )
 from uncanny.cli.common.pages import check_name, page_server_options, serve_page
+from uncanny.cli.common.parameters import parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
-
-if TYPE_CHECKING:
-    from uncanny.eval.mcq.data.items import Question
+from uncanny.eval.mcq.parameters import ItemsParameters, Question
 
 _PERSON = click.option(
     "--person", metavar="NAME", help="Who answers.  [default: the page asks, and remembers]"
@@ -39,14 +38,14 @@ _RUN = click.option(
 @click.option(
     "--question",
     "questions",
-    type=click.Choice(["q1", "q2", "q3", "q4"]),
+    type=click.Choice(get_args(Question)),
     multiple=True,
     help="Ask this question. Repeatable.  [default: all of them]",
 )
 @click.option(
     "--shuffle", is_flag=True, help="Another order of pictures for each person, those of a pair apart."
 )
-@click.option("--root", type=FOLDER, help="Where image paths start. [default: the item file's folder]")
+@parameter_options(ItemsParameters)
 @page_server_options
 def mcq_people_command(
     items: str,
@@ -83,7 +82,7 @@ def mcq_people_command(
 @click.option(
     "--images", type=FOLDER, metavar="DIR", help="Images that new items may be about.  [default: none]"
 )
-@click.option("--root", type=FOLDER, help="Where image paths start. [default: the item file's folder]")
+@parameter_options(ItemsParameters)
 @click.option("--force", is_flag=True, help="Add items to a file that holds something else.")
 @page_server_options
 def mcq_author_command(

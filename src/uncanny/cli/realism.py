@@ -51,9 +51,7 @@ def command() -> None:
 @asking_options(RealismParameters)
 @parameter_options(PairFolders)
 @force_option
-def run_command(
-    pairs: str | None, original: Path | None, edited: Path | None, force: bool, **values: Any
-) -> None:
+def run_command(pairs: str | None, force: bool, **values: Any) -> None:
     """Judge every pair of PAIRS, in one call or three each; the same command goes on where it stopped.
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
@@ -63,10 +61,8 @@ def run_command(
     from uncanny.eval.realism.forecast import forecast
     from uncanny.eval.realism.run import run_async
 
-    if pairs is None or original is not None or edited is not None:
-        source: PairSource = load(pairs, original=original, edited=edited)
-    else:
-        source = pairs
+    folders = given_parameters(PairFolders, values)
+    source: PairSource = pairs if pairs and not folders else load(pairs, **folders)
     inputs = [] if pairs is None else [Path(pairs)]
     check = partial(check_run_folder, inputs=inputs, report=False, force=force)
     asking = Asking(RealismParameters, source, run_async, forecast, check, RealismSummary, scores_of_runs)

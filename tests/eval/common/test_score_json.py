@@ -41,7 +41,7 @@ def mcq(_: Path, *, reverse: bool = False, **options: Any) -> dict[str, Any]:
     items = made_set({"art_dg": 2, "ref_real": 2})
     answers = [each for item in items for each in answers_to(item, "1101")]
     answers = [Answer.model_validate({**each.model_dump(), "prompts": "mcq@1"}) for each in answers]
-    return score_mcq(items[::-1] if reverse else items, answers, resamples=20).to_json(**options)
+    return score_mcq(items[::-1] if reverse else items, answers, resamples=20, **options).to_json()
 
 
 def realism(tmp_path: Path, *, reverse: bool = False, **options: Any) -> dict[str, Any]:

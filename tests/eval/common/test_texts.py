@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +88,9 @@ def foreign_answers(folder: Path) -> tuple[Any, list[str]]:
     ]
     file = folder / "theirs.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    scores = uncanny.mcq.score(items, file, resamples=0)
+    scores = uncanny.mcq.score(items, file, resamples=0, published=True)
     page = scores.report(folder / "mcq.html", published=True)
-    return scores, [scores.table(published=True).text(), page.read_text(encoding="utf-8")]
+    return scores, [scores.table().text(), page.read_text(encoding="utf-8")]
 
 
 def foreign_regions(folder: Path) -> tuple[Any, list[str]]:
@@ -162,7 +163,9 @@ def test_scores_of_a_users_texts_say_so_in_table_page_and_json(texts: Path, tmp_
         assert f"{NOTE}{prefix}" in flat(str(result))
         result.report(out)
         assert f"{NOTE}{prefix}" in flat(out.read_text(encoding="utf-8"))
-    assert "Asked with other prompts than uncanny's; published" in flat(answers.table(published=True).text())
+    assert "Asked with other prompts than uncanny's; published" in flat(
+        replace(answers, published=True).table().text()
+    )
     assert verdicts.to_json()["prompts"] == [realism.verdicts[0].prompts]
     assert next(iter(anomalies.to_json()["predictions"].values()))["prompts"] == [
         detect.detections[0].prompts

@@ -37,7 +37,7 @@ def items_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def drawn(items_file: Path) -> Path:
     """The same set with its overlays stored, for what is not about drawing them."""
-    return overlay(items_file, items_file.parent.parent / "drawn").file
+    return overlay(items_file, out=items_file.parent.parent / "drawn").file
 
 
 @pytest.fixture(scope="module", params=PROVIDERS)

@@ -125,7 +125,7 @@ def test_files_that_are_not_there_or_empty(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("\n\n")
     with pytest.raises(UsageError, match="holds no items"):
         load(tmp_path / "empty.jsonl")
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="`root` must be a folder that exists"):
         load(tmp_path / "empty.jsonl", root=tmp_path / "empty.jsonl")
 
 

@@ -29,7 +29,7 @@ def test_the_scenes_come_back_from_their_payloads(tmp_path: Path, nested: bool) 
         lines.append({**names, "payload": to_payload(item)} if nested else {**to_payload(item), **names})
     file = write(tmp_path / "scenes" / "payloads.jsonl", lines)
     assert holds_payloads(file)
-    imported = import_table(file, tmp_path / "out")
+    imported = import_table(file, out=tmp_path / "out")
     assert imported == load(tmp_path / "out" / "items.jsonl")
     for before, after in zip(items, imported, strict=True):
         assert imported.image_path(after).resolve() == items.image_path(before).resolve()
@@ -44,7 +44,7 @@ def test_everything_wrong_is_named_at_once_and_nothing_written(tmp_path: Path) -
         [good, {**good, "id": 7}, {**good, "split": "other"}, {**good, "q1_ref": "maybe"}, [1]],
     )
     with pytest.raises(ItemsError) as caught:
-        import_table(file, tmp_path / "out")
+        import_table(file, out=tmp_path / "out")
     assert [problem.line for problem in caught.value.problems] == [2, 3, 3, 4, 4, 5]
     assert not (tmp_path / "out").exists()
 
@@ -58,6 +58,6 @@ def test_an_item_file_or_a_table_is_no_payload(tmp_path: Path) -> None:
 
 def test_a_target_that_is_there_is_left_alone(tmp_path: Path) -> None:
     file = write(tmp_path / "p.jsonl", [{"id": "a", "image": "a.png", "split": "ref_real", "q1_ref": "no"}])
-    import_table(file, tmp_path / "out")
+    import_table(file, out=tmp_path / "out")
     with pytest.raises(UsageError, match="there already"):
-        import_table(file, tmp_path / "out")
+        import_table(file, out=tmp_path / "out")

@@ -76,19 +76,19 @@ def parquet(path: Path, rows: list[Row], **options: Any) -> Path:
 
 
 def imported(path: Path, out: Path) -> list[Item]:
-    return list(import_table(path, out))
+    return list(import_table(path, out=out))
 
 
 def faults(path: Path, out: Path) -> list[tuple[str | None, str | None]]:
     with pytest.raises(ItemsError) as caught:
-        import_table(path, out)
+        import_table(path, out=out)
     assert not out.exists(), "nothing may be left behind"
     return [(problem.item, problem.field) for problem in caught.value.problems]
 
 
 def test_the_release_becomes_a_good_set(tmp_path: Path) -> None:
     table = parquet(tmp_path / "t.parquet", release(), row_group_size=1)
-    items = import_table(table, tmp_path / "out")
+    items = import_table(table, out=tmp_path / "out")
     assert items == load(tmp_path / "out" / "items.jsonl")
     assert [item.split for item in items] == ["art_dg", "ref_real", "art_pg", "ref_pg"]
     assert [item.pair_id for item in items] == [None, None, "pg+ref", "pg+ref"]
@@ -100,7 +100,7 @@ def test_the_release_becomes_a_good_set(tmp_path: Path) -> None:
 
 
 def test_pictures_and_overlays_are_byte_for_byte_what_the_table_holds(tmp_path: Path) -> None:
-    items = import_table(parquet(tmp_path / "t.parquet", release()), tmp_path / "out")
+    items = import_table(parquet(tmp_path / "t.parquet", release()), out=tmp_path / "out")
     for item, source in zip(items, release(), strict=True):
         assert items.image_path(item).read_bytes() == source["image"]["bytes"]
         stored = items.overlay_path(item)
@@ -255,8 +255,8 @@ def test_what_is_exported_is_imported_again(tmp_path: Path, kind: str) -> None:
         update = {"prompts": own, "system": "Look.", "answer_form": "json"}
         items[number] = Item.model_validate(item.model_dump(exclude_unset=True) | update)
     table = tmp_path / f"t.{kind}"
-    export_table(replace(scenes, items=tuple(items)), table)
-    again = import_table(table, tmp_path / "out")
+    export_table(replace(scenes, items=tuple(items)), out=table)
+    again = import_table(table, out=tmp_path / "out")
     for before, after in zip(items, again, strict=True):
         left = before.model_dump(exclude={"image", "overlay"})
         assert after.model_dump(exclude={"image", "overlay"}) == left
@@ -267,7 +267,7 @@ def test_what_is_exported_is_imported_again(tmp_path: Path, kind: str) -> None:
 
 def test_the_exported_form_is_the_releases(tmp_path: Path) -> None:
     source = copy_scenes(tmp_path / "set")
-    export_table(load(source)[:1], tmp_path / "t.parquet")
+    export_table(load(source)[:1], out=tmp_path / "t.parquet")
     first = pq.read_table(tmp_path / "t.parquet").to_pylist()[0]
     assert first["image_role"] == "clean_reference"
     assert first["q2_options"]["E"] == "none of these regions"
@@ -286,13 +286,13 @@ def test_a_failed_export_leaves_the_earlier_file(tmp_path: Path) -> None:
     for name in ("t.parquet", "t.csv"):
         (tmp_path / name).write_text("earlier")
         with pytest.raises(Exception, match="does not exist"):
-            export_table(gone, tmp_path / name, overlays=False)
+            export_table(gone, out=tmp_path / name, overlays=False)
         assert (tmp_path / name).read_text() == "earlier"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["set", "t.csv", "t.parquet"]
     with pytest.raises(UsageError, match="suffix"):
-        export_table(items, tmp_path / "t.xlsx")
+        export_table(items, out=tmp_path / "t.xlsx")
     with pytest.raises(UsageError, match="no items"):
-        export_table([], tmp_path / "t.csv")
+        export_table([], out=tmp_path / "t.csv")
 
 
 def test_missing_columns_are_all_named(tmp_path: Path) -> None:
@@ -382,10 +382,10 @@ def test_an_import_runs_the_checks_of_a_set(tmp_path: Path) -> None:
 
 def test_a_folder_with_items_is_left_alone(tmp_path: Path) -> None:
     table = parquet(tmp_path / "t.parquet", release())
-    target = import_table(table, tmp_path / "out").file
+    target = import_table(table, out=tmp_path / "out").file
     target.write_text("edited")
     with pytest.raises(UsageError, match="exists already"):
-        import_table(table, tmp_path / "out")
+        import_table(table, out=tmp_path / "out")
     assert target.read_text() == "edited"
 
 
@@ -404,18 +404,18 @@ def test_a_folder_with_items_is_left_alone(tmp_path: Path) -> None:
 def test_files_that_are_no_tables(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError):
-        import_table(tmp_path / name, tmp_path / "out")
+        import_table(tmp_path / name, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_no_table_at_all(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
-        import_table(tmp_path / "none.parquet", tmp_path / "out")
+        import_table(tmp_path / "none.parquet", out=tmp_path / "out")
     with pytest.raises(UsageError, match="holds no table"):
-        import_table(tmp_path, tmp_path / "out")
+        import_table(tmp_path, out=tmp_path / "out")
     pq.write_table(pa.Table.from_pylist(release()).slice(0, 0), tmp_path / "t.parquet")
     with pytest.raises(UsageError, match="no rows"):
-        import_table(tmp_path / "t.parquet", tmp_path / "out")
+        import_table(tmp_path / "t.parquet", out=tmp_path / "out")
 
 
 def test_without_pyarrow_the_message_says_what_to_install(
@@ -425,7 +425,7 @@ def test_without_pyarrow_the_message_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(UsageError, match=r"-e '.\[parquet\]'"):
-        import_table(table, tmp_path / "out")
+        import_table(table, out=tmp_path / "out")
 
 
 def test_pictures_are_left_unread_where_they_are_not_needed(tmp_path: Path) -> None:

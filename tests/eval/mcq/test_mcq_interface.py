@@ -57,7 +57,7 @@ def test_scores_show_themselves_as_the_table_of_the_command(demo: McqRun) -> Non
     assert str(scores) + "\n" == shown
     assert "<table>" in scores._repr_html_()
     published = uncanny_here("mcq", "score", "scenes", demo.path, "--no-report", "--published").out
-    assert published.startswith(scores.table(published=True).text())
+    assert published.startswith(mcq.score("scenes", demo.path, published=True).table().text())
 
 
 @pytest.mark.parametrize(
@@ -78,17 +78,17 @@ def test_people_are_averaged_as_by_the_command(demo: McqRun, tmp_path: Path) -> 
     files = [tmp_path / "ann.jsonl", tmp_path / "ben.jsonl"]
     for file in files:
         file.write_bytes(demo.file.read_bytes())
-    flags = [word for file in files for word in ("--human", file)]
+    flags = [word for file in files for word in ("--people", file)]
     command = ("mcq", "score", "scenes", demo.path, "--resamples", 0, "--json", "-")
     content = uncanny_here(*command, *flags).json()
-    scores = mcq.score("scenes", demo.path, human=files, resamples=0)
+    scores = mcq.score("scenes", demo.path, people=files, resamples=0)
     assert orjson.loads(orjson.dumps(scores.to_json())) == content
     assert scores["human"].raters == 2
-    named = uncanny_here(*command, "--human", f"ann={files[0]}", "--human", f"ben={files[0]}").json()
-    people = mcq.score("scenes", demo.path, human={"ann": files[0], "ben": files[0]}, resamples=0)
+    named = uncanny_here(*command, "--people", f"ann={files[0]}", "--people", f"ben={files[0]}").json()
+    people = mcq.score("scenes", demo.path, people={"ann": files[0], "ben": files[0]}, resamples=0)
     assert people["human"].raters == 2
     assert named == content == orjson.loads(orjson.dumps(people.to_json()))
-    twice = uncanny_here(*command, "--human", f"ann={files[0]}", "--human", f"ann={files[1]}")
+    twice = uncanny_here(*command, "--people", f"ann={files[0]}", "--people", f"ann={files[1]}")
     assert "two people are called 'ann'" in twice.err
 
 
@@ -113,7 +113,7 @@ def test_answers_come_in_many_forms(demo: McqRun, tmp_path: Path) -> None:
 def test_wrong_use_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(UsageError, match="no answers"):
         mcq.score(ITEMS, [])
-    with pytest.raises(UsageError, match="parser 'exakt'"):
+    with pytest.raises(UsageError, match="`parser` must be 'exact' or 'lenient', not 'exakt'"):
         mcq.score(ITEMS, GOOD, parser="exakt")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="missing"):
         mcq.score(ITEMS, GOOD[:-1], require_complete=True)
@@ -146,33 +146,33 @@ def test_sets_are_checked_drawn_and_stored_as_by_the_commands(tmp_path: Path) ->
     (problem,) = mcq.check([made_item("a", "art_dg", kind="count")], images=False)[:1]
     assert problem.item == "a"
     some = some_items(tmp_path / "set", 5)
-    drawn = mcq.overlay(some, tmp_path / "python")
+    drawn = mcq.overlay(some, out=tmp_path / "python")
     assert uncanny_here("mcq", "overlay", some, "-o", tmp_path / "command").code == 0
     assert drawn.file.read_bytes() == (tmp_path / "command" / "items.jsonl").read_bytes()
     with pytest.raises(UsageError, match="the set itself"):
-        mcq.overlay(drawn.file, drawn.file.parent)
-    table = mcq.export_table(drawn, tmp_path / "python.csv")
+        mcq.overlay(drawn.file, out=drawn.file.parent)
+    table = mcq.export_table(drawn, out=tmp_path / "python.csv")
     assert uncanny_here("mcq", "export", drawn.file, "-o", tmp_path / "command.csv").code == 0
     assert table.read_bytes().replace(b"python_images", b"command_images") == (
         (tmp_path / "command.csv").read_bytes()
     )
-    again = mcq.import_table(table, tmp_path / "again")
+    again = mcq.import_table(table, out=tmp_path / "again")
     assert [item.id for item in again] == [item.id for item in items[:5]]
 
 
 @pytest.mark.slow
 def test_drafts_are_those_of_the_command_and_never_replaced(tmp_path: Path, bundled_run: BundledRuns) -> None:
     run = bundled_run("annotate").path
-    drafts = mcq.build(run, tmp_path / "python.jsonl", seed=5)
+    drafts = mcq.build(run, out=tmp_path / "python.jsonl", seed=5)
     command = ("mcq", "build", run, "-o", tmp_path / "command.jsonl", "--seed", "5")
     assert uncanny_here(*command).code == 0
     assert drafts.file.read_bytes() == (tmp_path / "command.jsonl").read_bytes()
     assert mcq.load(drafts.file).items == drafts.items
     drafts.file.write_text("worked on\n")
     with pytest.raises(UsageError, match="no file of just these drafts"):
-        mcq.build(run, drafts.file, seed=5)
+        mcq.build(run, out=drafts.file, seed=5)
     assert drafts.file.read_text() == "worked on\n"
-    mcq.build(run, drafts.file, seed=5, force=True)
+    mcq.build(run, out=drafts.file, seed=5, force=True)
     assert mcq.load(drafts.file).items == drafts.items
 
 

@@ -23,7 +23,7 @@ PAIRS = [
 
 
 def test_without_knowledge_models_err_independently() -> None:
-    plan = mcq.plan(difference=10, accuracy=60, items=500)
+    plan = mcq.plan(difference=0.1, accuracy=0.6, items=500)
     apart = independent_discordance(0.6, 0.1)
     assert plan.needed == items_needed(0.1, apart)
     assert plan.discordant is None
@@ -36,20 +36,20 @@ def test_without_knowledge_models_err_independently() -> None:
 
 
 def test_the_better_model_may_be_right_on_all_items() -> None:
-    for accuracy, difference in ((70, 30), (80, 20), (90, 10)):
+    for accuracy, difference in ((0.7, 0.3), (0.8, 0.2), (0.9, 0.1)):
         plan = mcq.plan(accuracy=accuracy, difference=difference)
         assert plan.needed is not None
-        assert plan.differences[-1].discordant == pytest.approx(difference / 100)
+        assert plan.differences[-1].discordant == pytest.approx(difference)
 
 
 def test_discordance_comes_from_earlier_scores_without_baselines(tmp_path: Path) -> None:
-    plan = mcq.plan(difference=5, scores={"mcnemar": PAIRS})
+    plan = mcq.plan(difference=0.05, scores={"mcnemar": PAIRS})
     assert plan.discordant == 32 / 160
     assert "2 pairs of models" in plan.source
     assert all(each.difference <= 0.2 for each in plan.differences)
     file = tmp_path / "scores.json"
     file.write_bytes(orjson.dumps({"mcnemar": PAIRS}))
-    assert mcq.plan(difference=5, scores=file) == plan
+    assert mcq.plan(difference=0.05, scores=file) == plan
     with pytest.raises(UsageError, match="no two models are compared on q1"):
         mcq.plan(scores=file, question="q1")
     file.write_text("no")
@@ -58,7 +58,7 @@ def test_discordance_comes_from_earlier_scores_without_baselines(tmp_path: Path)
 
 
 def test_many_models_are_tested_at_a_level_for_each_pair() -> None:
-    plan = mcq.plan(difference=10, discordant=30, models=5)
+    plan = mcq.plan(difference=0.1, discordant=0.3, models=5)
     assert (plan.pairs, plan.alpha) == (10, 0.05 / 10)
     assert plan.needed == items_needed(0.1, 0.3, alpha=0.005)
     assert "10 pairs" in str(plan)
@@ -67,14 +67,15 @@ def test_many_models_are_tested_at_a_level_for_each_pair() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"difference": 50}, "cannot be 50 points better"),
-        ({"discordant": 2}, "cannot be 3 points apart"),
-        ({"power": 100}, "power. must be a number between 0 and 100"),
-        ({"difference": float("nan")}, "difference. must be a number"),
+        ({"difference": 0.5}, "cannot be 50 points better"),
+        ({"discordant": 0.02}, "cannot be 3 points apart"),
+        ({"power": 1}, "power. must be less than 1, not 1"),
+        ({"difference": 3}, "difference. must be less than 1, not 3"),
+        ({"difference": float("nan")}, "difference. must be a finite number"),
         ({"accuracy": "high"}, "accuracy. must be a number"),
-        ({"models": 1}, "models. must be a whole number from 2"),
+        ({"models": 1}, "models. must be at least 2"),
         ({"items": 2.5}, "items. must be a whole number"),
-        ({"question": "q5"}, "no score 'q5'"),
+        ({"question": "q5"}, "question. must be 'q1', .* or 'all_q1_4', not 'q5'"),
     ],
 )
 def test_what_cannot_be_is_said(options: dict[str, object], message: str) -> None:
@@ -89,15 +90,15 @@ def test_a_small_level_is_not_called_0() -> None:
 
 
 def test_a_small_difference_is_not_called_0() -> None:
-    (table,) = mcq.plan(difference=0.03, accuracy=0.6).tables()
+    (table,) = mcq.plan(difference=0.0003, accuracy=0.006).tables()
     assert [row[0].text for row in table.shown[:2]] == ["0.03", "1.00"]
 
 
 def test_the_command_is_the_function(tmp_path: Path) -> None:
     table = tmp_path / "plan.csv"
-    command = ("mcq", "plan", "--difference", "10", "--discordant", "30", "--items", "200")
+    command = ("mcq", "plan", "--difference", "0.1", "--discordant", "0.3", "--items", "200")
     done = uncanny_here(*command, "--csv", table, "--json", tmp_path / "plan.json")
-    plan = mcq.plan(difference=10, discordant=30, items=200)
+    plan = mcq.plan(difference=0.1, discordant=0.3, items=200)
     assert done.out == f"{plan}\n"
     assert orjson.loads((tmp_path / "plan.json").read_bytes()) == plan.to_json()
     rows = list(csv.reader(table.read_text().splitlines()))
@@ -106,17 +107,17 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
     assert uncanny_here(*command, "--csv", table).code == 0  # over its own
     table.write_text("mine\n")
     one_line(uncanny_here(*command, "--csv", table), "is there already")
-    one_line(uncanny_here("mcq", "plan", "--difference", "70"), "cannot be 70 points better", "--difference")
+    one_line(uncanny_here("mcq", "plan", "--difference", "0.7"), "cannot be 70 points better", "--difference")
 
 
 def test_absurd_numbers_have_an_answer() -> None:
     assert mcq.plan(difference=1e-308).needed is None
     assert mcq.plan(power=1e-308).needed is not None
-    assert mcq.plan(power=99.99999999999999).needed is not None
-    low = mcq.plan(difference=0.001, power=1).needed
+    assert mcq.plan(power=0.9999999999999999).needed is not None
+    low = mcq.plan(difference=0.00001, power=0.01).needed
     assert low is not None
     assert low < 1_000
-    with pytest.raises(UsageError, match="between 1e-12 and 100"):
+    with pytest.raises(UsageError, match=r"alpha. must be more than 1e-14"):
         mcq.plan(alpha=1e-300)
     endless = {
         "mcnemar": [

@@ -44,7 +44,7 @@ def items(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def published(items: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("published") / "scenes"
-    return mcq.export_table(items, out, to="hf", license="cc-by-4.0", title="Scenes: eight")
+    return mcq.export_table(items, out=out, to="hf", license="cc-by-4.0", title="Scenes: eight")
 
 
 def own_prompts(item: Item) -> dict[str, Any]:
@@ -70,27 +70,27 @@ def asked(items: object, run: Path, *options: object) -> tuple[Counter[str], dic
 
 
 def as_parquet(items: Path, folder: Path) -> Path:
-    return mcq.export_table(items, folder / "t.parquet")
+    return mcq.export_table(items, out=folder / "t.parquet")
 
 
 def as_folder(items: Path, folder: Path) -> Path:
-    return mcq.export_table(items, folder / "hub", to="hf")
+    return mcq.export_table(items, out=folder / "hub", to="hf")
 
 
 def imported(items: Path, folder: Path) -> Path:
-    table = mcq.export_table(items, folder / "t.parquet")
-    return mcq.import_table(table, folder / "imported").file
+    table = mcq.export_table(items, out=folder / "t.parquet")
+    return mcq.import_table(table, out=folder / "imported").file
 
 
 def imported_csv(items: Path, folder: Path) -> Path:
-    return mcq.import_table(mcq.export_table(items, folder / "t.csv"), folder / "imported").file
+    return mcq.import_table(mcq.export_table(items, out=folder / "t.csv"), out=folder / "imported").file
 
 
 def saved(items: Path, folder: Path) -> Path:
     """As `datasets` writes again what it has read."""
     from datasets import load_dataset
 
-    out = mcq.export_table(items, folder / "hub", to="hf")
+    out = mcq.export_table(items, out=folder / "hub", to="hf")
     load_dataset(str(out), cache_dir=str(folder / "cache"))["test"].save_to_disk(str(folder / "saved"))
     return folder / "saved"
 
@@ -132,7 +132,7 @@ def test_prompts_of_a_user_go_along_and_are_the_sets_own_to_everybody_else(
 ) -> None:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "q1.md").write_text("Is anything wrong here? yes or no.")
-    out = mcq.export_table(items, tmp_path / "set", to="hf", prompts=tmp_path / "texts")
+    out = mcq.export_table(items, out=tmp_path / "set", to="hf", prompts=tmp_path / "texts")
     sent, figures, _ = asked(items, tmp_path / "mine", "--prompts", tmp_path / "texts")
     theirs, same, prompts = asked(out, tmp_path / "theirs")
     # The published set has prompts of its own, so that it is another one than this was.
@@ -224,7 +224,7 @@ def test_the_card_says_what_is_in_it_and_how_to_ask_it(published: Path) -> None:
 def test_the_commands_of_the_card_work_in_its_folder(
     items: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = mcq.export_table(items, tmp_path / "set", to="hf")
+    out = mcq.export_table(items, out=tmp_path / "set", to="hf")
     monkeypatch.chdir(out)
     run = uncanny_here("mcq", "run", ".", "--model", "demo", "-o", "runs/demo", "-q")
     assert run.code == 0, run.err
@@ -294,8 +294,8 @@ def test_the_hub_is_told_of_further_columns(items: Path, tmp_path: Path) -> None
     from datasets import Image, List, Value, load_dataset
 
     source = with_more(items, tmp_path / "set")
-    out = mcq.export_table(source, tmp_path / "hub", to="hf")
-    table = mcq.export_table(source, tmp_path / "t.parquet")
+    out = mcq.export_table(source, out=tmp_path / "hub", to="hf")
+    table = mcq.export_table(source, out=tmp_path / "t.parquet")
     head, body = card_of(out)
     assert "| `generator`, `group`, `steps`, `seen by`, `checked`, `mixed`" in body
     for rows in (
@@ -316,7 +316,7 @@ def test_a_key_that_is_called_as_a_column_is_refused(items: Path, tmp_path: Path
     named = mcq.ItemSet((Item.model_validate({**loaded[0].model_dump(), "q1_answer": "no"}),), loaded.file)
     for name, to in (("hub", "hf"), ("t.parquet", None), ("t.csv", None)):
         with pytest.raises(UsageError, match="'q1_answer', which is a column of the table"):
-            mcq.export_table(named, tmp_path / name, to=to)  # type: ignore[arg-type]
+            mcq.export_table(named, out=tmp_path / name, to=to)  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 
 
@@ -325,14 +325,14 @@ def test_a_key_that_no_column_can_have_is_refused(items: Path, tmp_path: Path, k
     loaded = mcq.load(items)
     named = mcq.ItemSet((Item.model_validate({**loaded[0].model_dump(), key: "x"}),), loaded.file)
     with pytest.raises(UsageError, match="cannot name a column"):
-        mcq.export_table(named, tmp_path / "hub", to="hf")
+        mcq.export_table(named, out=tmp_path / "hub", to="hf")
     assert not any(tmp_path.iterdir())
 
 
 def test_columns_of_a_release_beyond_its_own_are_kept_but_for_pictures(tmp_path: Path) -> None:
     rows = [each | {"model": "sdxl", "id": 7, "thumbnail": each["image"], "hash": b"x"} for each in release()]
     table = parquet(tmp_path / "t.parquet", rows)
-    copied, there = mcq.import_table(table, tmp_path / "out"), mcq.load(table)
+    copied, there = mcq.import_table(table, out=tmp_path / "out"), mcq.load(table)
     assert [item.model_extra for item in copied] == [{"model": "sdxl"}] * len(rows)
     assert [item.id for item in copied] == [item.id for item in there] == [each["row_id"] for each in rows]
     assert {tuple((item.model_extra or {}).items()) for item in there} == {(("model", "sdxl"),)}
@@ -340,7 +340,7 @@ def test_columns_of_a_release_beyond_its_own_are_kept_but_for_pictures(tmp_path:
 
 @pytest.mark.parametrize("title", ["---\nlicense: mit", 'a "b" # {c}: - d', "Ä\u2028ö", "{size}"])
 def test_a_title_is_a_title_whatever_is_in_it(title: str, items: Path, tmp_path: Path) -> None:
-    out = mcq.export_table(mcq.load(items)[:1], tmp_path / "set", to="hf", title=title, license="x\ny: z")
+    out = mcq.export_table(mcq.load(items)[:1], out=tmp_path / "set", to="hf", title=title, license="x\ny: z")
     head, body = card_of(out)
     assert head["pretty_name"] == " ".join(title.split())
     assert head["license"] == "x y: z"
@@ -352,16 +352,16 @@ def test_a_title_is_a_title_whatever_is_in_it(title: str, items: Path, tmp_path:
 
 def test_an_export_is_written_over_and_nothing_else_is(items: Path, tmp_path: Path) -> None:
     out = tmp_path / "set"
-    mcq.export_table(items, out, to="hf")
+    mcq.export_table(items, out=out, to="hf")
     (out / ".git").mkdir()
     (out / "LICENSE").write_text("mine")
-    mcq.export_table(mcq.load(items)[:3], out, to="hf")
+    mcq.export_table(mcq.load(items)[:3], out=out, to="hf")
     assert len(mcq.load(out)) == 3
     assert sorted(each.name for each in out.iterdir()) == [".git", "LICENSE", "README.md", "data"]
     card = out / "README.md"
     card.write_text(card.read_text() + "\nWe thank our annotators.\n")
     with pytest.raises(UsageError, match="was written or edited by somebody"):
-        mcq.export_table(items, out, to="hf")
+        mcq.export_table(items, out=out, to="hf")
     assert len(mcq.load(out)) == 3
     refused = uncanny_here("mcq", "export", items, "-o", out, "--to", "hf")
     assert (refused.code, refused.out) == (2, "")
@@ -378,13 +378,13 @@ def test_data_of_somebody_else_is_never_mixed_in(items: Path, tmp_path: Path) ->
     pq.write_table(pa.table({"x": [1]}), out / "data" / "train.parquet")
     for force in (False, True):
         with pytest.raises(UsageError, match=r"train\.parquet is not an export of items"):
-            mcq.export_table(items, out, to="hf", force=force)
+            mcq.export_table(items, out=out, to="hf", force=force)
     assert [each.name for each in out.rglob("*") if each.is_file()] == ["train.parquet"]
 
 
 def test_a_failed_export_leaves_the_earlier_one(items: Path, tmp_path: Path) -> None:
     out = tmp_path / "set"
-    mcq.export_table(mcq.load(items)[:2], out, to="hf")
+    mcq.export_table(mcq.load(items)[:2], out=out, to="hf")
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     loaded = mcq.load(items)
     last = loaded[-1].model_dump()
@@ -392,7 +392,7 @@ def test_a_failed_export_leaves_the_earlier_one(items: Path, tmp_path: Path) -> 
     broken = mcq.ItemSet((*map(Item.model_validate, wrong), *loaded), loaded.file)
     for place, to in ((out, "hf"), (tmp_path / "new", "hf"), (tmp_path / "t.csv", None)):
         with pytest.raises(ItemsError, match="does not exist") as caught:
-            mcq.export_table(broken, place, to=to)  # type: ignore[arg-type]
+            mcq.export_table(broken, out=place, to=to)  # type: ignore[arg-type]
         assert [(each.item, each.field) for each in caught.value.problems] == [
             ("gone", "image"),
             ("bare", "overlay"),
@@ -410,13 +410,13 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
         (tmp_path / "file", {"to": "hf"}, "is a file"),
         (tmp_path / "x", {}, "neither the suffix"),
         (tmp_path / "x.parquet", {"license": "mit"}, "are for the card"),
-        (tmp_path / "x", {"to": "json"}, "Choose one of hf, parquet, csv"),
+        (tmp_path / "x", {"to": "json"}, "`to` must be 'hf', 'parquet' or 'csv', not 'json'"),
         (published, {"to": "hf"}, "is the set itself"),
         (tmp_path / "x", {"to": "hf", "prompts": tmp_path / "none"}, "is not there"),
     ]
     for out, options, words in wrong:
         with pytest.raises(UsageError, match=words):
-            mcq.export_table(published if out == published else items, out, **options)
+            mcq.export_table(published if out == published else items, out=out, **options)
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -436,7 +436,7 @@ def test_a_large_set_is_several_files_in_order(
 ) -> None:
     monkeypatch.setattr(export, "_SHARD_BYTES", 400_000)
     monkeypatch.setattr(export, "_ROWS_AT_ONCE", 2)
-    out = mcq.export_table(items, tmp_path / "set", to="hf")
+    out = mcq.export_table(items, out=tmp_path / "set", to="hf")
     names = sorted(file.name for file in (out / "data").iterdir())
     assert len(names) > 1
     assert names[0] == f"test-00000-of-{len(names):05d}.parquet"
@@ -456,7 +456,7 @@ def test_pictures_of_one_name_keep_it_and_overlays_may_be_missing(items: Path, t
         place.write_bytes(loaded.image_path(item).read_bytes())
         folders.append(item.model_copy(update={"image": os.path.relpath(place, tmp_path / "set")}))
     same = mcq.ItemSet(tuple(folders), tmp_path / "set" / "items.jsonl")
-    table = mcq.export_table(same, tmp_path / "t.parquet", overlays=False)
+    table = mcq.export_table(same, out=tmp_path / "t.parquet", overlays=False)
     again = mcq.load(table)
     for before, after in zip(same, again, strict=True):
         assert after.image.rpartition("/")[2] == before.image.rpartition("/")[2]
@@ -466,7 +466,7 @@ def test_pictures_of_one_name_keep_it_and_overlays_may_be_missing(items: Path, t
 
 def test_the_release_is_read_where_it_lies_as_it_is_imported(tmp_path: Path) -> None:
     table = parquet(tmp_path / "t.parquet", release())
-    copied, there = mcq.import_table(table, tmp_path / "out"), mcq.load(table)
+    copied, there = mcq.import_table(table, out=tmp_path / "out"), mcq.load(table)
     for before, after in zip(copied, there, strict=True):
         left = before.model_dump(exclude={"image", "overlay"})
         assert after.model_dump(exclude={"image", "overlay"}) == left

@@ -87,8 +87,8 @@ def test_only_what_was_changed_is_written_and_unknown_keys_stay(file: Path, item
 
 
 def test_filled_in_prompts_of_an_exported_item_follow_its_options(file: Path, tmp_path: Path) -> None:
-    table = export_table(load(file)[:2], tmp_path / "t.parquet")
-    copied = import_table(table, tmp_path / "copied").file
+    table = export_table(load(file)[:2], out=tmp_path / "t.parquet")
+    copied = import_table(table, out=tmp_path / "copied").file
     items = ItemsFile(copied)
     first = orjson.loads(copied.read_bytes().splitlines()[0])
     for draft in (False, True):  # nothing of it is in a prompt

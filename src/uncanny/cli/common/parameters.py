@@ -17,7 +17,7 @@ import click
 
 from uncanny.cli.common.files import all_at_rest
 from uncanny.cli.common.options import PATH, Real, Whole
-from uncanny.cli.common.places import Place, complete_folder, complete_model, named_files
+from uncanny.cli.common.places import SCENES, Place, complete_folder, complete_model, named_files
 from uncanny.parameters import MOST, Parameters, default_words, shown_as
 
 if TYPE_CHECKING:
@@ -123,10 +123,12 @@ def _type_of(kind: Any, field: FieldInfo) -> click.ParamType[Any]:
         return Real(least, _bound(field, "le", MOST), above=above is not None)
     if _is_path(kind):
         return PATH
-    place = shown_as(field).place
-    if place in ("", "model"):
-        return click.STRING
-    return Place(*(["scenes"] if place == "source" else []), free=place == "hub")
+    match shown_as(field).place:
+        case "source":
+            return Place(SCENES)
+        case "hub" | "weights":
+            return Place(free=True)
+    return click.STRING
 
 
 def _bound(field: FieldInfo, name: str, otherwise: Any) -> Any:
