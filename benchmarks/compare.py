@@ -47,7 +47,7 @@ def _whole(files: list[Path]) -> None:
 
 def _side_by_side(files: list[Path]) -> None:
     """The matches themselves, ours and with sacrebleu's own call for every pair of texts."""
-    from uncanny.eval.common.similarity.base import MeasureOptions, mutual, open_measure
+    from uncanny.eval.common.similarity.base import mutual, open_measure
     from uncanny.eval.compare.data import pair_runs, read_runs
     from uncanny.eval.compare.score.match import THRESHOLDS, MatchSettings, fields_of, match_anomalies
 
@@ -59,10 +59,10 @@ def _side_by_side(files: list[Path]) -> None:
     naive = [_naive(each) for each in some]
     naive_s = time.process_time() - started
     started = time.process_time()
-    whole = list(mutual(open_measure("chrf", MeasureOptions()), some, 0.5, 1e-9))
+    whole = list(mutual(open_measure("chrf"), some, 0.5, 1e-9))
     whole_s = time.process_time() - started
     started = time.process_time()
-    ours = list(mutual(open_measure("chrf", MeasureOptions()), some, 0.5, settings.similarity))
+    ours = list(mutual(open_measure("chrf"), some, 0.5, settings.similarity))
     ours_s = time.process_time() - started
     worst = max(float(abs(a - b).max()) for a, b in zip(naive, whole, strict=True))
     matched = []

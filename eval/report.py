@@ -9,27 +9,21 @@ from os import PathLike
 from pathlib import Path
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.pictures import PicturesMode
+from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.common.runs import page_of_run
 from uncanny.images.discover import IMAGE_SUFFIXES
-from uncanny.parameters import check_parameters
+from uncanny.parameters import path_of, takes
 from uncanny.records.run_folder import RunFolder
 from uncanny.wording import counted, either, option
 
 
-def report(
-    run: str | PathLike[str],
-    out: str | PathLike[str] | None = None,
-    *,
-    max_images: int = 300,
-    pictures: PicturesMode = "link",
-) -> Path:
+@takes(ReportParameters)
+def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
     """Write the page of a run, finished or not, or of a file of annotations, and return its path.
 
     It asks nothing of the network and is `report.html` in the run's folder, or beside a file the same name
-    with `.html`, unless `out` is given. A run of `annotate` or `detect` shows its images, at most
-    `max_images`; a run of `mcq` or `realism` its scores. Full-size `pictures` are linked from their files, or
-    embedded, which makes a large page that can be sent on. The page appears whole or not at all.
+    with `.html`, unless `out` is given. A run of `annotate` or `detect` shows its images, a run of `mcq` or
+    `realism` its scores. The page appears whole or not at all.
 
     Raises UsageError where there is no such run, RecordError for an invalid record, and OSError where the
     page cannot be written.
@@ -38,22 +32,21 @@ def report(
     >>> uncanny.report(out).name
     'report.html'
     """
-    check_parameters(run=run, out=out, max_images=max_images)
-    path = Path(run)
-    target = page_of_run(path) if out is None else Path(out)
+    path, pictures = path_of("run", run), parameters.pictures
+    target = page_of_run(path) if parameters.out is None else Path(parameters.out)
     folder = RunFolder(path.parent if path.is_file() else path)
     folder.check_links()
     manifest = None if path.is_file() else folder.read_manifest()
     if manifest is not None and manifest.task == "detect" and folder.annotations.is_file():
         from uncanny.eval.detect.run import DetectRun
 
-        return DetectRun(path).report(target, max_images=max_images, pictures=pictures)
+        return DetectRun(path).report(target, max_images=parameters.max_images, pictures=pictures)
     if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file():
         raise UsageError(f"{path} is an image and no run", remedy="Name the folder of a run.")
     if path.is_file() or folder.annotations.is_file():
         from uncanny.annotation.report.page import write_report
 
-        return write_report(path, max_images=max_images, out=target, pictures=pictures)
+        return write_report(path, max_images=parameters.max_images, out=target, pictures=pictures)
     if (path / "answers.jsonl").is_file():
         from uncanny.eval.mcq.run import McqRun
 

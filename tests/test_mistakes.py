@@ -268,16 +268,16 @@ def test_a_run_of_another_kind_is_no_run_without_records(tmp_path: Path) -> None
         (lambda u: u.semantic.load(3, role="truth"), "the truth must be a path or records, not 3"),
         (
             lambda u: u.semantic.score("a", truth="b", on_image=print, resamples=-1),
-            "`resamples` must be a whole",
+            "`resamples` must be at least 0, not -1",
         ),
         (
             lambda u: u.semantic.score("a", truth="b", on_image=lambda name: name),
             "called with 2 arguments",
         ),
-        (lambda u: u.report(None), "`run` must be the folder of a run, not None"),
+        (lambda u: u.report(None), "`run` must be a path, not None"),
         (
             lambda u: u.report("a", max_images=-1),
-            "`max_images` must be a whole number, 0 or more, not -1",
+            "`max_images` must be at least 0, not -1",
         ),
         (lambda u: u.AnnotateRun(3), "`run` must be"),
     ],

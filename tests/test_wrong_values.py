@@ -116,7 +116,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     uncanny.annotate(IMAGE, model="noop", out=folder / "annotated")
     uncanny.annotate(IMAGE, model="noop", out=folder / "again")
     uncanny.detect(IMAGE, model="noop", out=folder / "detected")
-    uncanny.export(folder / "annotated", "csv", folder / "table", all=True)
+    uncanny.export(folder / "annotated", to="csv", out=folder / "table", all=True)
     uncanny.mcq.run("scenes", model="demo", out=folder / "answered", limit=1)
     uncanny.realism.run("scenes", model="demo", out=folder / "judged", limit=1)
     uncanny.mcq.export_table(_items(), out=folder / "table.csv")

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from uncanny.agents.config import AnnotateConfig
-from uncanny.eval.common.parameters import Resamples, Seed
+from uncanny.eval.common.parameters import IntervalParameters, PositiveShare, Root
 from uncanny.eval.common.similarity import SimilarityName
-from uncanny.eval.metrics import RESAMPLES
-from uncanny.parameters import HERE, Folder, Place, Shown, Text
+from uncanny.parameters import HERE, Place, Shown, Text
 from uncanny.runs.parameters import PixelParameters, RunParameters, TableParameters
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ MOST_WORST = 12
 Named = Mapping[str, AnnotationSource]
 
 
-class AuditParameters(RunParameters, PixelParameters, TableParameters, AnnotateConfig):
+class AuditParameters(IntervalParameters, RunParameters, PixelParameters, TableParameters, AnnotateConfig):
     """The parameters of `audit`. Those of annotating hold for generators that are images."""
 
     out: Annotated[Place | None, Shown(on=HERE.on, short="-o")] = None
@@ -49,17 +48,14 @@ class AuditParameters(RunParameters, PixelParameters, TableParameters, AnnotateC
     table or metadata file; `image` resamples them one by one."""
     allow_mixed: bool = False
     """Compare annotations that were not made alike."""
-    similarity: SimilarityName | Similarity = "chrf"
+    group_names_by: SimilarityName | Similarity = "chrf"
     """How names of anomalies are compared to be grouped. chrF is lexical; bertscore needs weights."""
-    threshold: Annotated[
-        float | None, Field(gt=0, le=1), Shown(default="0.6 for chrf, 0.9 for bertscore, 0.8 for your own")
+    group_threshold: Annotated[
+        PositiveShare | None, Shown(default="0.6 for chrf, 0.9 for bertscore, 0.8 for your own")
     ] = None
     """Group names of anomalies that are at least this similar."""
     published: bool = False
     """Show the published generators beside yours."""
-    resamples: Resamples = RESAMPLES
-    seed: Seed = 0
     worst: Annotated[int, Field(ge=0, le=10_000)] = MOST_WORST
     """Number of worst images kept per generator."""
-    root: Annotated[Folder | None, Shown(default="the file's folder")] = None
-    """Folder from which image paths of annotation files start."""
+    root: Root = None

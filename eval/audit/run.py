@@ -18,17 +18,13 @@ from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.audit.data.aggregate import Pairing
 from uncanny.eval.audit.data.folder import read_generator_folder
 from uncanny.eval.audit.data.load import find_pairing, load_generators, provenances
-from uncanny.eval.audit.data.names import check_similar
 from uncanny.eval.audit.parameters import AuditParameters, Named
 from uncanny.eval.audit.score.releases import before_name
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
 from uncanny.eval.common.alike import Provenance, as_texts, check_alike, settings_of, together
 from uncanny.eval.common.groups import IMAGE, STEM, cell_text
-from uncanny.eval.common.similarity.base import (
-    MeasureOptions,
-    open_measure,
-)
+from uncanny.eval.common.similarity.base import open_measure
 from uncanny.eval.common.sources import Source, read_sources
 from uncanny.images.columns import ImageColumns
 from uncanny.images.encode import PixelPolicy
@@ -52,7 +48,7 @@ def score_sources(
     notices: tuple[str, ...] = (),
 ) -> AuditResult:
     """Load and score annotations. Raises UsageError and ItemsError as `audit` does."""
-    measure = open_measure(parameters.similarity, MeasureOptions())
+    measure = open_measure(parameters.group_names_by)
     root = None if parameters.root is None else Path(parameters.root)
     pairing = find_pairing(parameters.pair_by, (*sources, *against, *before), root)
     generators, second, earlier = (
@@ -70,7 +66,7 @@ def score_sources(
         before=earlier,
         own=own_names(parameters.own),
         measure=measure,
-        similar=parameters.threshold,
+        similar=parameters.group_threshold,
         notices=notices,
     )
 
@@ -144,7 +140,6 @@ async def audit_async(sources: Named | str | PathLike[str], parameters: AuditPar
         sources, notices = dict(folder.generators), (folder.notice,)
     generators, second = read_sources(sources), read_sources(parameters.against or {})
     earlier = read_sources(parameters.before or {})
-    check_similar(parameters.threshold)
     check_annotated(second, earlier)
     check_named(generators, earlier, own_names(parameters.own))
     images = [source for source in generators if source.kind == "images"]

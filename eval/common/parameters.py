@@ -1,16 +1,23 @@
-"""Parameters that several protocols share: how scores and their intervals are made, and of what."""
+"""Parameters that several protocols share: how scores are made, how texts are compared, what pages show.
+
+Commands show their help from here, so that nothing is imported here that only scoring needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from uncanny.eval.metrics import RESAMPLES
-from uncanny.parameters import HERE, Folder, Parameters, Place, Shown
+from uncanny.parameters import HERE, Folder, Parameters, Place, Shown, Text
 
+PicturesMode = Literal["link", "embed"]
+
+Share = Annotated[float, Field(ge=0, le=1)]
+PositiveShare = Annotated[float, Field(gt=0, le=1)]
 Resamples = Annotated[
     int,
     Field(ge=0, le=1_000_000, description="Number of bootstrap resamples for 95 % intervals; 0 for none."),
@@ -19,12 +26,19 @@ Seed = Annotated[
     int, Field(ge=0, le=2**63 - 1, description="Seed of the bootstrap: the same seed, the same intervals.")
 ]
 GroupBy = Annotated[
-    str | None,
+    Text | None,
     Field(
         description="Count images that share this column's value as one in intervals and paired tests; "
         "`image` counts each by itself."
     ),
-    Shown(metavar="COLUMN|image", default="those of a pair or an original together"),
+    Shown(on=HERE.on, metavar="COLUMN|image", default="those of a pair or an original together"),
+]
+Balance = Annotated[
+    Share,
+    Field(
+        description="λ, the share of the phenomenon in the similarity of two anomalies; the rest is the "
+        "reasoning's."
+    ),
 ]
 Root = Annotated[
     Folder | None,
@@ -63,3 +77,44 @@ class PairFolders(Parameters):
     """Folder of original images, in place of a file of pairs."""
     edited: Place | None = None
     """Folder of edited images with the same names, in place of a file of pairs."""
+
+
+class BackboneParameters(Parameters):
+    """The model that BERTScore compares texts with."""
+
+    backbone: Annotated[Text | None, Shown(place="hub", default="distilbert-base-uncased")] = None
+    """Name or folder of BERTScore's model."""
+    num_layers: Annotated[int | None, Field(ge=1, le=1_000), Shown(default="the usual one")] = None
+    """Layer of the backbone whose embeddings are compared."""
+    device: Annotated[Text | None, Shown(default="the fastest one")] = None
+    """Device to compute on: cpu, cuda, cuda:1 or mps."""
+    batch_tokens: Annotated[int | None, Field(ge=1, le=10**9), Shown(default="by device")] = None
+    """Maximum number of tokens in one forward pass."""
+
+
+class MeasureParameters(BackboneParameters):
+    """What a measure of similarity is opened with."""
+
+    keep_all: bool = False
+    """Keep the embeddings of predicted texts on disk too, not only those of true ones."""
+
+
+class ReportParameters(Parameters):
+    """Where the page of a run goes, and what it shows."""
+
+    out: Annotated[
+        Place | None,
+        Shown(on=HERE.on, short="-o", metavar="FILE", default="RUN/report.html; of a file beside it"),
+    ] = None
+    """File of the page."""
+    max_images: Annotated[int, Field(ge=0, le=1_000_000), HERE] = 300
+    """Maximum number of images on the page, which says so if there are more."""
+    pictures: Annotated[PicturesMode, HERE] = "link"
+    """Link full-size pictures from their files, or embed them in the page, to send it on."""
+
+
+class PageParameters(ReportParameters):
+    """Where the page of scores goes, and what it shows."""
+
+    title: Annotated[Text | None, HERE] = None
+    """Title of the page."""

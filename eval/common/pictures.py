@@ -26,19 +26,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 from urllib.parse import quote
 
 from markupsafe import Markup
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.page_data import page_json
+from uncanny.eval.common.parameters import PicturesMode as PicturesMode
 from uncanny.images.prepared import stored_size, thumbnail
 from uncanny.images.row_files import row_of
 from uncanny.schema import Annotation, Anomaly
 from uncanny.wording import shown
 
-PicturesMode = Literal["link", "embed"]
 PICTURES: Final[tuple[PicturesMode, ...]] = get_args(PicturesMode)
 
 THUMBNAIL_SIDE = 320

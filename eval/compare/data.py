@@ -30,11 +30,11 @@ from uncanny.eval.common.sources import (
     open_source,
     read_sources,
 )
+from uncanny.eval.compare.parameters import By
 from uncanny.records.run_folder import unfinished
 from uncanny.schema import Annotation, Usage
 from uncanny.wording import option
 
-By = Literal["image", "prompt"]
 # By which key of a record, or by what else, images are of one prompt.
 PromptRule = Literal[PromptColumn, "stem"]
 

@@ -21,6 +21,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.metrics import BALANCE
+
 Matrix = NDArray[np.float64]
 
 View = Literal["phe", "rea", "full"]
@@ -30,8 +32,6 @@ VIEWS: tuple[View, ...] = get_args(View)
 PROTOCOLS: tuple[ProtocolName, ...] = get_args(ProtocolName)
 # In signatures: scores of different versions of a protocol do not compare.
 VERSIONS: Mapping[ProtocolName, str] = {"release": "release/1", "paper": "paper/1"}
-THRESHOLDS = (0.7, 0.8, 0.9)
-BALANCE = 0.5
 
 
 class Match(NamedTuple):

@@ -33,7 +33,15 @@ from typing import (
     overload,
 )
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic_core import PydanticUndefined
 
 from uncanny.errors import UsageError, writable
@@ -138,8 +146,10 @@ def default_words(field: FieldInfo) -> str:
     value = field.default
     if field.default_factory is not None and not field.default_factory_takes_validated_data:
         value = field.default_factory()  # type: ignore[call-arg]
-    if value is PydanticUndefined or value is None or isinstance(value, bool | tuple | list | dict):
+    if value is PydanticUndefined or value is None or isinstance(value, bool | dict):
         return shown_as(field).default
+    if isinstance(value, tuple | list):
+        return shown_as(field).default or ",".join(map(str, value))
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -177,6 +187,19 @@ Place = Annotated[str | PathLike[str], AfterValidator(_named), AfterValidator(_n
 Folder = Annotated[
     str | PathLike[str], AfterValidator(_named), AfterValidator(_storable), AfterValidator(_folder)
 ]
+
+
+def callback(arguments: int = 1) -> BeforeValidator:
+    """A parameter that is a plain function of so many arguments."""
+
+    def check(value: object, info: ValidationInfo) -> object:
+        check_callback(str(info.field_name), value, arguments)
+        return value
+
+    return BeforeValidator(check)
+
+
+CALLBACK = callback()
 
 
 def takes_none(annotation: Any) -> bool:

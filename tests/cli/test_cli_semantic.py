@@ -60,7 +60,17 @@ def test_the_command_prints_and_writes_what_the_function_returns(tmp_path: Path,
     same = scenes_file(tmp_path / "same.json")
     options: dict[str, Any] = {"thresholds": (0.5, 0.9), "balance": 0.25, "resamples": 20, "seed": 7}
     scores = semantic.score({"demo": demo, "b": same}, truth="scenes", similarity="chrf", **options)
-    words = ("--thresholds", "0.5,0.9", "--lambda", "0.25", "--resamples", "20", "--seed", "7", "--no-report")
+    words = (
+        "--thresholds",
+        "0.5,0.9",
+        "--balance",
+        "0.25",
+        "--resamples",
+        "20",
+        "--seed",
+        "7",
+        "--no-report",
+    )
     command = ("semantic", "--similarity", "chrf", "--truth", "scenes", *words, demo, f"b={same}")
     assert uncanny_here(*command, "--json", "-").json() == scores.to_json()
     rows = tmp_path / "rows.jsonl"
@@ -156,7 +166,7 @@ def test_files_that_cannot_be_scored(tmp_path: Path, demo: Path) -> None:
     [
         (("--thresholds", "0.7,x"), "--thresholds"),
         (("--thresholds", "0"), "thresholds"),
-        (("--lambda", "2"), "--lambda"),
+        (("--balance", "2"), "--balance"),
         (("--num-layers", "0"), "--num-layers"),
         (("--backbone", "bert"), "chrf has no backbone"),
         (("--similarity", "bleu"), "--similarity"),
@@ -168,7 +178,7 @@ def test_options_that_make_no_sense(demo: Path, options: tuple[str, ...], words:
 
 def test_no_rows_are_left_of_a_run_that_fails(tmp_path: Path, demo: Path) -> None:
     rows = tmp_path / "rows.jsonl"
-    one_line(scored(demo, "--per-image", rows, "--lambda", "0.5", truth=tmp_path / "none"), "none")
+    one_line(scored(demo, "--per-image", rows, "--balance", "0.5", truth=tmp_path / "none"), "none")
     assert list(tmp_path.iterdir()) == []
 
 

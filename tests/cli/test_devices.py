@@ -132,7 +132,7 @@ READERS: dict[str, Callable[[Path, Path], object]] = {
     "audit": lambda odd, _: uncanny.audit({"a": odd, "b": odd}),
     "compare": lambda odd, _: uncanny.compare({"a": odd, "b": odd}),
     "report": lambda odd, _: uncanny.report(odd),
-    "export": lambda odd, out: uncanny.export(odd, "csv", out / "x"),
+    "export": lambda odd, out: uncanny.export(odd, to="csv", out=out / "x"),
     "annotate": lambda odd, out: uncanny.annotate([odd], model="demo", out=out / "run"),
     "annotate_image": lambda odd, _: uncanny.annotate_image(odd, model="demo"),
     "annotate, prompts": lambda odd, out: uncanny.annotate(

@@ -18,7 +18,6 @@ from uncanny.demo.scenes import scenes
 from uncanny.errors import RecordError, UsageError
 from uncanny.exports.data import split_of
 from uncanny.exports.formats import FORMATS, READ_NAMES, FormatName
-from uncanny.exports.writer import Pictures
 from uncanny.records.reviews import ReviewLog, new_review
 from uncanny.schema import Annotation
 
@@ -27,7 +26,7 @@ PAIRS = sorted({each.pair_id for each in scenes() if each.pair_id is not None})
 
 def names(run: Path, out: Path, **options: Any) -> list[list[str]]:
     """Names of the anomalies that go out, by image."""
-    file = uncanny.export(run, "jsonl", out, force=True, **options).files["jsonl"]
+    file = uncanny.export(run, to="jsonl", out=out, force=True, **options).files["jsonl"]
     return [[each["name"] for each in orjson.loads(line)["anomalies"]] for line in file.open("rb")]
 
 
@@ -70,7 +69,7 @@ def test_edits_and_added_anomalies_go_out(run: Path, tmp_path: Path) -> None:
             new_review(record, 1, None, "ann", "accept", version=anomaly("Missed"), at=AT),
         ]
     )
-    file = uncanny.export(run, "jsonl", tmp_path / "x.jsonl").files["jsonl"]
+    file = uncanny.export(run, to="jsonl", out=tmp_path / "x.jsonl").files["jsonl"]
     exported = orjson.loads(file.read_bytes().splitlines()[2])["anomalies"]
     assert [(each["name"], each["box"], each["index"]) for each in exported] == [
         ("Better", [5, 5, 9, 9], 0),
@@ -83,7 +82,7 @@ def test_edits_and_added_anomalies_go_out(run: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_left_out_is_counted_and_agreement_told(run: Path, tmp_path: Path) -> None:
-    result = uncanny.export(run, "csv", tmp_path / "x.csv")
+    result = uncanny.export(run, to="csv", out=tmp_path / "x.csv")
     assert result.images_left_out == {"unreviewed": 1}
     assert result.anomalies_left_out == {"unreviewed": 2}
     assert (result.agreement.units, result.agreement.judgements) == (2, 6)
@@ -95,7 +94,7 @@ def test_names_of_reviewers_stay_in_the_run(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     everything = [name for name in FORMATS if name != "hf"]
     make_calls(run)
-    uncanny.export(run, everything, out, all=True, rejected=True, source="generated")
+    uncanny.export(run, to=everything, out=out, all=True, rejected=True, source="generated")
     for file in out.rglob("*"):
         if file.is_file() and file.suffix in (".jsonl", ".json", ".csv", ".xml"):
             assert not {b"ann", b"bob", b"eve"} & set(file.read_bytes().replace(b'"', b" ").split()), file
@@ -123,7 +122,7 @@ def test_failed_and_unreadable_images_stay_out(tmp_path: Path) -> None:
             records[2].model_copy(update=broken),
         ],
     )
-    result = uncanny.export(run, "csv", tmp_path / "x.csv", all=True)
+    result = uncanny.export(run, to="csv", out=tmp_path / "x.csv", all=True)
     assert (result.images, result.images_left_out) == (1, {"failed": 1, "unreadable": 1})
 
 
@@ -148,7 +147,7 @@ def test_lists_over_the_limit_become_several_chats_in_an_order_of_their_own(tmp_
 
     def chats(**options: Any) -> list[dict[str, Any]]:
         options = {"chat": "tags", "test_fraction": 0, "max_tokens": 100, **options}
-        uncanny.export(run, "sft", tmp_path / "out", all=True, **options)
+        uncanny.export(run, to="sft", out=tmp_path / "out", all=True, **options)
         return [orjson.loads(line) for line in (tmp_path / "out/sft/train.jsonl").open("rb")]
 
     first = chats()
@@ -171,27 +170,27 @@ def test_lists_over_the_limit_become_several_chats_in_an_order_of_their_own(tmp_
 
 def test_detection_needs_to_know_what_images_are(run: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"all": True, "test_fraction": 0, "chat": "tags"}
-    result = uncanny.export(run, "sft-detect", tmp_path / "out", **options)
+    result = uncanny.export(run, to="sft-detect", out=tmp_path / "out", **options)
     assert result.notes["sft-detect"] == {"images of unknown source, left out (`source`)": 3}
     sources = tmp_path / "sources.jsonl"
     sources.write_text(
         '{"image": "photos/b.png", "source": "real"}\n{"image": "photos/c.png", "source": "generated"}\n'
     )
-    uncanny.export(run, "sft-detect", tmp_path / "out", source=sources, **options)
+    uncanny.export(run, to="sft-detect", out=tmp_path / "out", source=sources, **options)
     chats = [orjson.loads(line) for line in (tmp_path / "out/sft-detect/train.jsonl").open("rb")]
     answers = [[turn["content"] for turn in chat["messages"][1::2]] for chat in chats]
     assert answers[0] == ["No.", "hand: A hand."]
     assert answers[1][0] == "Yes."
     sources.write_text('{"image": "photos/b.png", "source": "fake"}\n{"image": "c", "source": "real"}\n')
     with pytest.raises(UsageError, match="generated or real"):
-        uncanny.export(run, "sft-detect", tmp_path / "out", source=sources, **options)
+        uncanny.export(run, to="sft-detect", out=tmp_path / "out", source=sources, **options)
 
 
 def test_a_run_of_detect_brings_its_verdicts_and_descriptions(
     bundled_run: BundledRuns, tmp_path: Path
 ) -> None:
     run = bundled_run("detect").path
-    uncanny.export(run, ["sft-detect", "csv"], tmp_path / "out", all=True, test_fraction=0)
+    uncanny.export(run, to=["sft-detect", "csv"], out=tmp_path / "out", all=True, test_fraction=0)
     chats = [orjson.loads(line) for line in (tmp_path / "out/sft-detect/train.jsonl").open("rb")]
     assert chats
     assert {chat["messages"][1]["content"][0]["text"] for chat in chats} <= {"Yes.", "No."}
@@ -202,7 +201,9 @@ def test_a_whole_run_is_exported_in_every_form(
     name: Literal["annotate", "detect"], bundled_run: BundledRuns, tmp_path: Path
 ) -> None:
     forms = list(FORMATS)
-    result = uncanny.export(bundled_run(name).path, forms, tmp_path / "out", all=True, source="generated")
+    result = uncanny.export(
+        bundled_run(name).path, to=forms, out=tmp_path / "out", all=True, source="generated"
+    )
     assert result.images == len(scenes())
     assert set(result.files) == set(forms)
     assert not result.warnings
@@ -214,7 +215,7 @@ def test_a_run_that_is_not_finished_is_exported_with_a_warning(
     run = bundled_run("annotate").copy(tmp_path / "run")
     lines = (run / "annotations.jsonl").read_bytes().splitlines(keepends=True)
     (run / "annotations.jsonl").write_bytes(b"".join(lines[:3]))
-    result = uncanny.export(run, "csv", tmp_path / "out", all=True)
+    result = uncanny.export(run, to="csv", out=tmp_path / "out", all=True)
     assert result.images == 3
     assert result.warnings
 
@@ -228,7 +229,7 @@ def test_copies_are_named_by_their_bytes_and_only_what_was_annotated_is_copied(t
     (run / "b.png").write_bytes(b"another one")
     record = records[2].model_copy(update={"image": "../secret", "sha256": None})
     write_records(run, [records[0], records[1], record])
-    result = uncanny.export(run, ["coco", "hf"], tmp_path / "out", all=True, pictures="copy")
+    result = uncanny.export(run, to=["coco", "hf"], out=tmp_path / "out", all=True, copy_pictures=True)
     assert result.missing_pictures == 2
     (copy,) = (tmp_path / "out/images").iterdir()
     assert copy.read_bytes() == (run / "a.png").read_bytes()
@@ -250,14 +251,14 @@ def test_a_file_of_annotations_without_digests_brings_pictures_and_nothing_else(
         other.model_copy(update={"sha256": None, "image": "../secret"}),
     ]
     file.write_text("".join(line.model_dump_json() + "\n" for line in lines))
-    result = uncanny.export(file, "coco", tmp_path / "out", all=True, pictures="copy")
+    result = uncanny.export(file, to="coco", out=tmp_path / "out", all=True, copy_pictures=True)
     assert (result.missing_pictures, len(list((tmp_path / "out/images").iterdir()))) == (1, 1)
 
 
 def test_a_prefix_stands_before_quoted_names(run: Path, tmp_path: Path) -> None:
-    file = uncanny.export(run, "jsonl", tmp_path / "x.jsonl", image_prefix="https://x.example/d/").files[
-        "jsonl"
-    ]
+    file = uncanny.export(
+        run, to="jsonl", out=tmp_path / "x.jsonl", image_prefix="https://x.example/d/"
+    ).files["jsonl"]
     assert (
         orjson.loads(file.read_bytes().splitlines()[0])["image"] == "https://x.example/d/photos/a%20b%231.png"
     )
@@ -270,39 +271,39 @@ def test_unreviewed_runs_and_other_runs_are_refused_in_words(
     run.mkdir()
     make_run(run, [("a.png", [anomaly("x")])])
     with pytest.raises(UsageError, match="Nobody has reviewed"):
-        uncanny.export(run, "csv", tmp_path / "x.csv")
+        uncanny.export(run, to="csv", out=tmp_path / "x.csv")
     for other in (tmp_path / "nothing", bundled_run("mcq").path, tmp_path):
         with pytest.raises(UsageError):
-            uncanny.export(other, "csv", tmp_path / "x.csv", all=True)
+            uncanny.export(other, to="csv", out=tmp_path / "x.csv", all=True)
     assert not (tmp_path / "x.csv").exists()
 
 
 def test_only_an_earlier_export_is_replaced(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     for _ in range(2):
-        uncanny.export(run, ["csv", "coco", "hf"], out, all=True)
-    uncanny.export(run, "labelme", out, all=True)
+        uncanny.export(run, to=["csv", "coco", "hf"], out=out, all=True)
+    uncanny.export(run, to="labelme", out=out, all=True)
     assert orjson.loads((out / "export.json").read_bytes())["formats"] == ["coco", "csv", "hf", "labelme"]
     (out / "sft").mkdir()
     with pytest.raises(UsageError, match="no earlier export"):
-        uncanny.export(run, "sft", out, all=True)
-    uncanny.export(run, "sft", out, all=True, force=True)
+        uncanny.export(run, to="sft", out=out, all=True)
+    uncanny.export(run, to="sft", out=out, all=True, force=True)
     other = tmp_path / "mine.csv"
     other.write_text("my,own\n")
     with pytest.raises(UsageError, match="no earlier export"):
-        uncanny.export(run, "csv", other, all=True)
+        uncanny.export(run, to="csv", out=other, all=True)
     assert other.read_text() == "my,own\n"
     link = tmp_path / "link.csv"
     link.symlink_to(other)
     with pytest.raises(UsageError, match="link"):
-        uncanny.export(run, "csv", link, all=True, force=True)
+        uncanny.export(run, to="csv", out=link, all=True, force=True)
 
 
 def test_a_run_is_never_written_over(run: Path, tmp_path: Path) -> None:
     before = (run / "annotations.jsonl").read_bytes()
     for out in (run / "annotations.jsonl", run / "reviews.jsonl", run):
         with pytest.raises(UsageError):
-            uncanny.export(run, "jsonl", out, all=True, force=True)
+            uncanny.export(run, to="jsonl", out=out, all=True, force=True)
     assert (run / "annotations.jsonl").read_bytes() == before
     assert tmp_path.is_dir()
 
@@ -311,7 +312,7 @@ def test_an_invalid_record_leaves_nothing_behind(run: Path, tmp_path: Path) -> N
     with (run / "annotations.jsonl").open("ab") as file:
         file.write(b'{"image": 3}\n')
     with pytest.raises(RecordError):
-        uncanny.export(run, ["csv", "hf", "coco"], tmp_path / "out", all=True)
+        uncanny.export(run, to=["csv", "hf", "coco"], out=tmp_path / "out", all=True)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -324,7 +325,7 @@ def test_an_invalid_record_leaves_nothing_behind(run: Path, tmp_path: Path) -> N
         {"test_fraction": "half"},
         {"max_tokens": 0},
         {"chat": "x"},
-        {"pictures": "link"},
+        {"copy_pictures": "yes"},
         {"source": "fake"},
         {"all": "yes"},
         {"seed": -1},
@@ -366,7 +367,7 @@ def test_a_missing_package_is_named(
     for module in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UsageError, match=r"\.\[parquet\]"):
-        uncanny.export(run, ["csv", form], tmp_path / "out", all=True)
+        uncanny.export(run, to=["csv", form], out=tmp_path / "out", all=True)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -391,13 +392,12 @@ def test_a_hostile_record_is_exported_to_all_forms(tmp_path: Path, name: str) ->
     (run / "calls.jsonl").write_bytes(b"")
     hostile = record.model_dump() | {"source": "generated"} | HOSTILE_RECORDS[name]
     (run / "annotations.jsonl").write_text(json.dumps(hostile) + "\n")
-    kinds: tuple[Pictures, ...] = ("reference", "copy")
-    for pictures in kinds:
-        out = tmp_path / pictures
-        result = uncanny.export(run, list(FORMATS), out, all=True, pictures=pictures)
+    for copied in (False, True):
+        out = tmp_path / str(copied)
+        result = uncanny.export(run, to=list(FORMATS), out=out, all=True, copy_pictures=copied)
         assert (result.images, result.anomalies) == (1, 1)
         assert all(path.resolve().is_relative_to(out) for path in out.rglob("*"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "reference", "run"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["False", "True", "run"]
 
 
 def test_sides_that_no_picture_has_are_refused(tmp_path: Path) -> None:
@@ -411,11 +411,11 @@ def test_sides_that_no_picture_has_are_refused(tmp_path: Path) -> None:
     ):
         (run / "annotations.jsonl").write_text(text + "\n")
         with pytest.raises(RecordError):
-            uncanny.export(run, "parquet", tmp_path / "out", all=True)
+            uncanny.export(run, to="parquet", out=tmp_path / "out", all=True)
 
 
 def exported_sides(run: Path, out: Path, **options: Any) -> dict[str, str]:
-    file = uncanny.export(run, "jsonl", out, all=True, force=True, **options).files["jsonl"]
+    file = uncanny.export(run, to="jsonl", out=out, all=True, force=True, **options).files["jsonl"]
     return {Path(line["run_image"]).name: line["split"] for line in map(orjson.loads, file.open("rb"))}
 
 
@@ -434,13 +434,13 @@ def test_sides_of_a_bundled_pair_are_on_one_side(bundled_run: Any, tmp_path: Pat
 
 def test_a_split_says_how_images_are_grouped(bundled_run: Any, tmp_path: Path) -> None:
     run = bundled_run("annotate").path
-    result = uncanny.export(run, "csv", tmp_path / "x.csv", all=True)
+    result = uncanny.export(run, to="csv", out=tmp_path / "x.csv", all=True)
     assert result.to_json()["grouping"] == {"by": None, "groups": 18, "grouped": 32, "without": 2}
     assert "18 groups, 32 images share theirs with others" in str(result)
-    by_style = uncanny.export(run, "csv", tmp_path / "s.csv", all=True, group_by="style")
+    by_style = uncanny.export(run, to="csv", out=tmp_path / "s.csv", all=True, group_by="style")
     assert "Split by 'style': 2 groups" in str(by_style)
     with pytest.raises(UsageError, match="no image has the column 'prompt'"):
-        uncanny.export(run, "csv", tmp_path / "y.csv", all=True, group_by="prompt")
+        uncanny.export(run, to="csv", out=tmp_path / "y.csv", all=True, group_by="prompt")
     assert not (tmp_path / "y.csv").exists()
 
 
@@ -449,7 +449,7 @@ def test_groups_and_columns_go_out_in_every_form_that_has_a_place_for_them(
     bundled_run: Any, tmp_path: Path, form: FormatName
 ) -> None:
     result = uncanny.export(
-        bundled_run("annotate").path, form, tmp_path / "out", all=True, source="generated"
+        bundled_run("annotate").path, to=form, out=tmp_path / "out", all=True, source="generated"
     )
     files = [each for each in (tmp_path / "out").rglob("*") if each.is_file()]
     content = b"".join(each.read_bytes() for each in files)

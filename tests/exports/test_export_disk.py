@@ -32,7 +32,7 @@ def test_a_place_that_cannot_be_written_is_refused(run: Path, tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     for out in ("-", tmp_path / "file/out", tmp_path / "file"):
         with pytest.raises(UsageError):
-            uncanny.export(run, ["csv", "coco"], out, all=True)
+            uncanny.export(run, to=["csv", "coco"], out=out, all=True)
 
 
 @pytest.mark.slow
@@ -59,9 +59,9 @@ def test_what_killed_exports_left_is_removed_and_nothing_that_goes_on(run: Path,
         folder.mkdir()
         (folder / "x").write_text("x")
     with FileLock(held / ".lock"):
-        uncanny.export(run, "csv", tmp_path / "x.csv", all=True)
+        uncanny.export(run, to="csv", out=tmp_path / "x.csv", all=True)
     assert [folder.exists() for folder in (left, other, alive, held)] == [False, True, True, True]
-    uncanny.export(run, "csv", tmp_path / "x.csv", all=True)
+    uncanny.export(run, to="csv", out=tmp_path / "x.csv", all=True)
     assert not held.exists()
 
 
@@ -75,9 +75,9 @@ def test_nothing_is_written_above_a_folder_that_is_there(
     before = tmp_path.stat().st_mtime_ns
     try:
         monkeypatch.chdir(out)
-        uncanny.export(run, "csv", "x.csv", all=True)
-        uncanny.export(run, ["csv", "coco"], ".", all=True)
-        uncanny.export(run, ["csv", "coco"], out, all=True)
+        uncanny.export(run, to="csv", out="x.csv", all=True)
+        uncanny.export(run, to=["csv", "coco"], out=".", all=True)
+        uncanny.export(run, to=["csv", "coco"], out=out, all=True)
     finally:
         tmp_path.chmod(0o755)
     assert tmp_path.stat().st_mtime_ns == before
@@ -90,7 +90,7 @@ def test_a_full_disk_is_told_and_leaves_an_earlier_export(run: Path, tmp_path: P
     """Files of this process may have 0 bytes: what is written then fails as on a full disk."""
     (run / "calls.jsonl").write_bytes(b"")
     out = tmp_path / "out"
-    uncanny.export(run, name, out, all=True)  # type: ignore[arg-type]
+    uncanny.export(run, to=name, out=out, all=True)  # type: ignore[arg-type]
     before = sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*"))
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"

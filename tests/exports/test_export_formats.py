@@ -36,7 +36,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
 @pytest.fixture
 def to(run: Path, tmp_path: Path) -> Callable[..., ExportResult]:
     def call(*names: Any, **options: Any) -> ExportResult:
-        return uncanny.export(run, names, tmp_path / "out", **options)
+        return uncanny.export(run, to=names, out=tmp_path / "out", **options)
 
     return call
 
@@ -57,7 +57,7 @@ def test_csv_cells_are_no_formulas_and_come_back(tmp_path: Path) -> None:
     run.mkdir()
     texts = [*FORMULAS, HOSTILE, "plain, 'quoted' \"twice\""]
     make_run(run, [("a.png", [anomaly("x", phenomenon=f"{text}.", reasoning=text) for text in texts])])
-    table = uncanny.export(run, "csv", tmp_path / "x.csv", all=True).files["csv"]
+    table = uncanny.export(run, to="csv", out=tmp_path / "x.csv", all=True).files["csv"]
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(texts)
@@ -77,7 +77,7 @@ def test_a_column_holds_whole_numbers_of_any_size(
     path = bundled_run("annotate").copy(tmp_path / "run")
     records = [record | {"columns": {"seed": 2**70}} for record in lines(path / "annotations.jsonl")]
     (path / "annotations.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    file = uncanny.export(path, form, tmp_path / f"out.{form}", all=True).files[form]
+    file = uncanny.export(path, to=form, out=tmp_path / f"out.{form}", all=True).files[form]
     table = getattr(pandas, f"read_{form}")(file)
     assert set(table["columns"].dropna()) == {f'{{"seed":{2**70}}}'}
 
@@ -130,7 +130,7 @@ def test_hf_without_pictures_has_null(run: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     (run / "photos/a b#1.png").unlink()
     (run / "photos/b.png").write_bytes((run / "photos/c.png").read_bytes())
-    result = uncanny.export(run, "hf", tmp_path / "out", all=True, test_fraction=1)
+    result = uncanny.export(run, to="hf", out=tmp_path / "out", all=True, test_fraction=1)
     loaded = datasets.load_dataset(str(tmp_path / "out/hf"), cache_dir=str(tmp_path / "cache"))["test"]
     assert [row["image"] is None for row in loaded] == [True, True, False]
     assert result.notes["hf"] == {"pictures missing or changed, null": 2}
@@ -159,7 +159,7 @@ def test_coco_of_nothing_is_valid(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     make_run(run, [("a.png", [])])
-    uncanny.export(run, ["coco", "labelstudio", "cvat", "hf", "parquet"], tmp_path / "out", all=True)
+    uncanny.export(run, to=["coco", "labelstudio", "cvat", "hf", "parquet"], out=tmp_path / "out", all=True)
     assert COCO(str(tmp_path / "out/coco/annotations.json")).getAnnIds() == []
 
 
@@ -167,7 +167,7 @@ def test_a_box_that_leaves_the_picture_is_clipped_or_left_out(tmp_path: Path) ->
     run = tmp_path / "run"
     run.mkdir()
     make_run(run, [("a.png", [anomaly("x", (60, 40, 99, 99)), anomaly("y", (70, 1, 80, 2))])])
-    uncanny.export(run, ["coco"], tmp_path / "out", all=True)
+    uncanny.export(run, to=["coco"], out=tmp_path / "out", all=True)
     content = orjson.loads((tmp_path / "out/coco/annotations.json").read_bytes())
     assert [each["bbox"] for each in content["annotations"]] == [[60, 40, 4, 8]]
     assert len(lines(tmp_path / "out/coco/without_boxes.jsonl")) == 1
@@ -198,7 +198,13 @@ def test_chats_are_what_datasets_loads(
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     uncanny.export(
-        run, ["sft", "sft-detect"], tmp_path / "out", all=True, chat=chat, test_fraction=0, source="generated"
+        run,
+        to=["sft", "sft-detect"],
+        out=tmp_path / "out",
+        all=True,
+        chat=chat,
+        test_fraction=0,
+        source="generated",
     )
     for name in ("sft", "sft-detect"):
         file = str(tmp_path / "out" / name / "train.jsonl")
@@ -218,7 +224,7 @@ def test_chats_are_what_datasets_loads(
 
 def test_the_list_is_what_the_reader_of_answers_reads(run: Path, tmp_path: Path) -> None:
     """Hostile text neither begins an entry nor a field: as many come out as went in."""
-    uncanny.export(run, "sft", tmp_path / "out", test_fraction=0, chat="tags")
+    uncanny.export(run, to="sft", out=tmp_path / "out", test_fraction=0, chat="tags")
     chats = lines(tmp_path / "out/sft/train.jsonl")
     assert len(chats) == 1  # the second image is not reviewed to the end
     answer = chats[0]["messages"][1]["content"]
@@ -252,7 +258,7 @@ def test_agents_have_every_call_of_a_run(tmp_path: Path) -> None:
 
     pictures = [scene.image_path for scene in scenes()][:3]
     run = uncanny.annotate(pictures, model="demo", out=tmp_path / "run")
-    result = uncanny.export(run, "agents", tmp_path / "agents.jsonl", all=True)
+    result = uncanny.export(run, to="agents", out=tmp_path / "agents.jsonl", all=True)
     rows = lines(result.files["agents"])
     calls = lines(tmp_path / "run/calls.jsonl")
     assert sum(len(row["answers"]) for row in rows) == len(calls)
@@ -264,6 +270,6 @@ def test_judged_images_of_which_nothing_is_accepted_say_so(tmp_path: Path) -> No
     run.mkdir()
     (record,) = make_run(run, [("a.png", [anomaly("x")])])
     judge(run, record, "ann", "reject")
-    uncanny.export(run, ["sft", "csv"], tmp_path / "out", test_fraction=0, chat="tags")
+    uncanny.export(run, to=["sft", "csv"], out=tmp_path / "out", test_fraction=0, chat="tags")
     assert lines(tmp_path / "out/sft/train.jsonl")[0]["messages"][1]["content"] == "No anomalies."
     assert len((tmp_path / "out/anomalies.csv").read_text().splitlines()) == 2

@@ -64,12 +64,14 @@ def test_boxes_of_any_image_come_back_to_the_pixel(tmp_path: Path) -> None:
             )
         )
     write_records(run, records)
-    files = uncanny.export(run, ["coco", "labelme", "cvat", "labelstudio"], tmp_path / "out", all=True).files
+    files = uncanny.export(
+        run, to=["coco", "labelme", "cvat", "labelstudio"], out=tmp_path / "out", all=True
+    ).files
     number = sum(len(record.anomalies) for record in records)
     assert number > 100
     for form, source in files.items():
         file = submitted(source / "tasks.json", tmp_path / "s.json") if form == "labelstudio" else source
-        counts = uncanny.import_reviews(file, run, reviewer="eve").counts
+        counts = uncanny.import_reviews(file, run=run, reviewer="eve").counts
         assert (form, counts["unchanged"], counts["edited"]) == (form, number, 0)
 
 
@@ -95,17 +97,17 @@ def test_a_box_has_the_pixels_whose_middle_it_covers(
 
 
 def test_a_mask_of_labelme_ends_with_its_last_pixel(run: Path, tmp_path: Path) -> None:
-    folder = uncanny.export(run, "labelme", tmp_path / "out", all=True).files["labelme"]
+    folder = uncanny.export(run, to="labelme", out=tmp_path / "out", all=True).files["labelme"]
     (file,) = folder.glob("c-*.json")
     content = orjson.loads(file.read_bytes())
     content["shapes"][0] |= {"shape_type": "mask", "points": [[5.0, 6.0], [5.0, 9.0]], "mask": "iVBO"}
     file.write_bytes(orjson.dumps(content))
-    uncanny.import_reviews(folder, run, reviewer="eve")
+    uncanny.import_reviews(folder, run=run, reviewer="eve")
     assert findings(run)[4].anomaly.box == (5, 6, 6, 10)
 
 
 def test_coco_brings_moved_boxes_and_new_ones(run: Path, tmp_path: Path) -> None:
-    uncanny.export(run, "coco", tmp_path / "out", all=True)
+    uncanny.export(run, to="coco", out=tmp_path / "out", all=True)
     file = tmp_path / "out/coco/annotations.json"
     content = orjson.loads(file.read_bytes())
     content["annotations"][0]["bbox"] = [11.6, 5, 20.2, 35]
@@ -114,43 +116,43 @@ def test_coco_brings_moved_boxes_and_new_ones(run: Path, tmp_path: Path) -> None
         {"id": 99, "image_id": 3, "category_id": 1, "bbox": [1, 1, 5, 5], "attributes": texts}
     )
     file.write_bytes(orjson.dumps(content))
-    result = uncanny.import_reviews(file, run, reviewer="eve")
+    result = uncanny.import_reviews(file, run=run, reviewer="eve")
     assert (result.counts["edited"], result.counts["added"]) == (1, 1)
     after = findings(run)
     assert after[0].anomaly.box == (12, 5, 32, 40)
     assert after[0].decision == "accept"  # the verdicts are on the text
     assert (after[5].anomaly.name, after[5].added_by, after[5].decision) == ("New", "eve", "accept")
-    assert not uncanny.import_reviews(file, run, reviewer="eve").counts["added"]
+    assert not uncanny.import_reviews(file, run=run, reviewer="eve").counts["added"]
 
 
 def test_a_new_box_without_its_texts_is_a_problem_and_nothing_is_written(run: Path, tmp_path: Path) -> None:
     before = (run / "reviews.jsonl").read_bytes()
-    uncanny.export(run, "coco", tmp_path / "out", all=True)
+    uncanny.export(run, to="coco", out=tmp_path / "out", all=True)
     file = tmp_path / "out/coco/annotations.json"
     content = orjson.loads(file.read_bytes())
     content["annotations"][0]["bbox"] = [1, 1, 9, 9]
     content["annotations"].append({"id": 99, "image_id": 3, "category_id": 1, "bbox": [1, 1, 5, 5]})
     file.write_bytes(orjson.dumps(content))
     with pytest.raises(ItemsError, match=r"annotation 99.*'name'"):
-        uncanny.import_reviews(file, run, reviewer="eve")
+        uncanny.import_reviews(file, run=run, reviewer="eve")
     assert (run / "reviews.jsonl").read_bytes() == before
 
 
 def test_labelme_brings_flags_and_boxes(run: Path, tmp_path: Path) -> None:
-    folder = uncanny.export(run, "labelme", tmp_path / "out", all=True).files["labelme"]
+    folder = uncanny.export(run, to="labelme", out=tmp_path / "out", all=True).files["labelme"]
     (file,) = folder.glob("c-*.json")
     content = orjson.loads(file.read_bytes())
     content["shapes"][0]["flags"] = {"accept": False, "reject": True, "unsure": False}
     content["shapes"][0]["points"] = [[30.0, 20.0], [1.0, 2.0]]
     content["shapes"][0]["label"] = "anatomy"
     file.write_bytes(orjson.dumps(content))
-    uncanny.import_reviews(folder, run, reviewer="eve")
+    uncanny.import_reviews(folder, run=run, reviewer="eve")
     after = findings(run)[4]
     assert (after.anomaly.box, after.anomaly.kind, after.decision) == ((1, 2, 30, 20), "anatomy", "reject")
 
 
 def test_cvat_brings_verdicts_texts_and_other_shapes(run: Path, tmp_path: Path) -> None:
-    file = uncanny.export(run, "cvat", tmp_path / "out", all=True).files["cvat"]
+    file = uncanny.export(run, to="cvat", out=tmp_path / "out", all=True).files["cvat"]
     tree = ET.parse(file)
     boxes = list(tree.iter("box"))
     for attribute in boxes[2].iter("attribute"):
@@ -163,7 +165,7 @@ def test_cvat_brings_verdicts_texts_and_other_shapes(run: Path, tmp_path: Path) 
     for corner in ("xtl", "ytl", "xbr", "ybr"):
         del boxes[2].attrib[corner]
     tree.write(file)
-    uncanny.import_reviews(file, run, reviewer="eve")
+    uncanny.import_reviews(file, run=run, reviewer="eve")
     after = findings(run)[4]
     assert (after.anomaly.box, after.anomaly.reasoning) == ((1, 2, 9, 9), "Light casts shadows.")
     assert after.decision == "unsure"
@@ -173,11 +175,14 @@ def test_xml_with_entities_is_refused(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "bomb.xml"
     file.write_text('<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb">]><annotations>&b;</annotations>')
     with pytest.raises(UsageError, match="document type"):
-        uncanny.import_reviews(file, run, reviewer="eve")
+        uncanny.import_reviews(file, run=run, reviewer="eve")
 
 
 def test_label_studio_brings_verdicts_edits_moves_and_deletions(run: Path, tmp_path: Path) -> None:
-    tasks = uncanny.export(run, "labelstudio", tmp_path / "out", all=True).files["labelstudio"] / "tasks.json"
+    tasks = (
+        uncanny.export(run, to="labelstudio", out=tmp_path / "out", all=True).files["labelstudio"]
+        / "tasks.json"
+    )
 
     def change(number: int, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         kept = []
@@ -204,7 +209,7 @@ def test_label_studio_brings_verdicts_edits_moves_and_deletions(run: Path, tmp_p
         return kept
 
     file = submitted(tasks, tmp_path / "project.json", change)
-    result = uncanny.import_reviews(file, run)
+    result = uncanny.import_reviews(file, run=run)
     after = findings(run)
     assert after[0].votes["label-studio ann@example.org"] == "accept"
     assert after[3].decision == "reject"
@@ -219,30 +224,39 @@ def test_label_studio_brings_verdicts_edits_moves_and_deletions(run: Path, tmp_p
     stamps = {review.at.isoformat() for review in ReviewLog.of_run(run).read() if "label" in review.reviewer}
     assert stamps == {"2026-02-01T10:05:00+00:00"}
     size = (run / "reviews.jsonl").stat().st_size
-    uncanny.import_reviews(file, run)
+    uncanny.import_reviews(file, run=run)
     assert (run / "reviews.jsonl").stat().st_size == size
 
 
 def test_deletions_are_seen_where_the_project_exports_no_predictions(run: Path, tmp_path: Path) -> None:
-    tasks = uncanny.export(run, "labelstudio", tmp_path / "out", all=True).files["labelstudio"] / "tasks.json"
+    tasks = (
+        uncanny.export(run, to="labelstudio", out=tmp_path / "out", all=True).files["labelstudio"]
+        / "tasks.json"
+    )
     file = submitted(tasks, tmp_path / "p.json", lambda _number, results: results[6:])
     content = orjson.loads(file.read_bytes())
     for task in content:
         task["annotations"][0]["prediction"] = task["predictions"][0]
         task["predictions"] = []
     file.write_bytes(orjson.dumps(content))
-    uncanny.import_reviews(file, run)
+    uncanny.import_reviews(file, run=run)
     assert findings(run)[4].votes == {"label-studio ann@example.org": "reject"}
 
 
 def test_what_was_skipped_in_label_studio_says_nothing(run: Path, tmp_path: Path) -> None:
-    tasks = uncanny.export(run, "labelstudio", tmp_path / "out", all=True).files["labelstudio"] / "tasks.json"
+    tasks = (
+        uncanny.export(run, to="labelstudio", out=tmp_path / "out", all=True).files["labelstudio"]
+        / "tasks.json"
+    )
     file = submitted(tasks, tmp_path / "p.json", lambda _number, _results: [], was_cancelled=True)
-    assert not any(uncanny.import_reviews(file, run).counts.values())
+    assert not any(uncanny.import_reviews(file, run=run).counts.values())
 
 
 def test_a_turned_rectangle_comes_back_as_what_is_around_it(run: Path, tmp_path: Path) -> None:
-    tasks = uncanny.export(run, "labelstudio", tmp_path / "out", all=True).files["labelstudio"] / "tasks.json"
+    tasks = (
+        uncanny.export(run, to="labelstudio", out=tmp_path / "out", all=True).files["labelstudio"]
+        / "tasks.json"
+    )
 
     def turn(number: int, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for result in results:
@@ -250,13 +264,13 @@ def test_a_turned_rectangle_comes_back_as_what_is_around_it(run: Path, tmp_path:
                 result["value"] |= {"x": 50.0, "y": 50.0, "width": 12.5, "height": 25.0, "rotation": 90}
         return results
 
-    uncanny.import_reviews(submitted(tasks, tmp_path / "p.json", turn), run)
+    uncanny.import_reviews(submitted(tasks, tmp_path / "p.json", turn), run=run)
     assert findings(run)[4].anomaly.box == (20, 24, 32, 32)
 
 
 def test_a_box_drawn_in_cvat_belongs_to_the_picture_it_was_drawn_on(run: Path, tmp_path: Path) -> None:
     """CVAT knows copied pictures by the names of the copies, and what is drawn there has empty attributes."""
-    file = uncanny.export(run, "cvat", tmp_path / "out", all=True, pictures="copy").files["cvat"]
+    file = uncanny.export(run, to="cvat", out=tmp_path / "out", all=True, copy_pictures=True).files["cvat"]
     tree = ET.parse(file)
     texts = {
         "name": "New",
@@ -274,12 +288,12 @@ def test_a_box_drawn_in_cvat_belongs_to_the_picture_it_was_drawn_on(run: Path, t
         for name, text in texts.items():
             ET.SubElement(box, "attribute", name=name).text = text
     tree.write(file)
-    assert uncanny.import_reviews(file, run, reviewer="eve").counts["added"] == 2
+    assert uncanny.import_reviews(file, run=run, reviewer="eve").counts["added"] == 2
     by_image = ReviewLog.of_run(run).by_image()
     assert [sum(line.version is not None for line in by_image.get(name, ())) for name in (
         "photos/a b#1.png", "photos/b.png", "photos/c.png"
     )] == [1, 0, 1]  # fmt: skip
-    uncanny.import_annotations(file, tmp_path / "truth.jsonl")
+    uncanny.import_annotations(file, out=tmp_path / "truth.jsonl")
     made = list(read_records(tmp_path / "truth.jsonl", Annotation))
     assert len(made) == 3
 
@@ -303,16 +317,16 @@ def test_shapes_of_cvat_come_back_as_what_is_around_them(
     file.write_text(
         f'<annotations><image name="a.png">{shape} label="light">{about}</{tag}></image></annotations>'
     )
-    uncanny.import_annotations(file, tmp_path / "truth.jsonl")
+    uncanny.import_annotations(file, out=tmp_path / "truth.jsonl")
     (made,) = read_records(tmp_path / "truth.jsonl", Annotation)
     assert made.anomalies[0].box == box
 
 
 def test_a_circle_of_labelme_comes_back_as_what_is_around_it(run: Path, tmp_path: Path) -> None:
-    folder = uncanny.export(run, "labelme", tmp_path / "out", all=True).files["labelme"]
+    folder = uncanny.export(run, to="labelme", out=tmp_path / "out", all=True).files["labelme"]
     (file,) = folder.glob("c-*.json")
     content = orjson.loads(file.read_bytes())
     content["shapes"][0] |= {"shape_type": "circle", "points": [[20, 20], [23, 24]]}
     file.write_bytes(orjson.dumps(content))
-    uncanny.import_reviews(file, run, reviewer="eve")
+    uncanny.import_reviews(file, run=run, reviewer="eve")
     assert findings(run)[4].anomaly.box == (15, 15, 25, 25)

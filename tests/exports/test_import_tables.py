@@ -24,7 +24,7 @@ NEW = {"name": "New", "phenomenon": "It is new.", "reasoning": "It was not seen.
 
 @pytest.fixture
 def table(run: Path, tmp_path: Path) -> Path:
-    return uncanny.export(run, "parquet", tmp_path / "x.parquet", all=True).files["parquet"]
+    return uncanny.export(run, to="parquet", out=tmp_path / "x.parquet", all=True).files["parquet"]
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def data_set(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    return uncanny.export(run, "hf", tmp_path / "out", all=True, test_fraction=0.5).files["hf"]
+    return uncanny.export(run, to="hf", out=tmp_path / "out", all=True, test_fraction=0.5).files["hf"]
 
 
 def edit(row: Row) -> Row:
@@ -51,14 +51,14 @@ def edit(row: Row) -> Row:
 
 
 def check_edited(run: Path, written: Path) -> None:
-    result = uncanny.import_reviews(written, run, reviewer="eve")
+    result = uncanny.import_reviews(written, run=run, reviewer="eve")
     assert dict(result.counts) == {"verdicts": 1, "edited": 2, "added": 1, "unchanged": 2, "stale": 0}
     after = findings(run)
     assert (after[0].anomaly.box, after[0].decision) == ((12, 5, 32, 40), "accept")
     assert after[1].anomaly.phenomenon == HOSTILE
     assert (after[3].decision, after[4].anomaly.phenomenon) == ("reject", "A better text.")
     assert (after[5].anomaly.name, after[5].anomaly.box, after[5].added_by) == ("New", (1, 1, 5, 5), "eve")
-    again = uncanny.import_reviews(written, run, reviewer="eve").counts
+    again = uncanny.import_reviews(written, run=run, reviewer="eve").counts
     assert not again["verdicts"] + again["edited"] + again["added"]
 
 
@@ -107,10 +107,10 @@ def test_a_data_set_edited_with_datasets_comes_back(
 
 def test_a_file_of_a_data_set_is_read_by_itself(run: Path, data_set: Path) -> None:
     files = sorted((data_set / "data").iterdir())
-    counts = [uncanny.import_reviews(file, run, reviewer="eve").counts["unchanged"] for file in files]
-    assert sum(counts) == uncanny.import_reviews(data_set, run, reviewer="eve").counts["unchanged"] == 5
+    counts = [uncanny.import_reviews(file, run=run, reviewer="eve").counts["unchanged"] for file in files]
+    assert sum(counts) == uncanny.import_reviews(data_set, run=run, reviewer="eve").counts["unchanged"] == 5
     for form in (None, "hf"):
-        result = uncanny.import_reviews(data_set / "data", run, format=form, reviewer="eve")
+        result = uncanny.import_reviews(data_set / "data", run=run, format=form, reviewer="eve")
         assert result.counts["unchanged"] == 5
 
 
@@ -128,7 +128,7 @@ def test_unknown_columns_are_passed_over_and_missing_ones_change_nothing(run: Pa
             for row in rows
         ]
 
-    assert uncanny.import_reviews(rewrite(table, change), run, reviewer="eve").counts["unchanged"] == 5
+    assert uncanny.import_reviews(rewrite(table, change), run=run, reviewer="eve").counts["unchanged"] == 5
 
 
 def test_nulls_say_nothing(run: Path, table: Path) -> None:
@@ -139,11 +139,11 @@ def test_nulls_say_nothing(run: Path, table: Path) -> None:
         rows[2]["anomalies"][0] = dict.fromkeys(rows[2]["anomalies"][0])
         rows[2] |= {"width": None, "sha256": None, "image": None}
 
-    result = uncanny.import_reviews(rewrite(table, change), run, reviewer="eve")
+    result = uncanny.import_reviews(rewrite(table, change), run=run, reviewer="eve")
     assert (result.findings, result.counts["unchanged"]) == (1, 1)
-    uncanny.export(run, "parquet", table, all=True)
+    uncanny.export(run, to="parquet", out=table, all=True)
     nothing = rewrite(table, lambda rows: [row | {"anomalies": None} for row in rows])
-    assert not any(uncanny.import_reviews(nothing, run).counts.values())
+    assert not any(uncanny.import_reviews(nothing, run=run).counts.values())
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_other_columns_and_types_are_refused_in_words(
     before = (run / "reviews.jsonl").read_bytes()
     rewrite(table, change)
     with pytest.raises(UsageError, match=message):
-        uncanny.import_reviews(table, run, reviewer="eve")
+        uncanny.import_reviews(table, run=run, reviewer="eve")
     with pytest.raises(UsageError, match=message):
-        uncanny.import_annotations(table, tmp_path / "o.jsonl")
+        uncanny.import_annotations(table, out=tmp_path / "o.jsonl")
     assert (run / "reviews.jsonl").read_bytes() == before
     assert not (tmp_path / "o.jsonl").exists()
 
@@ -194,7 +194,7 @@ def test_all_values_that_do_not_fit_are_listed_with_their_rows(run: Path, table:
 
     rewrite(table, change)
     with pytest.raises(ItemsError, match="3 problems") as refused:
-        uncanny.import_reviews(table, run, reviewer="eve")
+        uncanny.import_reviews(table, run=run, reviewer="eve")
     for words in (
         "row 0, anomaly 0: field 'box",
         "row 1, anomaly 1: the decision",
@@ -205,16 +205,16 @@ def test_all_values_that_do_not_fit_are_listed_with_their_rows(run: Path, table:
 
 def test_an_image_is_known_by_its_digest_and_another_one_is_a_problem(run: Path, table: Path) -> None:
     rewrite(table, lambda rows: [row | {"run_image": "moved.png"} for row in rows])
-    assert uncanny.import_reviews(table, run, reviewer="eve").counts["unchanged"] == 5
+    assert uncanny.import_reviews(table, run=run, reviewer="eve").counts["unchanged"] == 5
     rewrite(table, lambda rows: [row | {"sha256": "0" * 64} for row in rows[:1]])
     with pytest.raises(ItemsError, match="the run has no such image"):
-        uncanny.import_reviews(table, run)
+        uncanny.import_reviews(table, run=run)
 
 
 def test_a_text_that_was_edited_since_is_stale(run: Path, tmp_path: Path, table: Path) -> None:
-    late = uncanny.export(run, "parquet", tmp_path / "late.parquet", all=True).files["parquet"]
-    uncanny.import_reviews(rewrite(late, lambda rows: [edit(row) for row in rows]), run, reviewer="eve")
-    counts = uncanny.import_reviews(table, run, reviewer="bob").counts
+    late = uncanny.export(run, to="parquet", out=tmp_path / "late.parquet", all=True).files["parquet"]
+    uncanny.import_reviews(rewrite(late, lambda rows: [edit(row) for row in rows]), run=run, reviewer="eve")
+    counts = uncanny.import_reviews(table, run=run, reviewer="bob").counts
     assert (counts["stale"], counts["edited"]) == (1, 1)  # the text; and the box that it moves back
 
 
@@ -225,7 +225,7 @@ def test_damaged_files_are_refused(run: Path, tmp_path: Path, table: Path, data_
     for content in (whole[:-9], whole[9:], whole[:200] + bytes(400) + whole[600:]):
         table.write_bytes(content)
         with pytest.raises(UsageError, match=r"not valid Parquet: .*[^.]\. Export it again"):
-            uncanny.import_reviews(table, run, reviewer="eve")
+            uncanny.import_reviews(table, run=run, reviewer="eve")
     saved = tmp_path / "saved"
     loaded = datasets.load_dataset(str(data_set), cache_dir=str(tmp_path / "cache"))
     datasets.concatenate_datasets(list(loaded.values())).save_to_disk(saved)
@@ -233,13 +233,13 @@ def test_damaged_files_are_refused(run: Path, tmp_path: Path, table: Path, data_
     for size in (0, 100):
         rows.write_bytes(rows.read_bytes()[:size])
         with pytest.raises(UsageError, match="not valid Arrow"):
-            uncanny.import_reviews(saved, run, reviewer="eve")
+            uncanny.import_reviews(saved, run=run, reviewer="eve")
     rows.unlink()
     with pytest.raises(UsageError, match="is not whole"):
-        uncanny.import_reviews(saved, run, reviewer="eve")
+        uncanny.import_reviews(saved, run=run, reviewer="eve")
     (saved / "state.json").write_text("{")
     with pytest.raises(UsageError, match="does not say which files"):
-        uncanny.import_reviews(saved, run, reviewer="eve")
+        uncanny.import_reviews(saved, run=run, reviewer="eve")
 
 
 def test_a_folder_that_is_no_data_set_is_refused(run: Path, tmp_path: Path) -> None:
@@ -247,12 +247,12 @@ def test_a_folder_that_is_no_data_set_is_refused(run: Path, tmp_path: Path) -> N
     folder.mkdir()
     (folder / "notes.txt").write_text("x")
     with pytest.raises(UsageError, match=r"is no data set: .* Name the folder"):
-        uncanny.import_reviews(folder, run, format="hf")
+        uncanny.import_reviews(folder, run=run, format="hf")
     with pytest.raises(UsageError, match="nothing to import"):
-        uncanny.import_reviews(folder, run)
+        uncanny.import_reviews(folder, run=run)
     (folder / "dataset_dict.json").write_text('{"splits": ["../run"]}')
     with pytest.raises(UsageError):
-        uncanny.import_reviews(folder, run)
+        uncanny.import_reviews(folder, run=run)
 
 
 def test_pictures_of_one_file_name_are_not_taken_for_one(tmp_path: Path, data_set: Path) -> None:
@@ -262,9 +262,9 @@ def test_pictures_of_one_file_name_are_not_taken_for_one(tmp_path: Path, data_se
     picture = {"bytes": b"", "path": "1.png"}
     rewrite(file, lambda _rows: [{"image": picture, "anomalies": [NEW]}] * 2)
     with pytest.raises(UsageError, match=r"row 1: '1\.png' is there a second time"):
-        uncanny.import_annotations(data_set, tmp_path / "truth.jsonl")
+        uncanny.import_annotations(data_set, out=tmp_path / "truth.jsonl")
     rewrite(file, lambda rows: rows[:1])
-    uncanny.import_annotations(data_set, tmp_path / "truth.jsonl")
+    uncanny.import_annotations(data_set, out=tmp_path / "truth.jsonl")
     (made,) = read_records(tmp_path / "truth.jsonl", Annotation)
     assert (made.image, made.anomalies[0].name) == ("1.png", "New")
 
@@ -276,4 +276,4 @@ def test_a_missing_package_is_named(
     for module in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UsageError, match=r"\.\[parquet\]"):
-        uncanny.import_reviews(table if form == "parquet" else data_set, run)
+        uncanny.import_reviews(table if form == "parquet" else data_set, run=run)

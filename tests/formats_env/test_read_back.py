@@ -34,7 +34,9 @@ def test_their_libraries_read_what_is_exported(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     usual_run(run)
-    uncanny.export(run, ["labelstudio", "cvat", "labelme"], tmp_path / "out", all=True, pictures="copy")
+    uncanny.export(
+        run, to=["labelstudio", "cvat", "labelme"], out=tmp_path / "out", all=True, copy_pictures=True
+    )
     script = Path(__file__).with_name("read_back.py")
     done = subprocess.run([PYTHON, script, tmp_path / "out"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -61,7 +63,7 @@ def test_their_libraries_read_what_is_exported(tmp_path: Path) -> None:
     }
     assert all(each["picture"] > 0 for each in content["labelme"].values())
     # As labelme has saved them they lead back to their findings; one has a moved box and a verdict.
-    counts = uncanny.import_reviews(tmp_path / "out/labelme", run, reviewer="ann").counts
+    counts = uncanny.import_reviews(tmp_path / "out/labelme", run=run, reviewer="ann").counts
     assert dict(counts) == {"verdicts": 1, "edited": 1, "added": 0, "unchanged": 4, "stale": 0}
 
 

@@ -16,11 +16,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.errors import UsageError
 from uncanny.eval.audit.data.aggregate import Aggregate, NameKey
 from uncanny.eval.common.similarity.base import Similarity, TextPairs
 from uncanny.schema import Kind
-from uncanny.wording import option, shown
 
 # From which similarity on, 0-1, names are about the same, by measure: looked at on names of models.
 SIMILAR: Final[Mapping[str, float]] = {"chrf": 0.6, "bertscore": 0.9}
@@ -68,10 +66,7 @@ def group_names(
 
     `measure` says how similar two names are; from `similar` on, 0–1, they are in one group: `SIMILAR` of the
     measure unless it is given. Names of two kinds, or with and without one, never are.
-
-    Raises UsageError for one that is out of range.
     """
-    check_similar(similar)
     called = str(measure.described.get("measure", "own"))
     least = SIMILAR.get(called, OTHER_SIMILAR) if similar is None else similar
     keys = {name: aggregate.name_keys for name, aggregate in aggregates.items()}
@@ -99,14 +94,6 @@ def group_names(
     }
     rare = [key for of_kind in by_kind.values() for key in of_kind[MOST_COMPARED:]]
     return NameGroups(groups, of_anomaly, len(rare), sum(often[key] for key in rare), called, least)
-
-
-def check_similar(similar: object) -> None:
-    """Raises UsageError for what is no similarity, above 0 up to 1; None is the measure's own."""
-    if similar is None:
-        return
-    if isinstance(similar, bool) or not isinstance(similar, int | float) or not 0 < similar <= 1:
-        raise UsageError(f"{option('threshold')} must be above 0 and at most 1, not {shown(similar)}")
 
 
 def _groups(similar: NDArray[np.float64], least: float) -> list[list[int]]:

@@ -36,7 +36,7 @@ from uncanny.eval.common.alike import check_alike, unchecked
 from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.common.groups import KNOWN, ImageGroups
 from uncanny.eval.common.published import published as published_figures
-from uncanny.eval.common.similarity.base import MeasureOptions, Similarity, open_measure
+from uncanny.eval.common.similarity.base import Similarity, open_measure
 from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.audit import RANKED, AuditMetrics, audit_metrics
@@ -74,7 +74,7 @@ def score_audit(
     Raises UsageError where the annotations were not made alike, unless `allow_mixed`, and where the second
     assessor has fewer than two of the generators.
     """
-    measure = measure or open_measure("chrf", MeasureOptions())
+    measure = measure or open_measure("chrf")
     earlier = {each.name: each for each in before}
     grouped = {each.name: each.aggregate for each in generators}
     grouped |= {before_name(name): each.aggregate for name, each in earlier.items()}

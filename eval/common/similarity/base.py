@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity import SimilarityName
 from uncanny.wording import shown
 
@@ -75,34 +76,22 @@ class Similarity(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureOptions:
-    """What a user may choose about a measure; None is the measure's own default.
-
-    `batch_tokens`: most tokens in one forward pass. `keep_all`: embeddings of predicted texts stay on disk
-    too, not only those of true ones.
-    """
-
-    backbone: str | None = None
-    num_layers: int | None = None
-    device: str | None = None
-    batch_tokens: int | None = None
-    keep_all: bool = False
-
-
-# name: the module that has `open_measure(options: MeasureOptions) -> Similarity`
+# name: the module that has `open_measure(parameters: MeasureParameters) -> Similarity`
 MEASURES: dict[SimilarityName, str] = {
     "bertscore": "uncanny.eval.common.similarity.bertscore",
     "chrf": "uncanny.eval.common.similarity.chrf",
 }
 
 
-def open_measure(similarity: SimilarityName | Similarity, options: MeasureOptions) -> Similarity:
-    """The measure of this name, or the given one, which takes no options.
+def open_measure(
+    similarity: SimilarityName | Similarity, parameters: MeasureParameters | None = None
+) -> Similarity:
+    """The measure of this name, or the given one, which takes no parameters.
 
-    Raises UsageError for an unknown name, for options that the measure does not have, and where its library
-    or its weights are not there.
+    Raises UsageError for an unknown name, for parameters that the measure does not have, and where its
+    library or its weights are not there.
     """
+    chosen = MeasureParameters() if parameters is None else parameters
     if not isinstance(similarity, str):
         parts = ("described", "compares_with_published", "matrices")
         missing = [name for name in parts if not hasattr(similarity, name)]
@@ -111,7 +100,7 @@ def open_measure(similarity: SimilarityName | Similarity, options: MeasureOption
                 f"{shown(similarity)} is no similarity: it has no {' and no '.join(missing)}",
                 remedy=f"Choose one of {', '.join(MEASURES)}, or give an uncanny.semantic.Similarity.",
             )
-        if options != MeasureOptions():
+        if chosen != MeasureParameters():
             raise UsageError(
                 "a similarity of your own takes no backbone, layers or device",
                 remedy="Set them where you make it.",
@@ -121,7 +110,7 @@ def open_measure(similarity: SimilarityName | Similarity, options: MeasureOption
         raise UsageError(
             f"there is no similarity {similarity!r}", remedy=f"Choose one of {', '.join(MEASURES)}."
         )
-    measure: Similarity = import_module(MEASURES[similarity]).open_measure(options)
+    measure: Similarity = import_module(MEASURES[similarity]).open_measure(chosen)
     return measure
 
 

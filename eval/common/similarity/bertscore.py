@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity import weights
 from uncanny.eval.common.similarity.backbone import Backbone, Ids, embed, load
-from uncanny.eval.common.similarity.base import Matrix, MeasureOptions, TextPairs
+from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.common.similarity.embeddings import EmbeddingStore, Packed
 from uncanny.extras import install_hint
 from uncanny.settings import settings
-from uncanny.wording import option
 
 if TYPE_CHECKING:
     import torch
@@ -234,20 +234,18 @@ def _spread(entry: _Entry, scores: np.ndarray[Any, np.dtype[np.float64]]) -> Mat
 _NEEDED = ("torch", "transformers", "bert_score")
 
 
-def open_measure(options: MeasureOptions) -> BertScore:
+def open_measure(parameters: MeasureParameters) -> BertScore:
     """BERTScore with the chosen backbone. Raises UsageError, with the remedy, for whatever is not there."""
     absent = [name for name in _NEEDED if find_spec(name) is None]
     if absent:
         raise UsageError(
             f"BERTScore needs {', '.join(absent)}, which is not installed",
-            remedy=install_hint(
-                "semantic", instead=f"use {option('similarity', 'chrf')}, which needs no model"
-            ),
+            remedy=install_hint("semantic", instead="compare texts with chrf, which needs no model"),
         )
-    chosen = options.backbone or weights.DEFAULT_BACKBONE
+    chosen = parameters.backbone or weights.DEFAULT_BACKBONE
     path = weights.local_folder(chosen)
-    layer = weights.layer_of(chosen, options.num_layers, is_path=path is not None)
-    device = _device(options.device)
+    layer = weights.layer_of(chosen, parameters.num_layers, is_path=path is not None)
+    device = _device(parameters.device)
     folder = path if path is not None else weights.fetch(chosen, layer)
     try:
         content = weights.content_hash(folder)
@@ -261,9 +259,9 @@ def open_measure(options: MeasureOptions) -> BertScore:
         backbone,
         _described(name, content, layer, is_path=path is not None),
         published_table=weights.published_table(chosen, layer, is_path=path is not None),
-        batch_tokens=options.batch_tokens,
+        batch_tokens=parameters.batch_tokens,
         store=store,
-        keep_all=options.keep_all,
+        keep_all=parameters.keep_all,
     )
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.similarity.base import FieldPairs, Matrix, MeasureOptions, TextPairs
+from uncanny.eval.common.parameters import MeasureParameters
+from uncanny.eval.common.similarity.base import FieldPairs, Matrix, TextPairs
 from uncanny.eval.common.similarity.ngrams import Bools, Ints, TextBatch
-from uncanny.wording import option
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.chrf import CHRF
@@ -227,11 +227,11 @@ def _batches(entries: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]
         yield batch
 
 
-def open_measure(options: MeasureOptions) -> ChrfSimilarity:
+def open_measure(parameters: MeasureParameters) -> ChrfSimilarity:
     """Raises UsageError where a backbone, a layer or a device is asked for: chrF has none."""
-    if options != MeasureOptions():
+    if parameters != MeasureParameters():
         raise UsageError(
             "chrf has no backbone, layers or device",
-            remedy=f"Leave these options out, or use {option('similarity', 'bertscore')}.",
+            remedy="Leave these out, or compare texts with bertscore.",
         )
     return ChrfSimilarity()

@@ -147,7 +147,7 @@ def _download(name: str, layer: int) -> Path:
     remedy = (
         "Run once with a connection to huggingface.co, or get the model elsewhere with "
         f"`hf download {name}` and give its folder: {option('backbone', 'FOLDER')} "
-        f"and {option('num_layers', layer)}. Without any weights: {option('similarity', 'chrf')}."
+        f"and {option('num_layers', layer)}. Without any weights, compare texts with chrf."
     )
     try:
         known = HfApi().model_info(name, timeout=HUB_TIMEOUT_S)

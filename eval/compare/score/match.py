@@ -24,7 +24,6 @@ MATCH_RULES: tuple[MatchRule, ...] = ("text", "box", "both")
 # From which similarity on texts are taken for the same anomaly, by measure; see docs/compare.md.
 THRESHOLDS = {"chrf": 0.4, "bertscore": 0.8}
 OTHER_THRESHOLD = 0.7
-LEAST_IOU = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class MatchSettings:
     """From which `similarity` and `iou` on two anomalies may be one; `balance` is the phenomenon's share."""
 
     similarity: float
-    iou: float = LEAST_IOU
+    iou: float = 0.5
     balance: float = 0.5
 
 

@@ -12,20 +12,21 @@ from uncanny.eval.common.estimates import NO_INTERVAL, Estimate, interval_json
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
 from uncanny.eval.common.matching import Rule
+from uncanny.eval.common.parameters import PageParameters, PicturesMode
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables import RowsResult, Table, TableResult
-from uncanny.eval.compare.data import By, ComparedRun, ImagePair, PromptRule
+from uncanny.eval.compare.data import ComparedRun, ImagePair, PromptRule
+from uncanny.eval.compare.parameters import By
 from uncanny.eval.compare.score import tables
 from uncanny.eval.compare.score.cost import MEASURED, Cost
 from uncanny.eval.compare.score.figures import Paired
 from uncanny.eval.compare.score.match import Match, MatchRule, MatchSettings
 from uncanny.eval.compare.score.truth import FoundTruth, TruthFigures
 from uncanny.eval.metrics.intervals import LEVEL
-from uncanny.parameters import check_needed, check_parameters
+from uncanny.parameters import path_of
 
 if TYPE_CHECKING:
     from uncanny.eval.common.gates import GateResult
-    from uncanny.eval.common.pictures import PicturesMode
 
 Change = Literal["found_to_none", "none_to_found", "more", "fewer", "same"]
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -350,6 +351,7 @@ class CompareResult(RowsResult):
         """
         from uncanny.eval.compare.report.page import write_compare_page
 
-        check_needed(out=out)
-        check_parameters(max_images=max_images)
-        return write_compare_page(self, Path(out), title=title, max_images=max_images, pictures=pictures)
+        page = PageParameters(out=out, title=title, pictures=pictures, max_images=max_images)
+        return write_compare_page(
+            self, path_of("out", out), title=title, max_images=page.max_images, pictures=page.pictures
+        )

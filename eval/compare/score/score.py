@@ -8,25 +8,28 @@ all differences, from one bootstrap over images or prompts.
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from os import PathLike
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, Protocol, cast
 
 import numpy as np
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.alike import find_mismatches
-from uncanny.eval.common.anomalies.load import Anomalies, load
+from uncanny.eval.common.anomalies.load import load
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly
 from uncanny.eval.common.groups import ImageGroups, image_groups
-from uncanny.eval.common.similarity import SimilarityName
-from uncanny.eval.common.similarity.base import MeasureOptions, Similarity, mutual, open_measure
+from uncanny.eval.common.parameters import MeasureParameters
+from uncanny.eval.common.similarity.base import Similarity, mutual, open_measure
 from uncanny.eval.common.sources import AnnotationSource
-from uncanny.eval.compare.data import By, ComparedRun, ImagePair, PairedRuns, pair_runs, read_runs
+from uncanny.eval.compare.data import ComparedRun, ImagePair, PairedRuns, pair_runs, read_runs
+from uncanny.eval.compare.parameters import By, CompareParameters
 from uncanny.eval.compare.score.cost import cost_of
 from uncanny.eval.compare.score.figures import Figure, ImageColumns, Resampled, corrected, ratio, share, total
 from uncanny.eval.compare.score.match import (
-    LEAST_IOU,
     MATCH_RULES,
     OTHER_THRESHOLD,
     THRESHOLDS,
@@ -47,33 +50,48 @@ from uncanny.eval.compare.score.result import (
     Settings,
 )
 from uncanny.eval.compare.score.truth import UNKNOWN, FoundTruth, TrueImages, pair_truth
-from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.audit import implausibility
-from uncanny.eval.metrics.semap import BALANCE
-from uncanny.parameters import check_parameters
+from uncanny.parameters import takes
 from uncanny.schema import KINDS
-from uncanny.wording import option, shown
+from uncanny.wording import option
 
 # Fewer pairs than this say little, whatever their interval.
 FEW_IMAGES = 10
 
 
-def compare(
-    *runs: AnnotationSource | Mapping[str, AnnotationSource],
-    truth: Anomalies | None = None,
-    by: By = "image",
-    similarity: SimilarityName | Similarity = "chrf",
-    backbone: str | PathLike[str] | None = None,
-    num_layers: int | None = None,
-    device: str | None = None,
-    batch_tokens: int | None = None,
-    threshold: float | None = None,
-    iou: float = LEAST_IOU,
-    balance: float = BALANCE,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    root: str | PathLike[str] | None = None,
-) -> CompareResult:
+Compared = AnnotationSource | Mapping[str, AnnotationSource]
+P = ParamSpec("P")
+
+
+class _Compare(Protocol[P]):
+    """Type checkers know no further arguments before keywords that they take from elsewhere."""
+
+    def __call__(
+        self,
+        run: Compared,
+        second: AnnotationSource = ...,
+        third: AnnotationSource = ...,
+        fourth: AnnotationSource = ...,
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> CompareResult: ...
+
+
+def _one_by_one(function: Callable[Concatenate[Sequence[Compared], P], CompareResult]) -> _Compare[P]:
+    @wraps(function)
+    def call(*runs: Any, **options: Any) -> CompareResult:
+        return function(runs, **options)  # type: ignore[call-arg]  # `P` is not known here
+
+    _, *keywords = inspect.signature(function).parameters.values()
+    runs = inspect.Parameter("runs", inspect.Parameter.VAR_POSITIONAL)
+    call.__signature__ = inspect.Signature([runs, *keywords])  # type: ignore[attr-defined]
+    return cast("_Compare[P]", call)
+
+
+@_one_by_one
+@takes(CompareParameters)
+def compare(runs: Sequence[Compared], parameters: CompareParameters) -> CompareResult:
     """What changed between runs over the same images, and what of it could be chance.
 
     Each other run is compared with the first: which anomalies both have and which only one, which images
@@ -81,24 +99,10 @@ def compare(
     first, with a 95 % interval from a bootstrap in which both runs see the same images. A figure that nothing
     was measured for is None. Records that failed in either run are in no figure but cost, and counted.
 
-    Arguments:
-        runs: two or more run folders, files of annotations, or lists of `Annotation`; or one mapping from
-            name to such.
-        truth: what is really wrong in the images, as in `uncanny.semantic.score`; `scenes` is the truth of
-            the bundled ones. Adds SemAP and SemF1, detection, recall by kind and false alarms.
-        by: what is paired. `image`: the same image, by name, digest, path or stem. `prompt`: two releases of
-            a generator on the same prompts, by `prompt_id`, else `prompt`, of all records, else by file stem;
-            several images of a prompt in the order of their names.
-        similarity: how texts are compared: `chrf`, `bertscore` (needs the extra `semantic` and weights), or
-            a `Similarity` of your own.
-        backbone: of BERTScore, like `num_layers`, `device`, `batch_tokens`, as in `uncanny.semantic.score`.
-        threshold: from which similarity on, in 0–1, two anomalies are taken for the same one; 0.4 for chrF,
-            0.8 for BERTScore, 0.7 for any other by default.
-        iou: from which overlap of their boxes on, above 0 and up to 1, two of the same kind are.
-        balance: the share of the phenomenon in the similarity, 0–1; the rest is the reasoning's.
-        resamples: of the bootstrap; 0 leaves intervals out.
-        seed: the same seed gives the same intervals.
-        root: where image paths of annotation files start; their folder unless given.
+    `runs` are two or more run folders, files of annotations, or lists of `Annotation`; or one mapping from
+    name to such, which five or more have to be for type checkers. By prompt two releases of a generator are
+    compared, on the same prompts: several images of a prompt in the order of their names. `match_by` can be a
+    `Similarity` of your own.
 
     Raises UsageError for fewer than two runs, options out of range, runs without a common image, and names
     that fit several images; ItemsError, which is one, with everything that is wrong with the records.
@@ -108,55 +112,31 @@ def compare(
     >>> result.comparisons[0].images_changed["same"]
     1
     """
-    check_parameters(
-        backbone=backbone,
-        num_layers=num_layers,
-        device=device,
-        batch_tokens=batch_tokens,
-        balance=balance,
-        resamples=resamples,
-        seed=seed,
-        root=root,
-    )
-    if by not in ("image", "prompt"):
-        raise UsageError(f"{option('by')} must be image or prompt, not {shown(by)}")
+    by, truth = parameters.by, parameters.truth
     if truth is not None and by == "prompt":
         raise UsageError(
             f"{option('truth')} is of one set of images, and by prompt two sets are compared",
             remedy=f"Leave out {option('truth')} or {option('by')}.",
         )
-    measure = open_measure(
-        similarity,
-        MeasureOptions(None if backbone is None else str(backbone), num_layers, device, batch_tokens),
-    )
+    measure = open_measure(parameters.match_by, parameters.part(MeasureParameters))
     settings = Settings(
         by=by,
         similarity=measure.described,
-        match=MatchSettings(_threshold(similarity, threshold), iou, balance),
-        resamples=resamples,
-        seed=seed,
+        match=MatchSettings(_threshold(parameters), parameters.iou, parameters.balance),
+        resamples=parameters.resamples,
+        seed=parameters.seed,
     )
-    _check_shares(settings.match)
-    first, *others = read_runs(runs, root)
+    first, *others = read_runs(runs, None if parameters.root is None else Path(parameters.root))
     true = None if truth is None else load(truth, role="truth")
     paired = [pair_runs(first, other, by) for other in others]
     return CompareResult(tuple(_compared(each, true, measure, settings) for each in paired), settings)
 
 
-def _threshold(similarity: SimilarityName | Similarity, threshold: float | None) -> float:
-    if threshold is not None:
-        return threshold
-    return THRESHOLDS.get(similarity, OTHER_THRESHOLD) if isinstance(similarity, str) else OTHER_THRESHOLD
-
-
-def _check_shares(match: MatchSettings) -> None:
-    for name, value in (("threshold", match.similarity), ("iou", match.iou), ("balance", match.balance)):
-        wrong_type = isinstance(value, bool) or not isinstance(value, int | float)
-        if wrong_type or not 0 <= value <= 1 or (value == 0 and name != "balance"):
-            raise UsageError(
-                f"{option(name)} must be a share {'from 0' if name == 'balance' else 'above 0'} up to 1, "
-                f"not {shown(value)}"
-            )
+def _threshold(parameters: CompareParameters) -> float:
+    if parameters.match_threshold is not None:
+        return parameters.match_threshold
+    own = not isinstance(parameters.match_by, str)
+    return OTHER_THRESHOLD if own else THRESHOLDS.get(str(parameters.match_by), OTHER_THRESHOLD)
 
 
 def _compared(

@@ -18,9 +18,9 @@ from uncanny.eval.common.similarity.base import FieldMatrices, Matrix, Similarit
 from uncanny.eval.compare.data import ImagePair, RunImage
 from uncanny.eval.compare.score.figures import ImageColumns, Paired, Resampled, corrected, share
 from uncanny.eval.compare.score.match import MatchSettings, fields_of, match_anomalies
+from uncanny.eval.metrics import THRESHOLDS
 from uncanny.eval.metrics.semap import (
     PROTOCOLS,
-    THRESHOLDS,
     ProtocolName,
     confidence_order,
     full_similarity,

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,11 @@ from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
 from uncanny.eval.common.matching import Rule
+from uncanny.eval.common.parameters import PageParameters, PicturesMode
 from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
-from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Source, Status
-
-if TYPE_CHECKING:
-    from uncanny.eval.common.pictures import PicturesMode
 
 BINS = 50
 Metric = Literal["semap", "semf1", "csemap", "csemf1"]
@@ -398,13 +395,13 @@ class SemanticScore(RowsResult):
         """
         from uncanny.eval.semantic.report.page import write_semantic_page
 
-        check_parameters(out=out)
-        if out is None:
+        page = PageParameters(out=out, title=title, pictures=pictures)
+        if page.out is None:
             first = next((Path(each.path) for each in self.predictions.values()), Path())
             if not first.exists() or not self.predictions:
                 raise UsageError("These predictions have no folder", remedy="Say where the page goes.")
-            out = page_beside(first)
-        return write_semantic_page(self, Path(out), title=title, pictures=pictures)
+        target = page_beside(first) if page.out is None else Path(page.out)
+        return write_semantic_page(self, target, title=page.title, pictures=page.pictures)
 
 
 def page_beside(predictions: Path) -> Path:

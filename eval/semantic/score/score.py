@@ -18,17 +18,18 @@ from typing import get_args
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.anomalies.image import ImagePair, MatchedImage, score_image, similarities
-from uncanny.eval.common.anomalies.load import Anomalies, PathLike, Predictions, load, open_predictions
+from uncanny.eval.common.anomalies.image import ImagePair, score_image, similarities
+from uncanny.eval.common.anomalies.load import Predictions, load, open_predictions
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredImage, digest
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import image_groups
 from uncanny.eval.common.matching import Pairing, pair_images
-from uncanny.eval.common.similarity import SimilarityName
-from uncanny.eval.common.similarity.base import MeasureOptions, Similarity, open_measure
-from uncanny.eval.metrics import RESAMPLES
+from uncanny.eval.common.parameters import MeasureParameters
+from uncanny.eval.common.similarity.base import Similarity, open_measure
+from uncanny.eval.metrics import BALANCE, THRESHOLDS
 from uncanny.eval.metrics.intervals import Codes, Mean
-from uncanny.eval.metrics.semap import BALANCE, PROTOCOLS, THRESHOLDS, VERSIONS
+from uncanny.eval.metrics.semap import PROTOCOLS, VERSIONS
+from uncanny.eval.semantic.parameters import SemanticParameters
 from uncanny.eval.semantic.score.aggregate import (
     ImageTotals,
     Key,
@@ -40,32 +41,12 @@ from uncanny.eval.semantic.score.aggregate import (
     protocol_score,
 )
 from uncanny.eval.semantic.score.result import LeftOut, PredictionScore, SemanticScore, TruthInfo
-from uncanny.parameters import check_callback, check_parameters, check_records
+from uncanny.parameters import takes
 from uncanny.schema import Source, Status
 
-OnStart = Callable[[int], None]
-OnImage = Callable[[str, MatchedImage], None]
 
-
-def score(
-    predictions: Predictions,
-    *,
-    truth: Anomalies,
-    similarity: SimilarityName | Similarity = "bertscore",
-    backbone: PathLike | None = None,
-    num_layers: int | None = None,
-    device: str | None = None,
-    batch_tokens: int | None = None,
-    keep_all: bool = False,
-    thresholds: Sequence[float] = THRESHOLDS,
-    balance: float = BALANCE,
-    group_by: str | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    published: bool = False,
-    on_start: OnStart | None = None,
-    on_image: OnImage | None = None,
-) -> SemanticScore:
+@takes(SemanticParameters)
+def score(predictions: Predictions, parameters: SemanticParameters) -> SemanticScore:
     """SemAP and SemF1 of predicted anomalies against true ones; cSemAP and cSemF1 where sources are known.
 
     Every score lies in 0–1, higher is better, and is a mean over thresholds, then over images: in `release`
@@ -76,27 +57,10 @@ def score(
     never mixed. Texts are cut after 512 tokens, where `bert-score` overflows. cSemAP and cSemF1 are over
     generated images in `release`, as the scorer takes them, in `paper` over all whose source is known.
 
-    Arguments:
-        predictions: a path to a file or run folder; several; a dict of names and paths or records; records
-            (`Annotation`s or dicts of the same keys); or what `load` returned. Of several files each is read
-            twice, and one at a time is in memory.
-        truth: the same, but one; the word `scenes` is the truth of the bundled images.
-        similarity: how texts are compared: `bertscore` (needs the extra `semantic` and weights), `chrf`
-            (needs neither and compares with no published score), or a `Similarity` of your own.
-        backbone: name or folder of BERTScore's model; `distilbert-base-uncased` by default.
-        num_layers: layer of the backbone; by default the one bert-score takes.
-        device: `cpu`, `cuda`, `cuda:1`, `mps`; by default the fastest there is.
-        batch_tokens: tokens in a forward pass; by default what suits the device.
-        keep_all: keep embeddings of predicted texts on disk too, not only those of true ones.
-        thresholds: from which similarity a match counts, each above 0 and up to 1, none twice.
-        balance: λ, the share of the phenomenon in the view `full`, 0–1; the rest is the reasoning's.
-        group_by: column of the truth whose images belong together, so that intervals and tests count them as
-            one: by default those of a pair or an original; `image` takes each by itself.
-        resamples: bootstrap resamples over images, or groups of them; 0 leaves intervals out.
-        seed: the same seed gives the same intervals.
-        published: show the published models beside yours, in tables and page, where they compare.
-        on_start: told the number of images to be scored, over all predictions, once everything is read.
-        on_image: given the predictions' name and every image with its matches, right after it was scored.
+    `predictions` are a path to a file or run folder; several; a dict of names and paths or records; records
+    (`Annotation`s or dicts of the same keys); or what `load` returned. Of several files each is read twice,
+    and one at a time is in memory. `truth` is the same, but one. Some measures need the extra `semantic` and
+    weights; a `Similarity` of your own can stand in their place.
 
     Raises UsageError, before anything is scored, for options out of range, for files that cannot be read or
     do not fit the truth, and where the measure's library or weights are not there; ItemsError, which is one,
@@ -108,46 +72,26 @@ def score(
     >>> scores["predictions"].protocols["paper"].semap["full"].value
     1.0
     """
-    check_parameters(
-        backbone=backbone,
-        num_layers=num_layers,
-        device=device,
-        batch_tokens=batch_tokens,
-        keep_all=keep_all,
-        balance=balance,
-        group_by=group_by,
-        resamples=resamples,
-        seed=seed,
-        published=published,
-        on_start=on_start,
-    )
-    check_callback("on_image", on_image, 2)
-    check_records(thresholds, (int, float), what="Thresholds are numbers")
-    options = MeasureOptions(
-        None if backbone is None else str(backbone), num_layers, device, batch_tokens, keep_all
-    )
-    settings = ScoreSettings(tuple(thresholds), balance, resamples, seed)
     openers = open_predictions(predictions)
-    true = load(truth, role="truth")
+    true = load(parameters.truth, role="truth")
     images = [image for image in true.images if image.status == "ok"]
     if not images:
         raise UsageError(f"{true.origin} has no image with status ok", remedy="Finish the run it comes from.")
-    groups = image_groups(images, group_by)
+    groups = image_groups(images, parameters.group_by)
     codes = None if groups is None else groups.codes
     openers = _checked(openers, true)
-    measure = open_measure(similarity, options)
-    if on_start is not None:
-        on_start(len(true.images) * len(openers))
+    measure = open_measure(parameters.similarity, parameters.part(MeasureParameters))
+    if parameters.on_start is not None:
+        parameters.on_start(len(true.images) * len(openers))
     scored = {
-        name: _score_set(name, open_set(), true, measure, settings, on_image)
-        for name, open_set in openers.items()
+        name: _score_set(name, open_set(), true, measure, parameters) for name, open_set in openers.items()
     }
     values = iter(
         estimates(
             [mean for each in scored.values() for mean in (*each.means.values(), each.accuracy)],
             groups=codes,
-            resamples=resamples,
-            seed=seed,
+            resamples=parameters.resamples,
+            seed=parameters.seed,
         )
     )
     means = {name: each.means for name, each in scored.items()}
@@ -156,44 +100,20 @@ def score(
             name: each.with_intervals(list(islice(values, len(each.means) + 1)), codes)
             for name, each in scored.items()
         },
-        tuple(differences(means, groups=codes, resamples=resamples, seed=seed)),
+        tuple(differences(means, groups=codes, resamples=parameters.resamples, seed=parameters.seed)),
         measure.described,
-        _no_comparison(measure, settings),
-        settings.thresholds,
-        balance,
+        _no_comparison(measure, parameters),
+        tuple(parameters.thresholds),
+        parameters.balance,
         TruthInfo(
             true.origin, len(images), sum(len(image.anomalies) for image in images), digest(true.images)
         ),
-        _signature(measure, settings, true),
-        resamples,
-        seed,
-        published,
+        _signature(measure, parameters, true),
+        parameters.resamples,
+        parameters.seed,
+        parameters.published,
         groups,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreSettings:
-    """How matches are scored, apart from the measure. Raises UsageError for what cannot be scored with."""
-
-    thresholds: tuple[float, ...] = THRESHOLDS
-    balance: float = BALANCE
-    resamples: int = RESAMPLES
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        wrong = [threshold for threshold in self.thresholds if not 0 < threshold <= 1]
-        if wrong or not self.thresholds or len(set(self.thresholds)) < len(self.thresholds):
-            raise UsageError(
-                f"thresholds {', '.join(map(str, self.thresholds))}", remedy="Give some, above 0 and up to 1."
-            )
-        if not 0 <= self.balance <= 1:
-            raise UsageError(f"lambda {self.balance}", remedy="Give a share from 0 to 1.")
-
-    @property
-    def published(self) -> bool:
-        """Whether these are the thresholds and the λ of the published tables."""
-        return self.thresholds == THRESHOLDS and self.balance == BALANCE
 
 
 def _checked(
@@ -251,16 +171,17 @@ def _score_set(
     predictions: AnomalySet,
     truth: AnomalySet,
     measure: Similarity,
-    settings: ScoreSettings,
-    on_image: OnImage | None,
+    parameters: SemanticParameters,
 ) -> _ScoredSet:
     pairing = pair_images(predictions.images, truth.images, labels=(predictions.origin, truth.origin))
-    totals = ImageTotals([image for image in truth.images if image.status == "ok"], settings.thresholds)
-    for pair, views in similarities(_pairs_to_score(predictions, truth, pairing), measure, settings.balance):
-        image = score_image(pair, views, settings.thresholds)
+    totals = ImageTotals([image for image in truth.images if image.status == "ok"], parameters.thresholds)
+    for pair, views in similarities(
+        _pairs_to_score(predictions, truth, pairing), measure, parameters.balance
+    ):
+        image = score_image(pair, views, parameters.thresholds)
         totals.add(image)
-        if on_image is not None:
-            on_image(name, image)
+        if parameters.on_image is not None:
+            parameters.on_image(name, image)
     for place, source in _verdicts_alone(predictions, truth, pairing):
         totals.judge(place, source)
     detection = predictions.has_source and truth.has_source
@@ -323,25 +244,25 @@ def _left_out(predictions: AnomalySet, truth: AnomalySet, pairing: Pairing, *, d
     )
 
 
-def _signature(measure: Similarity, settings: ScoreSettings, truth: AnomalySet) -> str:
+def _signature(measure: Similarity, parameters: SemanticParameters, truth: AnomalySet) -> str:
     """16 hexadecimal digits, the same for reports whose scores can be compared.
 
     They stand for measure, backbone, layer, versions, thresholds, λ, protocols, and the content of the truth.
     """
     content = {
         "measure": measure.described,
-        "thresholds": settings.thresholds,
-        "lambda": settings.balance,
+        "thresholds": parameters.thresholds,
+        "lambda": parameters.balance,
         "protocols": [VERSIONS[protocol] for protocol in PROTOCOLS],
         "truth": digest(truth.images),
     }
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
-def _no_comparison(measure: Similarity, settings: ScoreSettings) -> str | None:
+def _no_comparison(measure: Similarity, parameters: SemanticParameters) -> str | None:
     """Why published scores do not compare, None where they do. The reasons stand in reports as they are."""
     if not measure.compares_with_published:
         return "another measure, backbone or layer than the published figures were made with"
-    if not settings.published:
+    if (parameters.thresholds, parameters.balance) != (THRESHOLDS, BALANCE):
         return "other thresholds or another lambda than the published figures were made with"
     return None

@@ -15,12 +15,11 @@ from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_outputs, check_run_folder, page
 from uncanny.cli.common.options import (
     PATH,
-    Whole,
     force_option,
-    page_option,
     pictures_option,
     run_page_option,
 )
+from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.summary import (
     MOST_FAILURES,
     anomalies_line,
@@ -34,6 +33,7 @@ from uncanny.cli.common.summary import (
 from uncanny.cli.common.terminal import harmless, layout, say
 from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
+from uncanny.eval.common.parameters import ReportParameters
 
 if TYPE_CHECKING:
     from uncanny.annotation.run import AnnotateRun
@@ -83,19 +83,9 @@ def command(
 
 @click.command("report", cls=Command)
 @click.argument("run", type=PATH)
-@click.option(
-    "--max-images",
-    type=Whole(0, 1_000_000),
-    default=300,
-    show_default=True,
-    help="Images shown; the page says so if not all.",
-)
-@page_option("RUN/report.html; of a file beside it")
-@pictures_option
+@parameter_options(ReportParameters)
 @force_option
-def report_command(
-    run: Path, max_images: int, report: Path | None, pictures: PicturesMode, force: bool
-) -> None:
+def report_command(run: Path, force: bool, **values: Any) -> None:
     """Write the page of a run, one file that asks nothing of the network, for a finished or unfinished run.
 
     Of a run of `mcq run` or `realism run` it is the page of its scores, as `uncanny mcq score` and
@@ -104,8 +94,9 @@ def report_command(
     from uncanny.eval.common.runs import page_of_run
     from uncanny.eval.report import report as write_report
 
-    check_outputs([page(report or page_of_run(run))] if run.exists() else [], [run], force=force)
-    say(harmless(str(write_report(run, report, max_images=max_images, pictures=pictures))))
+    target = values["out"] or page_of_run(run)
+    check_outputs([page(target)] if run.exists() else [], [run], force=force)
+    say(harmless(str(write_report(run, **given_parameters(ReportParameters, values)))))
 
 
 def forecast_lines(end: RunEnd) -> list[str]:

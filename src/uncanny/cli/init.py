@@ -21,7 +21,7 @@ from uncanny import __version__
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.config import commands, expected, key_of, parameters, takes_file
 from uncanny.cli.common.files import STANDARD_OUTPUT, Output, check_outputs
-from uncanny.cli.common.options import PATH, Real, Whole, force_option
+from uncanny.cli.common.options import PATH, Real, Several, Whole, force_option, type_of
 from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import harmless, say
 from uncanny.errors import UsageError
@@ -217,8 +217,9 @@ def _block(param: click.Parameter, values: RunValues | None) -> str:
     value = _default(param, named[1] if named else None)
     if named is not None and value is None:
         notes.append(f"Default: {named[1]}.")
-    if isinstance(param.type, click.Choice):
-        notes.append(f"One of {', '.join(param.type.choices)}.")
+    kind = type_of(param)
+    if isinstance(kind, click.Choice) and (names := ", ".join(kind.choices)) not in help_text:
+        notes.append(f"One of {names}.")
     if param.required:
         notes.append("Required.")
     key, comment = key_of(param), "\n".join(_comment(" ".join(notes)))
@@ -235,15 +236,23 @@ def _default(param: click.Parameter, in_help: str | None) -> str | None:
     if isinstance(default, bool | int | float | str):
         return toml(default)
     if isinstance(param, click.Option) and param.is_flag:
-        return toml(False)
-    if in_help is None or param.multiple:
+        return toml(f"--{in_help}" in param.opts)
+    if in_help is None or param.multiple != isinstance(param.type, Several):
         return None
+    if isinstance(param.type, Several):
+        values = [_read(param, each) for each in in_help.split(",")]
+        return None if None in values else f"[{', '.join(map(str, values))}]"
+    return _read(param, in_help.replace(",", ""))
+
+
+def _read(param: click.Parameter, text: str) -> str | None:
+    """A value as TOML has it; None for what is none of the option's."""
     fits = expected(param)[1]
-    if isinstance(param.type, click.Choice):
-        return toml(in_help) if fits(in_help) else None
+    if isinstance(type_of(param), click.Choice):
+        return toml(text) if fits(text) else None
     for read in (int, float):
         try:
-            value = read(in_help.replace(",", ""))
+            value = read(text)
         except ValueError:
             continue
         if fits(value):
@@ -253,9 +262,10 @@ def _default(param: click.Parameter, in_help: str | None) -> str | None:
 
 def _kind_of(param: click.Parameter) -> str:
     """What stands in the place of a value that has no default."""
-    if isinstance(param.type, click.Choice):
-        word = toml(param.type.choices[0])
-    elif isinstance(param.type, Whole | Real):
+    kind = type_of(param)
+    if isinstance(kind, click.Choice):
+        word = toml(kind.choices[0])
+    elif isinstance(kind, Whole | Real):
         word = f"<{expected(param)[0].removeprefix('a ')}>"
     else:
         unnamed = "PATH" if isinstance(param.type, click.Path | Place) else "TEXT"

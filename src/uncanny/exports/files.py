@@ -13,9 +13,8 @@ from uncanny.errors import UsageError
 from uncanny.exports.formats import FORMATS, READ_NAMES, ReadName
 from uncanny.exports.formats.coco import SIDECAR
 from uncanny.exports.formats.hf import data_files, is_data_set
-from uncanny.exports.returned import form_option
 from uncanny.files import open_file, read_file
-from uncanny.wording import shown
+from uncanny.wording import option, shown
 
 REVIEWS: Final = "reviews"
 _NEVER_READ: Final = (SIDECAR, "export.json", "run.json")
@@ -24,10 +23,6 @@ Files = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 def import_files(files: Files, format: ReadName | None) -> list[tuple[ReadName, Path]]:
     """Files with the names of their formats. Raises UsageError."""
-    if format is not None and format not in READ_NAMES:
-        raise UsageError(
-            f"There is no form {shown(format)} to import from", remedy=f"There are {', '.join(READ_NAMES)}."
-        )
     paths = [files] if isinstance(files, str | PathLike) or not isinstance(files, Iterable) else list(files)
     for path in paths:
         if not isinstance(path, str | PathLike) or not str(path) or "\0" in str(path):
@@ -92,5 +87,5 @@ def _format_of(file: Path) -> ReadName:
                 return "coco"
     raise UsageError(
         f"What form {file} has cannot be told",
-        remedy=f"Name it with {form_option()}: {', '.join(READ_NAMES)}.",
+        remedy=f"Name it with {option('format')}: {', '.join(READ_NAMES)}.",
     )

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,11 +21,12 @@ from uncanny.eval.common.runs import ReadRun, open_run, stream_annotations
 from uncanny.eval.common.tables import Table, TableResult
 from uncanny.exports.data import clipped_box
 from uncanny.exports.files import REVIEWS, Files, files_read, import_files
-from uncanny.exports.formats import FORMATS, ReadName
+from uncanny.exports.formats import FORMATS
 from uncanny.exports.formats.cvat import in_xml
+from uncanny.exports.parameters import ImportAnnotationsParameters, ImportReviewsParameters
 from uncanny.exports.returned import TEXTS, Returned
 from uncanny.exports.writer import COPY_NAME
-from uncanny.parameters import check_needed, check_parameters
+from uncanny.parameters import takes
 from uncanny.records.jsonl import LinesByImage, parse_line, write_named
 from uncanny.records.reviews import (
     DECISIONS,
@@ -67,18 +67,12 @@ class ImportResult(TableResult):
         return (Table(("File", "Findings", *(name.capitalize() for name in names)), (cells,)),)
 
 
-def import_reviews(
-    files: Files,
-    run: str | PathLike[str],
-    *,
-    format: ReadName | None = None,
-    reviewer: str | None = None,
-) -> ImportResult:
+@takes(ImportReviewsParameters)
+def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportResult:
     """Log in a run what people did with an export of it in another tool; the same file again changes nothing.
 
     `files` are one or several of the forms of `export` that tools give back, or logs of reviews from another
-    copy of the run; folders stand for such files in them. `format` is told by the content unless given.
-    `reviewer` is whose the changes are; of Label Studio, those who submitted them unless given.
+    copy of the run; folders stand for such files in them.
 
     A verdict counts where it is not what stood in the run already; of Label Studio, whatever is submitted. A
     text or box that is different becomes a new version, a box without a finding a new finding, which needs
@@ -87,14 +81,13 @@ def import_reviews(
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> table = uncanny.export(run, to="csv", out=out.with_suffix(".csv"), all=True).files["csv"]
     >>> _ = table.write_text(table.read_text().replace(",,0,0,0,", ",accept,0,0,0,"))
-    >>> uncanny.import_reviews(table, run, reviewer="ann").counts["verdicts"] > 0
+    >>> uncanny.import_reviews(table, run=run, reviewer="ann").counts["verdicts"] > 0
     True
     """
-    check_parameters(run=run, reviewer=reviewer)
-    read = open_run(Path(run))
+    read = open_run(Path(parameters.run))
     read.folder.check_links()
     log = ReviewLog.of_run(read.folder.path)
-    sources = import_files(files, format)
+    sources = import_files(files, parameters.format)
     with log.locked():
         state = _RunState(read, log)
         reviews: list[Review] = []
@@ -120,9 +113,9 @@ def import_reviews(
                 for entry in group:
                     findings += entry.anomaly is not None or entry.decision is not None
                     try:
-                        reviews += changes.take(entry, file, reviewer, counts)
+                        reviews += changes.take(entry, file, parameters.reviewer, counts)
                     except UncannyError as error:
-                        if not (reviewer or entry.reviewer):
+                        if not (parameters.reviewer or entry.reviewer):
                             raise  # which concerns every finding of the file
                         problems.append(Problem(image[0], None, f"{file}, {entry.where}: {error}"))
         if problems:
@@ -134,33 +127,26 @@ def import_reviews(
     return ImportResult(log.path, findings, dict(counts))
 
 
-def import_annotations(
-    files: Files,
-    out: str | PathLike[str],
-    *,
-    format: ReadName | None = None,
-    force: bool = False,
-) -> ImportResult:
+@takes(ImportAnnotationsParameters)
+def import_annotations(files: Files, parameters: ImportAnnotationsParameters) -> ImportResult:
     """Make a file of annotations of boxes with name, phenomenon, reasoning and severity from another tool.
 
     For what belongs to no run: truth for `uncanny semantic`, for example. Findings that are marked as
-    rejected are left out. `files` and `format` as of `import_reviews`, without logs of reviews. Raises
-    ItemsError that names each finding without one of the four fields, UsageError.
+    rejected are left out. `files` are those of `import_reviews`, without logs of reviews. Raises ItemsError
+    that names each finding without one of the four fields, UsageError.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> boxes = uncanny.export(run, to="coco", out=out.with_name("coco"), all=True).files["coco"]
-    >>> uncanny.import_annotations(boxes, out.with_name("truth.jsonl")).counts["images"]
+    >>> uncanny.import_annotations(boxes, out=out.with_name("truth.jsonl")).counts["images"]
     1
     """
-    check_parameters(out=out, force=force)
-    check_needed(out=out)
-    target = Path(out)
+    target = Path(parameters.out)
     if target.is_dir():
         raise UsageError(f"{target} is a folder", remedy="Name a file.")
-    sources = import_files(files, format)
+    sources = import_files(files, parameters.format)
     if target.exists() and any(target.samefile(file) for file in files_read(sources)):
         raise UsageError(f"{target} is read and would be written over", remedy="Name another file.")
-    if target.exists() and not force:
+    if target.exists() and not parameters.force:
         raise UsageError(
             f"{target} is there already",
             remedy=f"Name another file, or replace it with {option('force', True)}.",

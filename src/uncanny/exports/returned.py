@@ -17,7 +17,7 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.inputs.image_files import read_bytes
-from uncanny.wording import either, option
+from uncanny.wording import option
 
 # What tools call a finding that is of no known sort.
 NO_KIND: Final = "anomaly"
@@ -104,11 +104,6 @@ def text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def form_option() -> str:
-    """How whoever imports a file names its form."""
-    return either(python="`format`", command_line=option("from"))
-
-
 def json_object(file: Path) -> Mapping[str, Any]:
     """Raises UsageError where the file holds none."""
     try:
@@ -117,7 +112,7 @@ def json_object(file: Path) -> Mapping[str, Any]:
         raise UsageError(f"{file} is not valid JSON: {error}", remedy="Export it again.") from error
     if not isinstance(content, dict):
         raise UsageError(
-            f"{file} holds no JSON object", remedy=f"Name the file of another form with {form_option()}."
+            f"{file} holds no JSON object", remedy=f"Name the file of another form with {option('format')}."
         )
     return content
 

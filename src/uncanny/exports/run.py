@@ -7,7 +7,7 @@ import errno
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from glob import escape
@@ -25,17 +25,16 @@ from uncanny.eval.common.tables import MISSING, Table, TableResult
 from uncanny.eval.metrics.agreement import Agreement
 from uncanny.exports.data import ExportImage, LeftOut, Selection, export_images, read_sources
 from uncanny.exports.formats import FORMATS, FormatName
-from uncanny.exports.writer import IMAGES, ChatForm, ExportJob, FormatWriter, Pictures, check_fraction
+from uncanny.exports.parameters import ExportParameters
+from uncanny.exports.writer import IMAGES, ExportJob, FormatWriter
 from uncanny.json_values import dump_json
-from uncanny.models.tokens import text_tokens
-from uncanny.parameters import check_needed, check_parameters
+from uncanny.parameters import path_of, takes
 from uncanny.records.jsonl import LinesByImage, write_atomically
 from uncanny.records.reviews import ReviewLog
 from uncanny.records.run_folder import check_apart, unfinished
 from uncanny.wording import counted, option, shown
 
 MANIFEST: Final = "export.json"
-MAX_TOKENS: Final = 2048
 _TAIL: Final = 2**18
 
 
@@ -137,42 +136,16 @@ class ExportResult(TableResult):
             yield f"Agreement of reviewers: Krippendorff's α {alpha}, anomalies: {judged}."
 
 
-def export(
-    run: str | PathLike[str],
-    to: FormatName | Sequence[FormatName],
-    out: str | PathLike[str],
-    *,
-    all: bool = False,
-    rejected: bool = False,
-    source: str | PathLike[str] | None = None,
-    test_fraction: float = 0.5,
-    group_by: str | None = None,
-    seed: int = 0,
-    max_tokens: int = MAX_TOKENS,
-    count_tokens: Callable[[str], int] | None = None,
-    chat: ChatForm = "parts",
-    pictures: Pictures = "reference",
-    image_prefix: str | None = None,
-    force: bool = False,
-) -> ExportResult:
+@takes(ExportParameters)
+def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResult:
     """Write the verified anomalies of a run, or of a file of annotations, as data sets; nothing is asked.
 
-    Verified are those that a majority of reviewers accepts, with the text and box that reviewers gave them;
-    `all` takes what nobody has judged and what reviewers are unsure of too, `rejected` what they rejected.
-    Without `all` images of whose findings none is judged are left out. `to` names one form or several, `out`
-    the folder; of a single form that is one file it may be that file.
+    Verified are those that a majority of reviewers accepts, with the text and box that reviewers gave them.
+    Without `all` images of whose findings none is judged are left out.
 
     An image's split, train or test, follows from its digest, or from the group of images it belongs to:
-    images of one group are always on one side. `group_by` is the column of the input's table or metadata file
-    that groups them, `stem` for images of the same file name, or `image` for each by itself. By default the
-    sides of a pair and the edits of an original are together, where a column `pair`, `pair_id`, `original` or
-    `source_image` says so. `test_fraction` is the share of test.
-
-    `source` says what images are for chats of detection: `generated`, `real`, or a file with `image` and
-    `source`; without it, what the records say. A list of a chat has at most `max_tokens` as `count_tokens`
-    counts them, by default four characters a token; `seed` shuffles it. `chat` is the form of messages:
-    content in `parts`, or a text with `tags` for images. Files refer to pictures where they lie, or, with
-    `pictures="copy"`, to copies in `out`; `image_prefix` puts an address before their names instead.
+    images of one group are always on one side. By default the sides of a pair and the edits of an original
+    are together, where a column `pair`, `pair_id`, `original` or `source_image` says so.
 
     A run that is going on is exported as far as it is. What is written appears whole or not at all, and
     replaces an earlier export; other files only with `force`.
@@ -185,69 +158,45 @@ def export(
     >>> result.images
     1
     """
-    check_parameters(
-        run=run,
-        out=out,
-        all=all,
-        rejected=rejected,
-        group_by=group_by,
-        seed=seed,
-        force=force,
-        image_prefix=image_prefix,
-    )
-    check_needed(out=out)
-    if count_tokens is not None and not callable(count_tokens):
-        raise UsageError(f"{option('count_tokens')} is a function, not {shown(count_tokens)}")
-    if source is not None and not isinstance(source, str | PathLike):
-        raise UsageError(f"{option('source')} is generated, real or a file, not {shown(source)}")
-    check_fraction("test_fraction", test_fraction)
-    _check_choice("chat", chat, ("parts", "tags"))
-    _check_choice("pictures", pictures, ("reference", "copy"))
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-        raise UsageError(f"{option('max_tokens')} is a whole number above 0, not {max_tokens!r}")
-    names = _format_names(to)
-    read = open_annotations(Path(run))
+    path, out = path_of("run", run), Path(parameters.out)
+    names = cast("Sequence[FormatName]", parameters.to)
+    read = open_annotations(path)
     read.folder.check_links()
     if not read.file.is_file():
         raise UsageError(
-            f"{Path(run)} has no {read.file.name}: only runs of annotate and detect are exported",
+            f"{path} has no {read.file.name}: only runs of annotate and detect are exported",
             remedy="Name the folder of such a run.",
         )
     log = ReviewLog.of_run(read.folder.path)
-    if not all and not log.path.is_file():
+    if not parameters.all and not log.path.is_file():
         raise UsageError(
-            f"Nobody has reviewed {Path(run)}: none of its anomalies is verified",
+            f"Nobody has reviewed {path}: none of its anomalies is verified",
             remedy=f"Review it with `uncanny review`, or give {option('all', True)} for what models said.",
         )
-    places = _places(names, Path(out), read, force=force)
+    places = _places(names, out, read, force=parameters.force)
     if places.manifest is not None and not places.manifest.is_file():
         check_apart(places.folder, (read.picture(each.image) for each in stream_annotations(read.file)))
-    sources = read_sources(source if source is None else str(source))
-    with _work_folder(places.folder, Path(out)) as work:
-        job = ExportJob(
-            places.folder,
-            work,
-            pictures,
-            image_prefix,
-            seed,
-            float(test_fraction),
-            max_tokens,
-            chat,
-            count_tokens or text_tokens,
-            lambda: _calls(read),
-        )
-        left_out, groups = LeftOut(), Groups(group_by)
+    sources = read_sources(None if parameters.source is None else str(parameters.source))
+    with _work_folder(places.folder, out) as work:
+        job = ExportJob(places.folder, work, parameters, lambda: _calls(read))
+        left_out, groups = LeftOut(), Groups(parameters.group_by)
         images = export_images(
-            read, log, Selection(all, rejected), sources, job.test_fraction, left_out, groups
+            read,
+            log,
+            Selection(parameters.all, parameters.rejected),
+            sources,
+            parameters.test_fraction,
+            left_out,
+            groups,
         )
         counts = _write(names, places, job, images)
         result = ExportResult(
-            out=Path(out),
+            out=out,
             files=dict(places.targets.items()),
             images=counts["images"],
             anomalies=counts["anomalies"],
             splits={split: counts[split] for split in ("train", "test")},
-            grouping=Grouping.of(groups, group_by),
+            grouping=Grouping.of(groups, parameters.group_by),
             images_left_out=dict(left_out.images),
             anomalies_left_out=dict(left_out.anomalies),
             stale_verdicts=left_out.stale,
@@ -258,26 +207,6 @@ def export(
         )
         places.move(work, result)
     return result
-
-
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise UsageError(f"{option(name)} is {' or '.join(choices)}, not {shown(value)}")
-
-
-def _format_names(to: str | Sequence[str]) -> tuple[FormatName, ...]:
-    if not isinstance(to, str | Iterable):
-        raise UsageError(f"Forms to export to are names, not {shown(to)}")
-    each = (to,) if isinstance(to, str) else tuple(to)
-    names = tuple(name for number, name in enumerate(each) if name not in each[:number])
-    for name in names:
-        if not isinstance(name, str) or name not in FORMATS:
-            raise UsageError(
-                f"There is no form {shown(name)} to export to", remedy=f"There are {', '.join(FORMATS)}."
-            )
-    if not names:
-        raise UsageError("No form to export to is named", remedy=f"There are {', '.join(FORMATS)}.")
-    return cast("tuple[FormatName, ...]", names)
 
 
 def _calls(read: ReadRun) -> LinesByImage:

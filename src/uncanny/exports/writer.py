@@ -10,17 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import quote
 
-from uncanny.errors import UsageError
 from uncanny.exports.data import ExportImage
+from uncanny.exports.parameters import ExportParameters
 from uncanny.images.signature import sniff
 from uncanny.records.jsonl import LinesByImage
-from uncanny.wording import option
 
-Pictures = Literal["reference", "copy"]
-ChatForm = Literal["parts", "tags"]
 IMAGES: Final = "images"
 _SUFFIXES: Final = {"JPEG": ".jpg"}
 # What a copy is called: the beginning of its digest.
@@ -37,13 +34,7 @@ class ExportJob:
 
     place: Path
     work: Path
-    pictures: Pictures
-    image_prefix: str | None
-    seed: int
-    test_fraction: float
-    max_tokens: int
-    chat: ChatForm
-    count_tokens: Callable[[str], int]
+    parameters: ExportParameters
     calls: Callable[[], LinesByImage]
     notes: dict[str, Counter[str]] = field(default_factory=dict)
     copied: dict[str, str] = field(default_factory=dict)
@@ -58,7 +49,7 @@ class ExportJob:
         A copy is named by its bytes: pictures of the same name do not get into each other's way, and what
         a file was called leads nowhere. Raises OSError where it cannot be written.
         """
-        if self.pictures == "reference":
+        if not self.parameters.copy_pictures:
             try:
                 self.missing += not image.file.is_file()
             except OSError:  # as for a name that no file can have
@@ -96,8 +87,8 @@ class ExportJob:
     def reference(self, image: ExportImage, folder: Path) -> str:
         """What a file in `folder` calls the picture: by its path from there, or after `image_prefix`."""
         picture = self.picture(image)
-        if self.image_prefix is not None:
-            return self.image_prefix + quote(self.upload_path(image))
+        if self.parameters.image_prefix is not None:
+            return self.parameters.image_prefix + quote(self.upload_path(image))
         return Path(os.path.relpath(picture.absolute(), folder.absolute())).as_posix()
 
 
@@ -129,11 +120,3 @@ class FormatWriter(ABC):
     def reference(self, image: ExportImage) -> str:
         folder = self.place if self.target.is_dir() else self.place.parent
         return self.job.reference(image, folder)
-
-
-def check_fraction(name: str, value: float) -> None:
-    """Raises UsageError for a share that is not within 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise UsageError(
-            f"{option(name)} is a number from 0 to 1, not {value!r}", remedy="Write 0.5 for half."
-        )

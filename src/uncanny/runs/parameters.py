@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic import Field
 
-from uncanny.parameters import HERE, PYTHON, Folder, Parameters, Place, Shown, Text, check_callback
+from uncanny.parameters import CALLBACK, HERE, PYTHON, Folder, Parameters, Place, Shown, Text
 from uncanny.runs.stop import Stop
 from uncanny.settings import WEEK_S, settings
 
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     from uncanny.runs.config import ModelOptions, RunOptions
 else:  # commands show their options without them
     CallRecord = Any
-
-
-def _callback(value: object, info: ValidationInfo) -> object:
-    check_callback(str(info.field_name), value)
-    return value
-
-
-CALLBACK = BeforeValidator(_callback)
 
 
 Model = Annotated[

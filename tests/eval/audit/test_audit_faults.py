@@ -106,10 +106,10 @@ def test_names_are_grouped_by_kind_and_then_by_likeness(tmp_path: Path) -> None:
         ("Extra finger", 3, 3),
         ("extra fingers", 1, 1),
     ]
-    apart = audit({"a": tmp_path / "a.jsonl"}, resamples=0, threshold=1.0).leaderboard.faults
+    apart = audit({"a": tmp_path / "a.jsonl"}, resamples=0, group_threshold=1.0).leaderboard.faults
     assert len(apart.rows) == 3
     with pytest.raises(UsageError, match="threshold"):
-        audit({"a": tmp_path / "a.jsonl"}, threshold=1.5)
+        audit({"a": tmp_path / "a.jsonl"}, group_threshold=1.5)
 
 
 def test_the_headline_is_about_ones_own_generator_where_it_is_named(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def all_scores(bundled_run: BundledRuns, folder: Path) -> Iterator[TableResult]:
     runs = {"all_of it": annotated, "fewer & 50%": copy}
     yield uncanny.detect_scores({"a_b": detected, "c": detected}, truth="scenes")
     yield uncanny.detect_scores({"alone": detected})
-    yield uncanny.compare(runs, truth="scenes", similarity="chrf", resamples=50)
+    yield uncanny.compare(runs, truth="scenes", match_by="chrf", resamples=50)
     yield uncanny.audit({"ours": annotated}, before={"ours": copy}, published=True, resamples=50)
     yield uncanny.semantic.score(runs, truth="scenes", similarity="chrf", resamples=50)
     verdicts = bundled_run("realism").path

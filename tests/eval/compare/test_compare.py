@@ -305,10 +305,10 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         uncanny.compare(ours, as_records([record("other.png", sha256="0" * 64)]))
     with pytest.raises(UsageError, match="does not exist"):
         uncanny.compare(ours, tmp_path / "nothing.jsonl")
-    with pytest.raises(UsageError, match="image or prompt"):
+    with pytest.raises(UsageError, match="`by` must be 'image' or 'prompt', not 'stem'"):
         uncanny.compare(ours, ours, by="stem")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="`threshold` must be"):
-        uncanny.compare(ours, ours, threshold=0)
+    with pytest.raises(UsageError, match="`match_threshold` must be more than 0, not 0"):
+        uncanny.compare(ours, ours, match_threshold=0)
     with pytest.raises(UsageError, match="`truth` is of one set"):
         uncanny.compare(ours, ours, truth="scenes", by="prompt")
     broken = written(tmp_path / "broken.jsonl", [*b, b[0], {"image": "x.png"}])
@@ -409,11 +409,13 @@ def test_a_similarity_of_ones_own_counts_in_both_directions() -> None:
     for sides in ((long, short), (short, long)):
         runs = [as_records(side) for side in sides]
         close, far = (
-            uncanny.compare(*runs, similarity=FirstWord(), threshold=threshold, resamples=0).comparisons[0]
+            uncanny.compare(*runs, match_by=FirstWord(), match_threshold=threshold, resamples=0).comparisons[
+                0
+            ]
             for threshold in (0.3, 0.31)
         )
         assert (close.in_common, far.in_common) == (1, 0)
-    default = uncanny.compare(*runs, similarity=FirstWord(), resamples=0).settings
+    default = uncanny.compare(*runs, match_by=FirstWord(), resamples=0).settings
     assert default.match.similarity == 0.7
 
 
@@ -434,7 +436,7 @@ def test_bertscore_is_that_of_the_semantic_score(tmp_path: Path) -> None:
     folder = make(tmp_path / "model", "distilbert")
     a, b = known_runs()
     compared = uncanny.compare(
-        as_records(a), as_records(b), similarity="bertscore", backbone=folder, num_layers=1, resamples=0
+        as_records(a), as_records(b), match_by="bertscore", backbone=str(folder), num_layers=1, resamples=0
     )
     assert compared.settings.similarity["measure"] == "bertscore"
     assert compared.settings.match.similarity == 0.8

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.eval.common.anomalies.records import ScoredAnomaly
-from uncanny.eval.common.similarity.base import MeasureOptions, mutual, open_measure
+from uncanny.eval.common.similarity.base import mutual, open_measure
 from uncanny.eval.compare.score.match import Match, MatchSettings, fields_of, iou, match_anomalies
 from uncanny.schema import Box, Kind
 
 SETTINGS = MatchSettings(similarity=0.4)
-CHRF = open_measure("chrf", MeasureOptions())
+CHRF = open_measure("chrf")
 
 BOXES: st.SearchStrategy[Box] = st.sampled_from(
     [(0, 0, 10, 10), (0, 0, 10, 8), (5, 5, 15, 15), (90, 90, 99, 99)]

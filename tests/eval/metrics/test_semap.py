@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from uncanny.eval.metrics import THRESHOLDS
 from uncanny.eval.metrics.detection import conditioned, counted, recognised
 from uncanny.eval.metrics.semap import (
-    THRESHOLDS,
     Matrix,
     average_precision,
     confidence_order,

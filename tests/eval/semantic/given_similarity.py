@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,7 @@ from uncanny import semantic
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.semantic.score.result import SemanticScore
-from uncanny.eval.semantic.score.score import ScoreSettings
 from uncanny.schema import Source
-
-PLAIN = ScoreSettings(resamples=0)
 
 
 class GivenSimilarity:
@@ -70,6 +67,10 @@ def both(matrices: Mapping[str, Matrix]) -> GivenSimilarity:
 
 
 def score(
-    truth: AnomalySet, measure: GivenSimilarity, settings: ScoreSettings = PLAIN, **sets: AnomalySet
+    truth: AnomalySet,
+    measure: GivenSimilarity,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    **sets: AnomalySet,
 ) -> SemanticScore:
-    return semantic.score(sets, truth=truth, similarity=measure, **asdict(settings))
+    """Without intervals, unless `options` say otherwise."""
+    return semantic.score(sets, truth=truth, similarity=measure, **{"resamples": 0, **options})

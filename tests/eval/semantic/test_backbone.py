@@ -12,9 +12,10 @@ import pytest
 
 from tests.eval.semantic.conftest import Made
 from uncanny.errors import UsageError
+from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity import weights
 from uncanny.eval.common.similarity.backbone import load, sound
-from uncanny.eval.common.similarity.base import MeasureOptions, open_measure
+from uncanny.eval.common.similarity.base import open_measure
 
 # A backbone is made and loaded, which takes torch seconds.
 pytestmark = pytest.mark.slow
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 def refused(backbone: object, layer: int | None = 2, device: str | None = "cpu") -> str:
     with pytest.raises(UsageError) as error:
-        open_measure("bertscore", MeasureOptions(str(backbone), layer, device))
+        open_measure("bertscore", MeasureParameters(backbone=str(backbone), num_layers=layer, device=device))
     return str(error.value)
 
 
@@ -139,13 +140,13 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_opening_and_scoring_print_nothing(copied: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from uncanny.eval.common.similarity.base import TextPairs
 
-    measure = open_measure("bertscore", MeasureOptions(str(copied), 2, "cpu"))
+    measure = open_measure("bertscore", MeasureParameters(backbone=str(copied), num_layers=2, device="cpu"))
     list(measure.matrices([TextPairs(["x " * 900, "\u200b"], ["y", ""])]))
     assert capfd.readouterr() == ("", "")
 
 
 def test_described_without_the_path_and_with_the_weights(copied: Path) -> None:
-    measure = open_measure("bertscore", MeasureOptions(str(copied), 2, "cpu"))
+    measure = open_measure("bertscore", MeasureParameters(backbone=str(copied), num_layers=2, device="cpu"))
     assert str(copied.parent) not in json.dumps(measure.described)
     assert measure.described["backbone"] == "copied"
     assert measure.described["num_layers"] == 2

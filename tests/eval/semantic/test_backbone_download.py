@@ -12,8 +12,9 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from tests.eval.semantic.conftest import Made
+from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity import weights
-from uncanny.eval.common.similarity.base import MeasureOptions, TextPairs, open_measure
+from uncanny.eval.common.similarity.base import TextPairs, open_measure
 
 NAME, COMMIT = "somebody/made", "a" * 40
 
@@ -76,11 +77,11 @@ def test_what_was_left_unfinished_is_completed() -> None:
 
 
 def test_a_backbone_on_the_hub_scores_under_its_name(hub: HTTPServer) -> None:
-    measure = open_measure("bertscore", MeasureOptions(NAME, 2, "cpu"))
+    measure = open_measure("bertscore", MeasureParameters(backbone=NAME, num_layers=2, device="cpu"))
     assert measure.described["backbone"] == NAME
     assert not measure.compares_with_published
     assert next(measure.matrices([TextPairs(["a hand"], ["a hand"])]))[0, 0] == pytest.approx(1, abs=1e-6)
     # The server is every test's, so it is made to fail instead of stopped.
     hub.clear()
-    open_measure("bertscore", MeasureOptions(NAME, 2, "cpu"))
+    open_measure("bertscore", MeasureParameters(backbone=NAME, num_layers=2, device="cpu"))
     assert hub.log == []

@@ -15,7 +15,8 @@ import pytest
 from tests.eval.semantic.awkward_texts import LONG, PAIRS
 from tests.eval.semantic.conftest import Made
 from uncanny.errors import UsageError
-from uncanny.eval.common.similarity.base import MeasureOptions, TextPairs, open_measure
+from uncanny.eval.common.parameters import MeasureParameters
+from uncanny.eval.common.similarity.base import TextPairs, open_measure
 
 # A backbone is made and loaded, which takes torch seconds.
 pytestmark = pytest.mark.slow
@@ -25,7 +26,9 @@ TEXTS = sorted({text for pair in PAIRS for text in pair})
 
 
 def opened(folder: Path, layer: int, **more: Any) -> Any:
-    return open_measure("bertscore", MeasureOptions(str(folder), layer, "cpu", **more))
+    return open_measure(
+        "bertscore", MeasureParameters(backbone=str(folder), num_layers=layer, device="cpu", **more)
+    )
 
 
 def one_by_one(measure: Any, pairs: list[tuple[str, str]]) -> list[float]:

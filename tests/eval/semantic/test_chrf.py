@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF as SACREBLEU
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity import chrf
-from uncanny.eval.common.similarity.base import FieldPairs, MeasureOptions, TextPairs, mutual, open_measure
+from uncanny.eval.common.similarity.base import FieldPairs, TextPairs, mutual, open_measure
 
-CHRF = open_measure("chrf", MeasureOptions())
+CHRF = open_measure("chrf")
 
 
 def cell(predicted: str, true: str) -> float:
@@ -57,7 +58,7 @@ def test_it_says_what_it_is_and_that_it_does_not_compare() -> None:
     assert CHRF.described["measure"] == "chrf"
     assert not CHRF.compares_with_published
     with pytest.raises(UsageError, match="no backbone"):
-        open_measure("chrf", MeasureOptions(backbone="bert-base-uncased"))
+        open_measure("chrf", MeasureParameters(backbone="bert-base-uncased"))
 
 
 # Few letters and words, so that texts have n-grams in common, some of them several times.

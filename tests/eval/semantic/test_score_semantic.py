@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from tests.eval.metrics.test_semap_oracle import ROWS, THRESHOLDS, matrix_of
 from tests.eval.semantic.given_similarity import (
-    PLAIN,
     GivenSimilarity,
     anomalies,
     anomaly_set,
@@ -106,7 +103,7 @@ def test_views_and_lambda() -> None:
     release = score(truth, measure, mine=mine)["mine"].protocols["release"]
     values = {view: estimate.value for view, estimate in release.semap.items()}
     assert values == pytest.approx({"phe": 1, "rea": 1 / 3, "full": 2 / 3})
-    only = score(truth, measure, replace(PLAIN, balance=0.0), mine=mine).predictions["mine"]
+    only = score(truth, measure, {"balance": 0.0}, mine=mine).predictions["mine"]
     assert only.protocols["release"].semap["full"].value == pytest.approx(1 / 3)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.eval.metrics.naive_semap import paper_figures, release_figures
 from tests.eval.metrics.test_semap_oracle import THRESHOLDS
 from tests.eval.semantic.given_similarity import (
-    PLAIN,
     GivenSimilarity,
     anomalies,
     anomaly_set,
@@ -26,7 +25,7 @@ from uncanny.eval.common.anomalies.image import ImagePair, similarities
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.similarity.base import Matrix
 from uncanny.eval.metrics.semap import ProtocolName
-from uncanny.eval.semantic.score.score import ScoreSettings
+from uncanny.eval.semantic.parameters import SemanticParameters
 
 ONE = np.array([[0.95]])
 
@@ -38,7 +37,7 @@ def test_differences_are_image_by_image() -> None:
     # Half as good on every image: two predictions where one is right. One image is missing.
     half = anomaly_set("h", *(image(name, anomalies("k", "p", 2)) for name in names[1:]))
     measure = both({"k": np.array([[0.95], [0.1]])})
-    scores = score(truth, measure, ScoreSettings(resamples=200), good=good, half=half, again=good)
+    scores = score(truth, measure, {"resamples": 200}, good=good, half=half, again=good)
     kept = {
         (each.first, each.second, each.protocol, each.metric, each.view): each for each in scores.differences
     }
@@ -63,10 +62,10 @@ def test_signature_says_what_can_be_compared() -> None:
     )
     measure = both({"k": ONE})
     signature = score(truth, measure, mine=mine).signature
-    assert score(truth, measure, replace(PLAIN, seed=5), other=other).signature == signature
+    assert score(truth, measure, {"seed": 5}, other=other).signature == signature
     different = [
-        score(truth, measure, replace(PLAIN, thresholds=(0.7, 0.8)), mine=mine),
-        score(truth, measure, replace(PLAIN, balance=0.6), mine=mine),
+        score(truth, measure, {"thresholds": (0.7, 0.8)}, mine=mine),
+        score(truth, measure, {"balance": 0.6}, mine=mine),
         score(truth, GivenSimilarity({"k": ONE, "kr": ONE}, name="other"), mine=mine),
         score(anomaly_set("t", image("a", anomalies("k", "t", 0))), measure, mine=mine),
     ]
@@ -120,9 +119,9 @@ def test_images_are_scored_as_they_come() -> None:
         *({"balance": value} for value in (-0.1, 1.5, float("nan"))),
     ],
 )
-def test_settings_that_make_no_sense(wrong: dict[str, object]) -> None:
+def test_settings_that_make_no_sense(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        ScoreSettings(**wrong)  # type: ignore[arg-type]
+        SemanticParameters(truth=(), **wrong)
 
 
 @st.composite

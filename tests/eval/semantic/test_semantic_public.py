@@ -113,8 +113,8 @@ def test_what_are_no_predictions(predictions: Any, message: str) -> None:
     ("options", "message"),
     [
         ({"similarity": "bleu"}, "there is no similarity 'bleu'"),
-        ({"thresholds": [0.0]}, "thresholds"),
-        ({"balance": 2}, "lambda"),
+        ({"thresholds": [0.0]}, "`thresholds` must be more than 0, not 0.0"),
+        ({"balance": 2}, "`balance` must be at most 1"),
         ({"resamples": -1}, "resamples"),
         ({"backbone": "bert"}, "chrf has no backbone"),
         ({"similarity": ByKind(), "num_layers": 3}, "of your own takes no"),

@@ -336,7 +336,12 @@ def test_every_kind_runs(tmp_path: Path, bundled_run: BundledRuns) -> None:
         "mcq": {"items": "scenes", "model": "demo", "limit": 3},
         "realism": {"pairs": "scenes", "model": "demo", "limit": 3},
         "artifacts": {"images": "scenes", "model": "demo", "limit": 2, "categories": ["color", "physics"]},
-        "semantic": {"predictions": {"demo": "demo"}, "truth": "scenes", "similarity": "chrf", "lambda": 0.5},
+        "semantic": {
+            "predictions": {"demo": "demo"},
+            "truth": "scenes",
+            "similarity": "chrf",
+            "balance": 0.5,
+        },
         "audit": {
             "generators": {"a": "scenes:drawn", "b": "scenes:rendered"},
             "model": "demo",

@@ -194,7 +194,7 @@ def test_no_job_tells_readers_where_things_lie(opened: Service, root: Path) -> N
             ("semantic", {"predictions": {"one": run}, "truth": run, "similarity": "chrf"}),
             ("compare", {"runs": {"a": run, "b": other}, "resamples": 100}),
             ("export", {"run": run, "to": [*everything, "sft-detect", "agents"], "all": True}),
-            ("export", {"run": run, "to": everything, "all": True, "pictures": "copy"}),
+            ("export", {"run": run, "to": everything, "all": True, "copy_pictures": True}),
         )
         assert {job.kind for job in jobs} == set(KINDS)
         assert {job.state for job in jobs} <= {"finished", "incomplete"}, jobs

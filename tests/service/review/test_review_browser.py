@@ -80,7 +80,7 @@ def test_thirty_findings_by_keyboard_a_second_opinion_and_a_third(browser: Brows
         assert ann.complaints + ben.complaints + cid.complaints == []
     found = votes(run)
     assert found["images/000.png", 0] == {"Ann": "accept", "Ben": "reject", "Cid": "reject"}
-    exported = uncanny.export(run, "jsonl", tmp_path / "out", all=True, rejected=True).files["jsonl"]
+    exported = uncanny.export(run, to="jsonl", out=tmp_path / "out", all=True, rejected=True).files["jsonl"]
     decided = {
         (record["run_image"], anomaly["index"]): anomaly["review"]
         for record in map(orjson.loads, exported.open("rb"))
@@ -89,7 +89,7 @@ def test_thirty_findings_by_keyboard_a_second_opinion_and_a_third(browser: Brows
     assert len(decided) == 30
     disputed = decided["images/000.png", 0]
     assert (disputed["decision"], disputed["accept"], disputed["reject"]) == ("reject", 1, 2)
-    verified = uncanny.export(run, "jsonl", tmp_path / "verified").files["jsonl"]
+    verified = uncanny.export(run, to="jsonl", out=tmp_path / "verified").files["jsonl"]
     names = [each["name"] for line in verified.open("rb") for each in orjson.loads(line)["anomalies"]]
     assert names == [f"fault {n // 3}.{n % 3}" for n in range(1, 30) if n % 3 == 0 or n in (28, 29)]
     assert [found[f"images/{n // 3:03d}.png", n % 3]["Ann"] for n in range(1, 28)] == [

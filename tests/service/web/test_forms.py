@@ -31,13 +31,13 @@ FILLED: dict[str, tuple[list[tuple[str, str]], dict[str, Any]]] = {
         [
             ("predictions", "a=scenes\nb = scenes"),
             ("truth", "scenes"),
-            ("lambda", "0.5"),
+            ("balance", "0.5"),
             ("thresholds", "0.5\n0.7"),
         ],
         {
             "predictions": {"a": "scenes", "b": "scenes"},
             "truth": "scenes",
-            "lambda": 0.5,
+            "balance": 0.5,
             "thresholds": [0.5, 0.7],
         },
     ),

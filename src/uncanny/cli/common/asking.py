@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from uncanny.cli.common.options import F, Whole, json_option, quiet_option, together
+from uncanny.cli.common.options import F, json_option, quiet_option, together
 from uncanny.cli.common.parameters import given_parameters, parameter_options
-from uncanny.cli.common.places import Place, complete_model
+from uncanny.cli.common.places import complete_model
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,21 +54,6 @@ def asked(kind: type[Parameters], values: Mapping[str, Any], models: Sequence[st
     if "base_url" in given:
         given["base_url"] = _base_urls(given["base_url"], models)
     return given | {"progress": not values["quiet"]}
-
-
-# Of the model that BERTScore compares texts with.
-backbone_options = together(
-    click.option(
-        "--backbone",
-        type=Place(free=True),
-        help="Name or folder of BERTScore's model. [default: distilbert-base-uncased]",
-    ),
-    click.option(
-        "--num-layers", type=Whole(1, 1_000), help="Layer of the backbone. [default: the usual one]"
-    ),
-    click.option("--device", help="cpu, cuda, cuda:1, mps. [default: the fastest there is]"),
-    click.option("--batch-tokens", type=Whole(1, 10**9), help="Tokens a forward pass. [default: by device]"),
-)
 
 
 def _check_one_model(name: str) -> None:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from uncanny.cli.common.options import Real, Whole
+from uncanny.cli.common.options import Real, Whole, type_of
 from uncanny.cli.common.places import Place, beside
 from uncanny.errors import UsageError
 from uncanny.files import open_file
@@ -375,13 +375,14 @@ def expected(param: click.Parameter) -> tuple[str, Callable[[object], bool]]:
     """What the value of an option is in words, and a test for it."""
     if isinstance(param, click.Option) and param.is_flag:
         return "true or false", lambda value: isinstance(value, bool)
-    if isinstance(param.type, Whole):
+    kind = type_of(param)
+    if isinstance(kind, Whole):
         return "a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)
-    if isinstance(param.type, Real):
+    if isinstance(kind, Real):
         return "a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(param.type, click.Choice):
-        choices = ", ".join(f'"{each}"' for each in param.type.choices)
-        return f"one of {choices}", lambda value: value in param.type.choices
+    if isinstance(kind, click.Choice):
+        choices = ", ".join(f'"{each}"' for each in kind.choices)
+        return f"one of {choices}", lambda value: value in kind.choices
     if _is_path(param):
         return "a path in quotes", lambda value: isinstance(value, str) and "\0" not in value
     return "a text in quotes", lambda value: isinstance(value, str) and "\0" not in value

@@ -56,6 +56,26 @@ class Real(click.ParamType[float]):
         return number
 
 
+class Several(click.ParamType[list[Any]]):
+    """Values of the type `item`, with commas between them."""
+
+    def __init__(self, item: click.ParamType[Any]) -> None:
+        self.item = item
+        self.name = f"{item.name},…"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"{self.item.get_metavar(param, ctx) or self.item.name.upper()},…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
+        values = [each.strip() for each in value.split(",")] if isinstance(value, str) else [value]
+        return [self.item.convert(each, param, ctx) for each in values]
+
+
+def type_of(param: click.Parameter) -> click.ParamType[Any]:
+    """What a value is, of several each."""
+    return param.type.item if isinstance(param.type, Several) else param.type
+
+
 def _wrong(param: click.Parameter | None, value: object, why: str) -> UsageError:
     name = "A number" if param is None else param.opts[0]
     text = str(value)

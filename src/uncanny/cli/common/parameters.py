@@ -7,18 +7,18 @@ the function: only what the user gave, so that the defaults stand in one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from os import PathLike
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-import annotated_types
 import click
 
 from uncanny.cli.common.files import all_at_rest
-from uncanny.cli.common.options import PATH, Real, Whole
+from uncanny.cli.common.options import PATH, Real, Several, Whole
 from uncanny.cli.common.places import SCENES, Place, complete_folder, complete_model, named_files
-from uncanny.parameters import MOST, Parameters, default_words, shown_as
+from uncanny.parameters import MOST, Parameters, Shown, default_words, shown_as
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -32,18 +32,25 @@ _COMPLETIONS = {
 }
 
 
-def parameter_options(kind: type[Parameters], *, without: Collection[str] = ()) -> Callable[[F], F]:
-    """Options for all parameters that the command line has, but for those `without`; required ones first."""
+def parameter_options(
+    kind: type[Parameters], *, without: Collection[str] = (), optional: Collection[str] = ()
+) -> Callable[[F], F]:
+    """Options for all parameters that the command line has, but for those `without`.
+
+    Required ones come first, then those that are the function's own. A command may do without what is
+    `optional` although the function may not.
+    """
+    own = inspect.get_annotations(kind)
     fields = [
         (name, field)
         for name, field in kind.model_fields.items()
         if name not in without and "terminal" in shown_as(field).on
     ]
-    fields.sort(key=lambda each: not each[1].is_required())
+    fields.sort(key=lambda each: (not each[1].is_required(), each[0] not in own))
 
     def decorate(command: F) -> F:
         for name, field in reversed(fields):
-            command = _option(name, field)(command)
+            command = _option(name, field, required=field.is_required() and name not in optional)(command)
         return command
 
     return decorate
@@ -59,30 +66,40 @@ def given_parameters(kind: type[Parameters], values: Mapping[str, Any]) -> dict[
     }
 
 
-def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
+def _option(name: str, field: FieldInfo, *, required: bool) -> Callable[[F], F]:
     shown = shown_as(field)
     flag = shown.flag or f"--{name.replace('_', '-')}"
     names = [each for each in (shown.short, flag) if each]
     kind = _without_none(field.annotation)
-    more: dict[str, Any] = {"help": _help(field), "required": field.is_required()}
+    more: dict[str, Any] = {"help": _help(field, shown), "required": required}
     if name in _COMPLETIONS:
         more["shell_complete"] = _COMPLETIONS[name]
     if kind is bool:
         off = shown.off or (f"--no-{flag.removeprefix('--')}" if field.default is True else "")
+        if off:
+            more["help"] += f" [default: {(flag if field.default else off).removeprefix('--')}]"
         return click.option("/".join([flag, off]) if off else flag, name, is_flag=True, default=None, **more)
     if shown.metavar:
         more["metavar"] = shown.metavar
     if shown.named:
         return click.option(*names, name, type=Place(named=True), multiple=True, **more)
     if _is_repeatable(kind):
-        return click.option(*names, name, type=_type_of(_item(kind), field), multiple=True, **more)
+        item = _type_of(_item(kind), field)
+        if _has_commas(kind):
+            return click.option(*names, name, type=Several(item), multiple=True, callback=_flat, **more)
+        return click.option(*names, name, type=item, multiple=True, **more)
     return click.option(*names, name, type=_type_of(kind, field), **more)
 
 
-def _help(field: FieldInfo) -> str:
+def _help(field: FieldInfo, shown: Shown) -> str:
     text = " ".join((field.description or "").split())
-    if shown_as(field).named or _is_repeatable(_without_none(field.annotation)):
+    kind = _without_none(field.annotation)
+    if shown.named:
         text = f"{text.removesuffix('.')}; repeatable."
+    elif _is_repeatable(kind):
+        names = get_args(_item(kind)) if shown.metavar and _has_commas(kind) else ()
+        text = f"{text.removesuffix('.')}{': ' * bool(names)}{', '.join(names)}; repeatable"
+        text += ", or with commas." if _has_commas(kind) else "."
     default = default_words(field)
     return f"{text} [default: {default}]" if default else text
 
@@ -112,6 +129,16 @@ def _item(kind: Any) -> Any:
     return str if issubclass(get_origin(kind), Mapping) else _without_none(get_args(kind)[0])
 
 
+def _has_commas(kind: Any) -> bool:
+    """Whether the items of a list are such that a comma stands in none of them."""
+    item = _item(kind)
+    return item in (int, float) or get_origin(item) is Literal
+
+
+def _flat(_ctx: click.Context, _option: click.Parameter, values: Sequence[list[Any]]) -> tuple[Any, ...]:
+    return tuple(each for listed in values for each in listed)
+
+
 def _type_of(kind: Any, field: FieldInfo) -> click.ParamType[Any]:
     if get_origin(kind) is Literal:
         return click.Choice([*map(str, get_args(kind))])
@@ -122,7 +149,13 @@ def _type_of(kind: Any, field: FieldInfo) -> click.ParamType[Any]:
         least = _bound(field, "ge", 0.0) if above is None else above
         return Real(least, _bound(field, "le", MOST), above=above is not None)
     if _is_path(kind):
-        return PATH
+        words = [
+            str(word)
+            for each in _parts(field.annotation)
+            if get_origin(each) is Literal
+            for word in get_args(each)
+        ]
+        return Place(*words) if words else PATH
     match shown_as(field).place:
         case "source":
             return Place(SCENES)
@@ -132,5 +165,20 @@ def _type_of(kind: Any, field: FieldInfo) -> click.ParamType[Any]:
 
 
 def _bound(field: FieldInfo, name: str, otherwise: Any) -> Any:
-    marks = (each for each in field.metadata if isinstance(each, annotated_types.BaseMetadata))
-    return next((getattr(each, name) for each in marks if hasattr(each, name)), otherwise)
+    of_parts = (
+        mark
+        for each in _parts(field.annotation)
+        if get_origin(each) is Annotated
+        for said in get_args(each)[1:]
+        for mark in getattr(said, "metadata", [said])
+    )
+    return next(
+        (getattr(each, name) for each in (*field.metadata, *of_parts) if hasattr(each, name)), otherwise
+    )
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """A type and all that it is made of."""
+    yield annotation
+    for each in get_args(annotation)[: 1 if get_origin(annotation) is Annotated else None]:
+        yield from _parts(each)

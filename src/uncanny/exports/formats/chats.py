@@ -17,6 +17,7 @@ from typing import Final
 from uncanny.exports.data import ExportImage
 from uncanny.exports.writer import ExportJob, FormatWriter
 from uncanny.json_values import dump_json
+from uncanny.models.tokens import text_tokens
 from uncanny.prompts import prompt_set
 from uncanny.schema import Anomaly
 from uncanny.wording import option
@@ -80,7 +81,7 @@ class ChatWriter(FormatWriter):
             self._files[image.split].write(dump_json(chat) + b"\n")
 
     def _content(self, text: str, *, picture: bool = False) -> str | list[dict[str, str]]:
-        if self.job.chat == "tags":
+        if self.job.parameters.chat == "tags":
             # A tag in the text would be counted as a picture that is not there.
             plain = text.replace(_TAG, "‹image›")
             return f"{_TAG}{plain}" if picture else plain
@@ -95,20 +96,21 @@ class ChatWriter(FormatWriter):
         anomalies = [each.anomaly for each in image.anomalies if each.decision != "reject"]
         if not anomalies:
             return [NOTHING]
-        Random(f"{self.job.seed} {image.record.sha256 or image.record.image}").shuffle(anomalies)
+        Random(f"{self.job.parameters.seed} {image.record.sha256 or image.record.image}").shuffle(anomalies)
         answers: list[str] = []
         batch: list[Anomaly] = []
         for anomaly in anomalies:
-            if batch and self._tokens([*batch, anomaly]) > self.job.max_tokens:
+            if batch and self._tokens([*batch, anomaly]) > self.job.parameters.max_tokens:
                 answers.append(_answer(batch))
                 batch = []
             batch.append(anomaly)
-            if len(batch) == 1 and self._tokens(batch) > self.job.max_tokens:
+            if len(batch) == 1 and self._tokens(batch) > self.job.parameters.max_tokens:
                 self.note("anomalies over the token limit by themselves")
         return [*answers, _answer(batch)]
 
     def _tokens(self, anomalies: Sequence[Anomaly]) -> int:
-        return self.job.count_tokens(_answer(anomalies))
+        count = self.job.parameters.count_tokens or text_tokens
+        return count(_answer(anomalies))
 
     def finish(self) -> None:
         self.close()

@@ -101,7 +101,7 @@ class LabelStudioWriter(FormatWriter):
         What a service writes is used on other machines: there the root is the folder of the copies, or of the
         images.
         """
-        if self.job.image_prefix is not None:
+        if self.job.parameters.image_prefix is not None:
             return self.reference(image)
         if is_in_service():
             return LOCAL_FILES + quote(self.job.upload_path(image))

@@ -61,6 +61,7 @@ class SemanticParams(SimilarityParams):
 
     predictions: NamedSources
     truth: Source
+    similarity: Literal["bertscore", "chrf"] | None = None
     thresholds: list[Share] | None = Field(None, min_length=1, max_length=20)
     keep_all: bool | None = None
     published: bool | None = None
@@ -72,7 +73,8 @@ class CompareParams(SimilarityParams):
     runs: ComparedReferences
     truth: Source | None = None
     by: Literal["image", "prompt"] | None = None
-    threshold: PositiveShare | None = None
+    match_by: Literal["chrf", "bertscore"] | None = None
+    match_threshold: PositiveShare | None = None
     iou: PositiveShare | None = None
     root: Reference | None = None
 
@@ -126,7 +128,7 @@ class ExportParams(Params):
     seed: int | None = Field(None, ge=0, le=2**63 - 1)
     max_tokens: int | None = Field(None, ge=1, le=10**9)
     chat: Literal["parts", "tags"] | None = None
-    pictures: Literal["reference", "copy"] | None = None
+    copy_pictures: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

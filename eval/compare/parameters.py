@@ -1,0 +1,44 @@
+"""The parameters of `uncanny.compare`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from uncanny.eval.common.parameters import (
+    BackboneParameters,
+    Balance,
+    IntervalParameters,
+    PositiveShare,
+    Root,
+)
+from uncanny.eval.common.similarity import SimilarityName
+from uncanny.eval.metrics import BALANCE
+from uncanny.parameters import Shown
+
+if TYPE_CHECKING:
+    from uncanny.eval.common.anomalies.load import Anomalies
+    from uncanny.eval.common.similarity.base import Similarity
+else:  # commands show their options without them
+    Anomalies = Similarity = Any
+
+By = Literal["image", "prompt"]
+
+
+class CompareParameters(BackboneParameters, IntervalParameters):
+    """The parameters of `compare`."""
+
+    truth: Annotated[Anomalies | None, Shown(place="source", metavar="TRUTH", first=True)] = None
+    """The true anomalies: a run, a file, or `scenes` for the bundled set. Adds scores against them."""
+    by: By = "image"
+    """What is paired: the same image, or images of the same prompt (prompt_id, prompt, or file stem)."""
+    match_by: SimilarityName | Similarity = "chrf"
+    """How texts of two anomalies are compared, to tell whether they are the same one. bertscore needs
+    weights."""
+    match_threshold: Annotated[
+        PositiveShare | None, Shown(default="0.4 for chrf, 0.8 for bertscore, 0.7 for your own")
+    ] = None
+    """Similarity from which two anomalies are the same one."""
+    iou: PositiveShare = 0.5
+    """Overlap of their boxes (IoU) from which two anomalies of a kind are the same one."""
+    balance: Balance = BALANCE
+    root: Root = None
