@@ -16,9 +16,10 @@ from PIL import Image, ImageFilter
 from scipy import ndimage  # type: ignore[import-untyped]
 from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
 
-from uncanny.edits import EditPair, EditParameters, load
+from uncanny.edits import EditPair, load
 from uncanny.eval.edits.data import EditFiles
-from uncanny.eval.edits.score import measure_edit
+from uncanny.eval.edits.parameters import MeasureConfig
+from uncanny.eval.edits.score import Work, measure_edit
 from uncanny.eval.metrics.edits import squared_difference, ssim
 from uncanny.eval.metrics.post_edit import post_edit
 from uncanny.images.prepared import read_rgb
@@ -96,7 +97,7 @@ def _on_all_cores(work: Callable[[EditFiles], object], files: list[EditFiles], w
 
 
 def _uncanny(files: EditFiles) -> Any:
-    return measure_edit(files, EditParameters())
+    return measure_edit(files, Work(MeasureConfig()))
 
 
 def _plain(files: EditFiles) -> dict[str, float]:

@@ -226,7 +226,7 @@ def test_a_run_of_another_kind_is_no_run_without_records(tmp_path: Path) -> None
             r"Give its column of paths, as frame\['path",
         ),
         (lambda u: u.artifacts.run(TABLE, model="demo", out="run"), "not a DataFrame"),
-        (lambda u: u.edits.compress(TABLE, "copies"), r"folders or files, not a DataFrame. Give frame"),
+        (lambda u: u.edits.compress(TABLE, out="copies"), r"folders or files, not a DataFrame. Give frame"),
         (lambda u: u.mcq.run(TABLE, model="demo", out="run"), "Items are .* not a DataFrame. Save it"),
         (lambda u: u.realism.run(TABLE, model="demo", out="run"), "not a DataFrame"),
         (lambda u: u.annotate_image(TABLE, model="demo"), "not a DataFrame|DataFrame"),

@@ -46,6 +46,17 @@ Root = Annotated[
     Shown(default="the file's folder"),
 ]
 Force = Annotated[bool, Field(description="Replace files that are not this command's own."), HERE]
+Device = Annotated[
+    Text | None,
+    Field(description="Device to compute on: cpu, cuda, cuda:1 or mps."),
+    Shown(default="the fastest one"),
+]
+HeatMapThreshold = Annotated[
+    float,
+    Field(
+        gt=0, le=1, description="Value, above 0 and up to 1, from which a pixel of a heat map is in its mask."
+    ),
+]
 Published = Annotated[bool, Field(description="Show the published figures beside yours.")]
 
 PersonFile = str | PathLike[str]
@@ -86,8 +97,7 @@ class BackboneParameters(Parameters):
     """Name or folder of BERTScore's model."""
     num_layers: Annotated[int | None, Field(ge=1, le=1_000), Shown(default="the usual one")] = None
     """Layer of the backbone whose embeddings are compared."""
-    device: Annotated[Text | None, Shown(default="the fastest one")] = None
-    """Device to compute on: cpu, cuda, cuda:1 or mps."""
+    device: Device = None
     batch_tokens: Annotated[int | None, Field(ge=1, le=10**9), Shown(default="by device")] = None
     """Maximum number of tokens in one forward pass."""
 

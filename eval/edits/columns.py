@@ -1,4 +1,7 @@
-"""The columns of measured edits, and the files that hold them: JSON Lines, Parquet and CSV."""
+"""Results with a record per edit: their columns, and the files that hold them.
+
+Files are JSON Lines, Parquet and CSV.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,23 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.tables import TableResult, data_frame
 from uncanny.eval.edits.data import EditFiles
 from uncanny.extras import pyarrow
 from uncanny.images.path_names import display_path
 from uncanny.json_values import dump_json
+from uncanny.parameters import path_of
 from uncanny.records.jsonl import write_named
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # The contract's columns, in order.
 FIGURES: Final = (
@@ -56,12 +66,90 @@ COLUMNS: Final = ("id", *FIGURES, "bins")
 SUFFIXES: Final = (".jsonl", ".parquet", ".csv")
 
 
+class Identified(Protocol):
+    """An edit with its id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+E = TypeVar("E", bound=Identified)
+K = TypeVar("K", bound=str)
+
+
+class EditsResult(TableResult, Generic[E]):
+    """A result with a record per edit of a set, in the order given; `result[id]` is one of the edits."""
+
+    __slots__ = ()
+    edits: tuple[E, ...]
+
+    def __len__(self) -> int:
+        return len(self.edits)
+
+    def __iter__(self) -> Iterator[E]:
+        return iter(self.edits)
+
+    def __getitem__(self, edit: str) -> E:
+        """The edit of this id."""
+        return next(each for each in self.edits if each.id == edit)
+
+    @abstractmethod
+    def records(self, folder: Path | None = None) -> Iterator[dict[str, Any]]:
+        """A record an edit, as files have it; paths start from `folder`, and are absolute without one."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys of all records: those of the contract first, in order."""
+        return tuple(dict.fromkeys(key for record in self.records() for key in record))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """`records`, each with all `columns`, None where it has none."""
+        columns = self.columns
+        return ({column: record.get(column) for column in columns} for record in self.records())
+
+    def to_pandas(self) -> DataFrame:
+        """A row an edit. Raises UsageError where pandas is not installed (the extra `frames`)."""
+        return data_frame(self.columns, self.records())
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write a line or row an edit, as the suffix of `path` says, and return the path.
+
+        `.jsonl`, `.parquet` (needs the extra `parquet`) or `.csv`, where lists and mappings are JSON in their
+        cell. Paths of images start at the folder of the file. The file appears whole or not at all. Raises
+        UsageError for another suffix, OSError where it cannot be written.
+        """
+        target = path_of("path", path)
+        check_suffix(target)
+        write_rows(list(self.records(target.parent)), target)
+        return target
+
+
+def counted_reasons(unmeasured: Iterable[Mapping[K, str]]) -> dict[K, dict[str, int]]:
+    """Why something was not measured, by its name, with how often, most often first; an entry an edit."""
+    reasons: dict[K, Counter[str]] = {}
+    for each in unmeasured:
+        for name, why in each.items():
+            reasons.setdefault(name, Counter())[why] += 1
+    return {name: dict(counts.most_common()) for name, counts in reasons.items()}
+
+
+def reason_words(reasons: Mapping[str, int]) -> str:
+    """The two most frequent reasons in words."""
+    most = "; ".join(f"{why} ({count:,})" for why, count in list(reasons.items())[:2])
+    return f"{most} and {len(reasons) - 2} other reasons" if len(reasons) > 2 else most
+
+
+def failures(lines: Sequence[str], most: int = 20) -> Iterator[str]:
+    """A line an edit that failed, the first `most` of them."""
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"and {len(lines) - most:,} more that failed."
+
+
 def check_suffix(path: Path) -> None:
     """Raises UsageError for a file whose suffix says no format that is written."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(
-            f"{path} has none of the suffixes {', '.join(SUFFIXES)}", remedy="Choose one of these formats."
-        )
+        raise UsageError(f"{path} must end in one of {', '.join(SUFFIXES)}", remedy="Choose a format.")
 
 
 def write_rows(records: Sequence[Mapping[str, Any]], path: Path) -> None:

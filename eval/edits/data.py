@@ -32,12 +32,13 @@ from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.eval.common.pixels.crops import Mask, Size
 from uncanny.eval.common.pixels.masks import decode_rle, mask_identity, read_mask
+from uncanny.eval.edits.parameters import LoadParameters
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.images.discover import SkippedInputs
 from uncanny.images.path_names import display_path
 from uncanny.images.prepared import read_rgb
 from uncanny.json_values import load_json
-from uncanny.parameters import check_parameters, check_records
+from uncanny.parameters import check_records, takes
 from uncanny.schema import Number, Record
 from uncanny.wording import counted, option, shown
 
@@ -155,21 +156,15 @@ class EditSet:
 EditSource: TypeAlias = "str | os.PathLike[str] | EditSet | Sequence[EditPair] | DataFrame"
 
 
-def load(
-    source: EditSource | None = None,
-    *,
-    original: str | os.PathLike[str] | None = None,
-    edited: str | os.PathLike[str] | None = None,
-    masks: str | os.PathLike[str] | None = None,
-    root: str | os.PathLike[str] | None = None,
-) -> EditSet:
+@takes(LoadParameters, optional=True)
+def load(source: EditSource | None, parameters: LoadParameters) -> EditSet:
     """The edits to measure, as `uncanny edits measure` takes them.
 
     `source` is a file with an `EditPair` a line (JSON Lines) or row (CSV, Parquet), as the file of an earlier
     measurement is, a folder that holds the folders `original`, `edited` and perhaps `masks`, the word
     `scenes` for the bundled pairs, a data frame, or records that a program has made. In its place `original`,
-    `edited` and `masks` name folders. `root` is where the paths of records start: unless it is given the
-    file's own folder, and for records and data frames the current one. Images are not looked at.
+    `edited` and `masks` name folders. Unless `root` is given, paths of records and data frames start from the
+    current folder. Images are not looked at.
 
     Raises ItemsError with every invalid record and repeated id, UsageError for what cannot be read or holds
     no pairs, and for sources that do not go together.
@@ -177,31 +172,33 @@ def load(
     >>> len(uncanny.edits.load("scenes"))
     16
     """
-    check_parameters(original=original, edited=edited, masks=masks, root=root)
+    original, edited, masks, root = (
+        None if each is None else Path(each)
+        for each in (parameters.original, parameters.edited, parameters.masks, parameters.root)
+    )
     check_named_once(source, original, edited)
     if original is not None and edited is not None:
-        return _of_folders(Path(original), Path(edited), None if masks is None else Path(masks))
+        return _of_folders(original, edited, masks)
     if masks is not None:
         raise UsageError(
             f"{option('masks')} goes with {option('original')} and {option('edited')}",
             remedy="Name masks in the records.",
         )
-    base = None if root is None else Path(root)
     if isinstance(source, EditSet):
         return source
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if source != SCENES or path.exists():
-            return _of_path(path, base)
-        if base is not None:
+            return _of_path(path, root)
+        if root is not None:
             raise UsageError(f"{option('root')} does not go with the bundled pairs", remedy="Leave it out.")
         return _of_scenes()
     assert source is not None
     if hasattr(source, "to_dict") and hasattr(source, "columns"):
         numbered, problems = _validated(enumerate(_cells(source.to_dict("records")), start=1))
-        return _checked([(None, pair) for _, pair in numbered], problems, base or Path.cwd(), None)
+        return _checked([(None, pair) for _, pair in numbered], problems, root or Path.cwd(), None)
     records = check_records(source, EditPair, what=_PAIRS)
-    return _checked([(None, pair) for pair in records], [], base or Path.cwd(), None)
+    return _checked([(None, pair) for pair in records], [], root or Path.cwd(), None)
 
 
 def _of_path(path: Path, root: Path | None) -> EditSet:

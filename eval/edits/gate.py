@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,12 +32,14 @@ from uncanny.eval.edits.gate_result import (
     Gate,
     GatedEdit,
     GatedEdits,
-    GateParameters,
     Limits,
 )
+from uncanny.eval.edits.parameters import GateConfig, GateParameters, LoadParameters
 from uncanny.eval.metrics.edits import Pixels, percentile_cutoffs
-from uncanny.parameters import check_callback, check_kind, check_parameters
-from uncanny.wording import option, shown
+from uncanny.files import read_json
+from uncanny.parameters import takes
+from uncanny.runs.display import counting_to
+from uncanny.wording import shown
 
 if TYPE_CHECKING:
     from uncanny.eval.edits.perceptual import Clip, Embedding
@@ -56,27 +58,15 @@ _WHY: Final[Mapping[Gate, str]] = {
 }
 # CLIPScore is the cosine, from 0 on, times this.
 _CLIP_SCORE: Final = 2.5
-OnEdit = Callable[[Any], None]
 
 
-def gate(
-    pairs: EditSource,
-    *,
-    root: str | os.PathLike[str] | None = None,
-    out: str | os.PathLike[str] | None = None,
-    clip: str | os.PathLike[str] | None = None,
-    device: str | None = None,
-    parameters: GateParameters | None = None,
-    limits: Mapping[str, Sequence[float | None]] | None = None,
-    on_edit: OnEdit | None = None,
-) -> GatedEdits:
+@takes(GateParameters, optional=True)
+def gate(pairs: EditSource | None, parameters: GateParameters) -> GatedEdits:
     """Sort out which edits of a set pass the quality gates; what `uncanny edits gate` does.
 
-    `pairs` and `root` are as in `load`, best the file of a measured set, whose columns are kept. A number
-    under `brisque`, `clip_similarity`, `directional_similarity`, `clip_score` or `text_similarity` in a
-    record is taken as it is; all but the first are else measured with the CLIP model in the folder `clip`, on
-    `device`. With `out` (`.jsonl`, `.parquet`, `.csv`) the records are written there. `limits` are the ends
-    of another set's gates, by name. `on_edit` is called with each edit as it was looked at.
+    `pairs` are as in `load`, best the file of a measured set, whose columns are kept. A number under
+    `brisque`, `clip_similarity`, `directional_similarity`, `clip_score` or `text_similarity` in a record is
+    taken as it is; all but the first are else measured with the CLIP model in the folder `clip`.
 
     Raises what `load` raises, and UsageError for parameters without a meaning and a model that is not there.
 
@@ -84,29 +74,23 @@ def gate(
     >>> edits["d02"].failed
     ('text_length',)
     """
-    check_parameters(root=root, out=out, device=device)
-    check_callback("on_edit", on_edit)
-    check_kind("parameters", parameters, GateParameters)
-    if clip is not None and not isinstance(clip, str | os.PathLike):
-        raise UsageError(f"{option('clip')} must be a path, not {shown(clip)}")
-    target = None if out is None else Path(out)
+    target = None if parameters.out is None else Path(parameters.out)
     if target is not None:
         check_suffix(target)
-    given = _given_limits(limits)
-    settings = parameters or GateParameters()
-    edits = load(pairs, root=root)
+    given = _given_limits(parameters.limits)
+    edits = load(pairs, **parameters.part(LoadParameters).given)
     model = None
-    if clip is not None:
+    if parameters.clip is not None:
         from uncanny.eval.edits.perceptual import Clip
 
-        model = Clip(Path(clip), device or "cpu")
-    looked = list(_looked_at(edits, model, settings, on_edit))
-    ends = {**_limits_of(looked, settings), **given}
+        model = Clip(Path(parameters.clip), parameters.device)
+    looked = list(_looked_at(edits, model, parameters))
+    ends = {**_limits_of(looked, parameters), **given}
     result = GatedEdits(
         _decided(edits, looked, ends),
         ends,
         _applied(looked),
-        settings,
+        parameters.part(GateConfig),
         {} if model is None else {"clip": dict(model.described)},
     )
     if target is not None:
@@ -118,6 +102,8 @@ def _given_limits(limits: object) -> dict[Gate, Limits]:
     """Raises UsageError."""
     if limits is None:
         return {}
+    if isinstance(limits, str | os.PathLike):
+        limits = read_json(Path(limits), remedy="Name the --json file of a gated set.")
     content = limits.get("limits", limits) if isinstance(limits, Mapping) else limits
     try:
         assert isinstance(content, Mapping)
@@ -127,7 +113,7 @@ def _given_limits(limits: object) -> dict[Gate, Limits]:
             given[gate_name] = Limits(_end(low), _end(high), open=gate_name in OPEN)
     except (AssertionError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise UsageError(
-            f"These are no limits: {shown(limits)}",
+            f"These are not limits: {shown(limits)}",
             remedy='Give {"clip_similarity": [0.6, 0.9]}; gates are ' + ", ".join(MEASURED) + ".",
         ) from error
     return given
@@ -150,19 +136,20 @@ class _Looked:
     unmeasured: dict[Gate, str] = field(default_factory=dict)
 
 
-def _looked_at(
-    edits: EditSet, clip: Clip | None, settings: GateParameters, on_edit: OnEdit | None
-) -> Iterator[_Looked]:
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="gates") as pool:
-        for files, looked in zip(
-            edits, pool.map(lambda files: _look_at(files, clip, settings), edits), strict=True
-        ):
-            if on_edit is not None:
-                on_edit(files)
+def _looked_at(edits: EditSet, clip: Clip | None, parameters: GateParameters) -> Iterator[_Looked]:
+    with (
+        counting_to(len(edits), "edits", enabled=parameters.progress) as count,
+        ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="gates") as pool,
+    ):
+        found = pool.map(lambda files: _look_at(files, clip, parameters), edits)
+        for files, looked in zip(edits, found, strict=True):
+            count(files.id)
+            if parameters.on_edit is not None:
+                parameters.on_edit(files)
             yield looked
 
 
-def _look_at(files: EditFiles, clip: Clip | None, settings: GateParameters) -> _Looked:
+def _look_at(files: EditFiles, clip: Clip | None, settings: GateConfig) -> _Looked:
     looked = _Looked()
     columns = files.pair.model_extra or {}
     for name in MEASURED:
@@ -208,7 +195,7 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _check_texts(files: EditFiles, settings: GateParameters, looked: _Looked) -> None:
+def _check_texts(files: EditFiles, settings: GateConfig, looked: _Looked) -> None:
     pair = files.pair
     texts: tuple[tuple[TextKind, str | None, int], ...] = (
         ("label", pair.edited_label, settings.label_words),
@@ -266,7 +253,7 @@ def _fill(looked: _Looked, name: Gate, why: str, vectors: Sequence[Embedding] | 
     looked.unmeasured.pop(name, None)
 
 
-def _limits_of(looked: Sequence[_Looked], settings: GateParameters) -> dict[Gate, Limits]:
+def _limits_of(looked: Sequence[_Looked], settings: GateConfig) -> dict[Gate, Limits]:
     limits: dict[Gate, Limits] = {"brisque": Limits(None, settings.brisque, open=True)}
     ends: tuple[tuple[Gate, float, float | None], ...] = (
         ("clip_similarity", settings.clip_low, settings.clip_high),

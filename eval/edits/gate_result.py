@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
-from uncanny.answers.captions import MOST_WORDS
-from uncanny.errors import UsageError
-from uncanny.eval.common.tables import Column, Table, TableResult, data_frame
-from uncanny.eval.edits.columns import check_suffix, places_of, write_rows
+from uncanny.eval.common.tables import Column, Table
+from uncanny.eval.edits.columns import (
+    EditsResult,
+    counted_reasons,
+    failures,
+    places_of,
+    reason_words,
+)
 from uncanny.eval.edits.data import EditFiles
+from uncanny.eval.edits.parameters import GateConfig
 from uncanny.eval.edits.result import EditMeasure
-from uncanny.parameters import check_parameters
-from uncanny.wording import counted, shown
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from uncanny.wording import counted
 
 Gate = Literal[
     "pair",
@@ -47,37 +47,6 @@ MEASURED: Final[tuple[Gate, ...]] = (
 )
 # "Below 70" and "above the 23rd percentile" leave the end itself out, "between" has it in.
 OPEN: Final = frozenset[Gate]({"brisque", "directional_similarity"})
-_LISTED = 10
-_PERCENTILES = ("clip_low", "clip_high", "directional", "clip_score_low", "text_low", "text_high")
-
-
-@dataclass(frozen=True, slots=True)
-class GateParameters:
-    """Where the gates are, by default as in Semi-Truths; percentiles 0–100, lengths in words."""
-
-    brisque: float = 70.0
-    clip_low: float = 20.0
-    clip_high: float = 80.0
-    directional: float = 23.0
-    clip_score_low: float = 5.0
-    text_low: float = 5.0
-    text_high: float = 95.0
-    label_words: int = MOST_WORDS["label"]
-    caption_words: int = MOST_WORDS["caption"]
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for what has no meaning."""
-        for name, most in (
-            ("brisque", 10**9),
-            *((name, 100) for name in _PERCENTILES),
-            *((name, 10**6) for name in ("label_words", "caption_words")),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-                raise UsageError(f"{name} must be from 0 to {most:,}, not {shown(value)}")
-        for low, high in (("clip_low", "clip_high"), ("text_low", "text_high")):
-            if getattr(self, low) > getattr(self, high):
-                raise UsageError(f"{low} is above {high}", remedy="Swap them.")
 
 
 class Limits(NamedTuple):
@@ -132,7 +101,7 @@ HEADS = ("gate", "from", "to", "passed", "failed", "not measured")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GatedEdits(TableResult):
+class GatedEdits(EditsResult[GatedEdit]):
     """All edits of a set with their gates, in the order given.
 
     `limits` are the ends of the gates that are numbers. `applied` are the gates that were measured of at
@@ -142,30 +111,11 @@ class GatedEdits(TableResult):
     edits: tuple[GatedEdit, ...]
     limits: Mapping[Gate, Limits]
     applied: tuple[Gate, ...]
-    parameters: GateParameters
+    parameters: GateConfig
     described: Mapping[str, Any] = field(default_factory=dict)
 
-    def __len__(self) -> int:
-        return len(self.edits)
-
-    def __iter__(self) -> Iterator[GatedEdit]:
-        return iter(self.edits)
-
-    def __getitem__(self, edit: str) -> GatedEdit:
-        """The edit of this id."""
-        return next(each for each in self.edits if each.id == edit)
-
     def records(self, folder: Path | None = None) -> Iterator[dict[str, Any]]:
-        """A record an edit; paths from `folder` on, absolute without one."""
         return (edit.to_json(folder) for edit in self.edits)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(key for record in self.records() for key in record))
-
-    def to_pandas(self) -> DataFrame:
-        """A row an edit. Raises UsageError where pandas is not installed (the extra `frames`)."""
-        return data_frame(self.columns, self.records())
 
     @property
     def counts(self) -> Mapping[Gate, tuple[int, int, int]]:
@@ -191,17 +141,13 @@ class GatedEdits(TableResult):
             },
             "applied": list(self.applied),
             "limits": {gate: [limits.low, limits.high] for gate, limits in self.limits.items()},
-            "unmeasured": {gate: dict(why) for gate, why in self._reasons().items()},
-            "parameters": asdict(self.parameters),
+            "unmeasured": self._reasons(),
+            "parameters": self.parameters.model_dump(),
             "models": dict(self.described),
         }
 
-    def _reasons(self) -> Mapping[Gate, Counter[str]]:
-        reasons: dict[Gate, Counter[str]] = {}
-        for each in self.edits:
-            for gate, why in each.unmeasured.items():
-                reasons.setdefault(gate, Counter())[why] += 1
-        return reasons
+    def _reasons(self) -> dict[Gate, dict[str, int]]:
+        return counted_reasons(each.unmeasured for each in self.edits)
 
     def tables(self) -> tuple[Table, ...]:
         rows = []
@@ -216,19 +162,6 @@ class GatedEdits(TableResult):
         words = f"{passed[True]:,} of {counted(len(self.edits), 'edit')} passed, {passed[False]:,} failed"
         yield words + (f", {passed[None]:,} could not be decided." if passed[None] else ".")
         for gate, reasons in self._reasons().items():
-            why = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(2))
             left_out = "" if gate in self.applied else "Not applied, "
-            yield f"{left_out}{gate}: {why}."
-        failed = [each for each in self.edits if each.failed]
-        for each in failed[:_LISTED]:
-            yield f"{each.id}: {', '.join(each.failed)}"
-        if len(failed) > _LISTED:
-            yield f"and {len(failed) - _LISTED:,} more that failed."
-
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write a line or row an edit, as `MeasuredEdits.write` does, and return the path."""
-        check_parameters(path=path)
-        target = Path(path)
-        check_suffix(target)
-        write_rows(list(self.records(target.parent)), target)
-        return target
+            yield f"{left_out}{gate}: {reason_words(reasons)}."
+        yield from failures([f"{each.id}: {', '.join(each.failed)}" for each in self.edits if each.failed])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import os
 import sys
 import threading
 import warnings
@@ -18,25 +17,25 @@ from collections.abc import Mapping
 from contextlib import redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.similarity.bertscore import choose_device
 from uncanny.eval.common.similarity.weights import content_hash
+from uncanny.eval.edits.parameters import LpipsNet, PerceptualParameters
 from uncanny.eval.edits.score import Perceptual
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.extras import install_hint
 from uncanny.files import open_file
-from uncanny.parameters import check_parameters
-from uncanny.wording import option, shown
+from uncanny.parameters import takes
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     import torch
 
-LpipsNet = Literal["alex", "vgg", "squeeze"]
-LPIPS_NETS: Final[tuple[LpipsNet, ...]] = get_args(LpipsNet)
 # What torchvision calls the weights of each backbone.
 _BACKBONES: Final[Mapping[LpipsNet, str]] = {
     "alex": "alexnet-owt-7be5be79.pth",
@@ -59,46 +58,29 @@ _CLIP_STD: Final = (0.26862954, 0.26130258, 0.27577711)
 Embedding = NDArray[np.float64]
 
 
-def open_perceptual(
-    *,
-    lpips: LpipsNet | None = None,
-    lpips_weights: str | os.PathLike[str] | None = None,
-    dreamsim: str | os.PathLike[str] | None = None,
-    text_model: str | os.PathLike[str] | None = None,
-    device: str | None = None,
-) -> Perceptual:
-    """The measures for `measure(…, perceptual=…)`, each only where it is named; weights come from files.
+@takes(PerceptualParameters)
+def open_perceptual(parameters: PerceptualParameters) -> Perceptual:
+    """The measures for `measure(…, perceptual=…)`, each only where it is named; for several sets, say.
 
-    `lpips` is the backbone, `alex`, `vgg` or `squeeze`; its ImageNet weights are torchvision's file at
-    `lpips_weights`, or in torch's own cache. `dreamsim` is the folder with DreamSim's weights, which is code
-    as well: its `hubconf.py` runs, so take it from whom you trust. `text_model` is the folder of a
-    sentence-transformers model. `device` is `cpu` unless it is given. Nothing is downloaded.
+    DreamSim's folder is code as well: its `hubconf.py` runs, so take it from whom you trust. Nothing is
+    downloaded.
 
     Raises UsageError for a package, file or folder that is missing, and for weights that do not fit.
 
     >>> uncanny.edits.open_perceptual().described
     {}
     """
-    check_parameters(device=device)
-    for name, value in (
-        ("lpips_weights", lpips_weights),
-        ("dreamsim", dreamsim),
-        ("text_model", text_model),
-    ):
-        if value is not None and not isinstance(value, str | os.PathLike):
-            raise UsageError(f"{option(name)} must be a path, not {shown(value)}")
-    if lpips is not None and lpips not in LPIPS_NETS:
-        raise UsageError(f"{option('lpips')} must be one of {', '.join(LPIPS_NETS)}, not {shown(lpips)}")
-    if lpips is None and lpips_weights is not None:
+    lpips, dreamsim, text_model = parameters.lpips, parameters.dreamsim, parameters.text_model
+    weights = None if parameters.lpips_weights is None else Path(parameters.lpips_weights)
+    if lpips is None and weights is not None:
         raise UsageError(
-            f"{option('lpips_weights')} goes with {option('lpips')}", remedy="Name the backbone too."
+            f"{option('lpips_weights')} goes with {option('lpips')}", remedy="Name the network too."
         )
-    place = device or "cpu"
-    weights = None if lpips_weights is None else Path(lpips_weights)
+    device = parameters.device
     return Perceptual(
-        None if lpips is None else Lpips(lpips, weights, place),
-        None if dreamsim is None else DreamSim(Path(dreamsim), place),
-        None if text_model is None else SentenceSimilarity(Path(text_model), place),
+        None if lpips is None else Lpips(lpips, weights, device),
+        None if dreamsim is None else DreamSim(Path(dreamsim), device),
+        None if text_model is None else SentenceSimilarity(Path(text_model), device),
     )
 
 
@@ -134,8 +116,9 @@ class Lpips:
     Images are taken at full size.
     """
 
-    def __init__(self, net: LpipsNet, weights: Path | None, device: str) -> None:
+    def __init__(self, net: LpipsNet, weights: Path | None, device: str | None) -> None:
         package = _package("lpips")
+        place = choose_device(device)
         import torch
 
         file = weights or Path(torch.hub.get_dir()) / "checkpoints" / _BACKBONES[net]
@@ -156,13 +139,13 @@ class Lpips:
                 warnings.simplefilter("ignore")
                 model = package.LPIPS(net=net, pnet_rand=True, verbose=False)
             model.net.load_state_dict(_renamed(state, set(model.net.state_dict())))
-            self._model = model.eval().to(device)
+            self._model = model.eval().to(place)
         except Exception as error:
             raise UsageError(
                 f"{file} holds no weights of {net} for LPIPS ({type(error).__name__}: {error})"[:300],
                 remedy=f"Name torchvision's {_BACKBONES[net]}.",
             ) from error
-        self._device, self._lock = device, threading.Lock()
+        self._device, self._lock = place, threading.Lock()
         self.described: Mapping[str, Any] = {
             "package": f"lpips {version('lpips')}",
             "net": net,
@@ -193,7 +176,7 @@ class DreamSim:
     The package runs `facebookresearch_dino_main/hubconf.py` of the folder: whoever fills it runs code here.
     """
 
-    def __init__(self, folder: Path, device: str) -> None:
+    def __init__(self, folder: Path, device: str | None) -> None:
         missing = [
             name for name in _DREAMSIM_FILES if not (_folder(folder, "DreamSim's weights") / name).exists()
         ]
@@ -203,17 +186,17 @@ class DreamSim:
                 remedy="Let the package dreamsim fetch its weights into this folder once, and name it.",
             )
         package = _package("dreamsim")
+        self._device, self._lock = choose_device(device), threading.Lock()
         try:
             # The package prints where it finds its weights; standard output is for results.
             with redirect_stdout(sys.stderr):
                 self._model, self._prepare = package.dreamsim(
-                    pretrained=True, device=device, cache_dir=str(folder)
+                    pretrained=True, device=self._device, cache_dir=str(folder)
                 )
         except Exception as error:
             raise UsageError(
                 f"{folder}: DreamSim cannot be loaded ({type(error).__name__}: {error})"[:300]
             ) from error
-        self._device, self._lock = device, threading.Lock()
         self.described: Mapping[str, Any] = {"package": f"dreamsim {version('dreamsim')}", "type": "ensemble"}
 
     def distance(self, original: Pixels, edited: Pixels) -> float:
@@ -228,13 +211,13 @@ class DreamSim:
 class SentenceSimilarity:
     """Cosine of two sentence embeddings: −1 to 1, 1 for the same meaning."""
 
-    def __init__(self, folder: Path, device: str) -> None:
+    def __init__(self, folder: Path, device: str | None) -> None:
         package = _package("sentence_transformers")
         place = _folder(folder, "a sentence-transformers model")
         try:
             # Before version 6 a folder's own classes ran all the same.
             self._model = package.SentenceTransformer(
-                str(place), device=device, local_files_only=True, trust_remote_code=False
+                str(place), device=choose_device(device), local_files_only=True, trust_remote_code=False
             )
         except Exception as error:
             raise UsageError(
@@ -258,12 +241,13 @@ class SentenceSimilarity:
 class Clip:
     """CLIP's embeddings of images and texts, of length 1, from a folder that transformers has written."""
 
-    def __init__(self, folder: Path, device: str) -> None:
+    def __init__(self, folder: Path, device: str | None) -> None:
         transformers = _package("transformers")
         place = _folder(folder, "a CLIP model")
+        self._device, self._lock = choose_device(device), threading.Lock()
         try:
             here = {"local_files_only": True, "trust_remote_code": False}
-            self._model = transformers.CLIPModel.from_pretrained(place, **here).eval().to(device)
+            self._model = transformers.CLIPModel.from_pretrained(place, **here).eval().to(self._device)
             self._tokens = transformers.AutoTokenizer.from_pretrained(place, **here)
             self._side = int(self._model.config.vision_config.image_size)
             self._limit = int(self._model.config.text_config.max_position_embeddings)
@@ -274,7 +258,6 @@ class Clip:
                 remedy="Name a folder with config.json, weights and tokenizer of a CLIPModel.",
             ) from error
         self._mean, self._std = mean, std
-        self._device, self._lock = device, threading.Lock()
         self.described: Mapping[str, Any] = {
             "package": f"transformers {version('transformers')}",
             "model": folder.name,

@@ -22,8 +22,9 @@ from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, S
 from uncanny.eval.common.pixels.difference import AMPLIFIED, difference, grey_picture
 from uncanny.eval.common.tables import MISSING, Table
 from uncanny.eval.edits.data import EditFiles
+from uncanny.eval.edits.parameters import MeasureConfig
 from uncanny.eval.edits.plots import NAMES, mask_plot, spread_plot, spreads
-from uncanny.eval.edits.result import FIDELITY_CAVEAT, EditMeasure, EditParameters, MeasuredEdits
+from uncanny.eval.edits.result import FIDELITY_CAVEAT, EditMeasure, MeasuredEdits
 from uncanny.eval.edits.score import mask_of
 from uncanny.eval.metrics.edits import BINS, Mask, squared_difference
 from uncanny.images.prepared import read_rgb
@@ -103,7 +104,7 @@ def _bin_table(edits: MeasuredEdits) -> Table:
 
 def _examples(edits: MeasuredEdits) -> list[tuple[EditMeasure, EditFiles]]:
     """Evenly from the edit that changed most to the one that changed least."""
-    measured = [pair for pair in zip(edits.measures, edits.files, strict=True) if pair[0].status != "failed"]
+    measured = [pair for pair in zip(edits, edits.files, strict=True) if pair[0].status != "failed"]
     measured.sort(key=lambda pair: -(pair[0].post_edit_ratio or 0.0))
     if len(measured) <= MOST_SHOWN:
         return measured
@@ -112,7 +113,7 @@ def _examples(edits: MeasuredEdits) -> list[tuple[EditMeasure, EditFiles]]:
 
 
 def _cards(
-    chosen: Sequence[tuple[EditMeasure, EditFiles]], parameters: EditParameters, views: PageViews
+    chosen: Sequence[tuple[EditMeasure, EditFiles]], parameters: MeasureConfig, views: PageViews
 ) -> tuple[Card, ...]:
     with ThreadPoolExecutor(_THREADS) as pool:
         layers = list(pool.map(lambda pair: _layers(pair[1], parameters), chosen))
@@ -123,7 +124,7 @@ def _cards(
     )
 
 
-def _layers(files: EditFiles, parameters: EditParameters) -> list[Layer]:
+def _layers(files: EditFiles, parameters: MeasureConfig) -> list[Layer]:
     original, edited = Shot(files.original), Shot(files.edited)
     layers = [Layer("original", original), Layer("edited", edited)]
     try:

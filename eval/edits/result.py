@@ -5,39 +5,39 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.published import published
-from uncanny.eval.common.tables import Cell, Column, Table, TableResult, data_frame
+from uncanny.eval.common.tables import Cell, Column, Table
 from uncanny.eval.edits.columns import (
     BINNED,
-    COLUMNS,
     FIGURES,
     PRESERVED,
     SCENE,
-    check_suffix,
+    EditsResult,
+    counted_reasons,
+    failures,
     places_of,
-    write_rows,
+    reason_words,
 )
 from uncanny.eval.edits.data import EditSet, from_cell
+from uncanny.eval.edits.parameters import MeasureConfig
+from uncanny.eval.metrics import EDIT_PROTOCOLS, PROTOCOL, EditProtocol, post_edit
 from uncanny.eval.metrics import edits as metrics
-from uncanny.eval.metrics import post_edit
 from uncanny.eval.metrics.edits import BINS, Bin, Cutoffs
-from uncanny.eval.metrics.post_edit import EDIT_PROTOCOLS, EditProtocol, PostEdit, SetShape, Shape
-from uncanny.parameters import check_parameters
+from uncanny.eval.metrics.post_edit import SetShape, Shape
+from uncanny.files import read_json
+from uncanny.parameters import path_of
 from uncanny.schema import Record
-from uncanny.wording import counted, option, shown
+from uncanny.wording import counted, shown
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from uncanny.eval.common.pictures import PicturesMode
 
 Status = Literal["ok", "partial", "failed"]
@@ -45,7 +45,6 @@ STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 PAGE: Final = "edits.html"
 # Why a figure was not measured, where nobody wanted it.
 NOT_ASKED: Final = "not asked for"
-_LISTED = 20
 
 
 def _as_mapping(value: object) -> object:
@@ -82,7 +81,7 @@ class EditMeasure(Record):
     unmeasured: Annotated[Mapping[str, str], BeforeValidator(_as_mapping)] = {}
     notes: Annotated[tuple[str, ...], BeforeValidator(from_cell)] = ()
     all_black: bool | None = None
-    protocol: EditProtocol = post_edit.PROTOCOL
+    protocol: EditProtocol = PROTOCOL
     width: int | None = None
     height: int | None = None
     preserved_psnr: float | None = None
@@ -105,72 +104,6 @@ class EditMeasure(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class EditParameters:
-    """The constants of the measures, with the defaults decided on; `docs/edits.md` says what each does.
-
-    `protocol` is how the post-edit mask is made and shapes are told, and by `paper` SSIM is brought to 0–1.
-    `least_object` is what it says unless it is given.
-    """
-
-    protocol: EditProtocol = post_edit.PROTOCOL
-    window: int = metrics.WINDOW
-    threshold: float = post_edit.THRESHOLD
-    least_object: int | None = None
-    dilation: int = post_edit.DILATION
-    least_component: int = post_edit.LEAST_COMPONENT
-    neighbours: float = post_edit.NEIGHBOURS
-    diffused_ratio: float = post_edit.DIFFUSED_RATIO
-    low_percentile: float = metrics.LOW_PERCENTILE
-    high_percentile: float = metrics.HIGH_PERCENTILE
-    deviations: float = metrics.DEVIATIONS
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for what has no meaning."""
-        check_protocol(self.protocol)
-        if self.least_object is None:
-            object.__setattr__(self, "least_object", post_edit.LEAST_OBJECT[self.protocol])
-        for name, least in (("window", 3), ("dilation", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value % 2 == 0 or not least <= value <= 999:
-                raise UsageError(f"{name} must be odd, from {least} to 999, not {shown(value)}")
-        for name, low, high in (
-            ("threshold", 0, 1),
-            ("diffused_ratio", 0, 1),
-            ("least_object", 0, 10**9),
-            ("least_component", 0, 10**9),
-            ("neighbours", 0, 10**9),
-            ("deviations", 0, 10**9),
-            ("low_percentile", 0, 100),
-            ("high_percentile", 0, 100),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-                raise UsageError(f"{name} must be from {low} to {high:,}, not {shown(value)}")
-        if self.low_percentile > self.high_percentile:
-            raise UsageError("low_percentile is above high_percentile", remedy="Swap them.")
-
-    def post_edit(self, squares: NDArray[np.uint32]) -> PostEdit:
-        """The post-edit mask of what `squared_difference` gives, with these constants."""
-        return post_edit.post_edit(
-            squares,
-            protocol=self.protocol,
-            threshold=self.threshold,
-            least_object=self.least_object,
-            dilation=self.dilation,
-            least_component=self.least_component,
-            neighbours=self.neighbours,
-        )
-
-
-def check_protocol(protocol: object) -> None:
-    """Raises UsageError for what is none."""
-    if protocol not in EDIT_PROTOCOLS:
-        raise UsageError(
-            f"{option('protocol')} is {shown(protocol)}", remedy=f"Give {', '.join(EDIT_PROTOCOLS)}."
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class SetCutoffs:
     """What is typical of a set, from which bins and shapes follow: to be taken from one set to another."""
 
@@ -178,7 +111,7 @@ class SetCutoffs:
     clusters: float | None = None
     distance: float | None = None
     components: float | None = None
-    protocol: EditProtocol = post_edit.PROTOCOL
+    protocol: EditProtocol = PROTOCOL
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -190,11 +123,15 @@ class SetCutoffs:
         }
 
     @classmethod
-    def from_json(cls, content: object) -> SetCutoffs:
-        """From what `to_json` gives, or the JSON of a measured set, which has it under `cutoffs`.
+    def read(cls, content: object) -> SetCutoffs:
+        """From what `to_json` gives, the JSON of a measured set, which has it under `cutoffs`, or its file.
 
         Raises UsageError.
         """
+        if isinstance(content, SetCutoffs):
+            return content
+        if isinstance(content, str | os.PathLike):
+            content = read_json(Path(content), remedy="Name a measured set's --json file.")
         if isinstance(content, Mapping) and isinstance(content.get("cutoffs"), Mapping):
             content = content["cutoffs"]
         try:
@@ -204,7 +141,7 @@ class SetCutoffs:
             clusters, distance, components = (None if each is None else float(each) for each in numbers)
         except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(
-                f"These are no cut-offs: {shown(content)}",
+                f"These are not cut-offs: {shown(content)}",
                 remedy='Give {"bins": {"ssim": [0.5, 0.9]}, "clusters": 1.5, "distance": 40} or the JSON of '
                 "a measured set.",
             ) from error
@@ -212,12 +149,15 @@ class SetCutoffs:
         if unknown or any(not ends.low <= ends.high for ends in pairs.values()):
             what = f"there is no metric {unknown[0]!r}" if unknown else "a lower end is above its upper end"
             raise UsageError(f"Cut-offs: {what}", remedy=f"Metrics are {', '.join((*BINNED, *SCENE))}.")
-        protocol = content.get("protocol", post_edit.PROTOCOL)
-        check_protocol(protocol)
+        protocol = content.get("protocol", PROTOCOL)
+        if protocol not in EDIT_PROTOCOLS:
+            raise UsageError(
+                f"Cut-offs: protocol is {shown(protocol)}", remedy=f"Give {', '.join(EDIT_PROTOCOLS)}."
+            )
         return cls(pairs, clusters, distance, components, protocol)
 
 
-def of_set(measures: Sequence[EditMeasure], parameters: EditParameters, given: SetCutoffs) -> SetCutoffs:
+def of_set(measures: Sequence[EditMeasure], parameters: MeasureConfig, given: SetCutoffs) -> SetCutoffs:
     """The set's own cut-offs, but for those given. Raises UsageError for cut-offs of another protocol."""
     if (given.bins or given.clusters is not None) and given.protocol != parameters.protocol:
         raise UsageError(
@@ -255,7 +195,7 @@ def of_set(measures: Sequence[EditMeasure], parameters: EditParameters, given: S
     )
 
 
-def with_set(measure: EditMeasure, cutoffs: SetCutoffs, parameters: EditParameters) -> EditMeasure:
+def with_set(measure: EditMeasure, cutoffs: SetCutoffs, parameters: MeasureConfig) -> EditMeasure:
     """The same record with what depends on the set: bins and shape."""
     bins = {
         name: metrics.bin_of(measure.figure(name), ends)
@@ -283,83 +223,55 @@ def with_set(measure: EditMeasure, cutoffs: SetCutoffs, parameters: EditParamete
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MeasuredEdits(TableResult):
+class MeasuredEdits(EditsResult[EditMeasure]):
     """All edits of a set as measured, in the order given, and what is typical of it.
 
     `described` says which perceptual measures were taken, with their weights. `files` are the edits' files,
     in the same order.
     """
 
-    measures: tuple[EditMeasure, ...]
+    edits: tuple[EditMeasure, ...]
     files: EditSet
     cutoffs: SetCutoffs
-    parameters: EditParameters
+    parameters: MeasureConfig
     described: Mapping[str, Any] = field(default_factory=dict)
     published: bool = False
 
-    def __len__(self) -> int:
-        return len(self.measures)
-
-    def __iter__(self) -> Iterator[EditMeasure]:
-        return iter(self.measures)
-
-    def __getitem__(self, edit: str) -> EditMeasure:
-        """The edit of this id."""
-        return next(each for each in self.measures if each.id == edit)
-
     @property
     def statuses(self) -> Mapping[Status, int]:
-        counts = Counter(each.status for each in self.measures)
+        counts = Counter(each.status for each in self.edits)
         return {status: counts[status] for status in STATUSES}
 
     def records(self, folder: Path | None = None) -> Iterator[dict[str, Any]]:
         """A record an edit, the contract's keys first; paths from `folder` on, absolute without one."""
-        for measure, files in zip(self.measures, self.files, strict=True):
+        for measure, files in zip(self.edits, self.files, strict=True):
             record = measure.model_dump(mode="json")
             extra = {**files.pair.model_dump(mode="json", exclude_none=True), **places_of(files, folder)}
             yield {**record, **{key: value for key, value in extra.items() if key not in record}}
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """`records`, each with all `columns`, None where it has none."""
-        columns = self.columns
-        for record in self.records():
-            yield {column: record.get(column) for column in columns}
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The keys of all records: the contract's first, in order."""
-        keys = dict.fromkeys(COLUMNS)
-        for record in self.records():
-            keys |= dict.fromkeys(record)
-        return tuple(keys)
-
-    def to_pandas(self) -> DataFrame:
-        """A row an edit. Raises UsageError where pandas is not installed (the extra `frames`)."""
-        return data_frame(self.columns, self.rows())
-
     def to_json(self) -> dict[str, Any]:
         """What `uncanny edits measure --json` writes: the set, without a line an edit."""
-        counted_edits = [each for each in self.measures if each.counts]
+        counted_edits = [each for each in self.edits if each.counts]
         return {
-            "edits": len(self.measures),
+            "edits": len(self.edits),
             "statuses": dict(self.statuses),
-            "all_black": sum(bool(each.all_black) for each in self.measures),
+            "all_black": sum(bool(each.all_black) for each in self.edits),
             "figures": {name: self.spread(name) for name in (*BINNED, *PRESERVED, *SCENE, *_COUNTS)},
             "shapes": Counter(each.shape or "unmeasured" for each in counted_edits),
             "bins": {
-                name: {each: sum(edit.bins.get(name) == each for edit in self.measures) for each in BINS}
+                name: {each: sum(edit.bins.get(name) == each for edit in self.edits) for each in BINS}
                 for name in self.cutoffs.bins
             },
             "cutoffs": self.cutoffs.to_json(),
             "unmeasured": self.reasons(),
-            "parameters": asdict(self.parameters),
+            "parameters": self.parameters.model_dump(),
             "perceptual": dict(self.described),
             **({"published": published("inpainting_scores")} if self.published else {}),
         }
 
     def spread(self, name: str) -> dict[str, float | int | None]:
         """How many edits a figure was measured of, and how it is spread; all-black edits are left out."""
-        values = [value for each in self.measures if each.counts and (value := each.figure(name)) is not None]
+        values = [value for each in self.edits if each.counts and (value := each.figure(name)) is not None]
         if not values:
             return {"n": 0, "mean": None, **dict.fromkeys(_QUANTILES)}
         quantiles = np.percentile(np.array(values, dtype=np.float64), list(_QUANTILES.values()))
@@ -371,14 +283,10 @@ class MeasuredEdits(TableResult):
 
     def reasons(self) -> dict[str, dict[str, int]]:
         """Why figures were not measured, by figure, with how often; `pair` where nothing was."""
-        reasons: dict[str, Counter[str]] = {}
-        for each in self.measures:
-            if each.status == "failed":
-                reasons.setdefault("pair", Counter())[each.problem or "unknown"] += 1
-                continue
-            for name, why in each.unmeasured.items():
-                reasons.setdefault(name, Counter())[why] += 1
-        return {name: dict(counts.most_common()) for name, counts in reasons.items()}
+        return counted_reasons(
+            {"pair": each.problem or "unknown"} if each.status == "failed" else each.unmeasured
+            for each in self.edits
+        )
 
     @property
     def not_asked(self) -> tuple[str, ...]:
@@ -393,7 +301,7 @@ class MeasuredEdits(TableResult):
                 rows.append((name, spread["n"], *(spread[key] for key in ("mean", *_QUANTILES))))
         figures = (Column(head, digits=4, significant=True) for head in HEADS[2:])
         tables = [Table((*HEADS[:2], *figures), tuple(rows))]
-        if self.published and any(each.preserved_mse is not None for each in self.measures):
+        if self.published and any(each.preserved_mse is not None for each in self.edits):
             tables.append(self._fidelity())
         last = tables.pop()
         return (*tables, Table(last.columns, last.rows, last.title, tuple(self._notes())))
@@ -411,13 +319,13 @@ class MeasuredEdits(TableResult):
         return Table(("outside the mask", *figures), tuple(rows))
 
     def _notes(self) -> Iterator[str]:
-        shapes = Counter(each.shape for each in self.measures if each.counts)
+        shapes = Counter(each.shape for each in self.edits if each.counts)
         yield (
-            f"{counted(len(self.measures), 'edit')}: "
+            f"{counted(len(self.edits), 'edit')}: "
             + ", ".join(f"{count:,} {status}" for status, count in self.statuses.items() if count)
             + f". Shape: {shapes['localized']:,} localized, {shapes['diffused']:,} diffused."
         )
-        black = sum(bool(each.all_black) for each in self.measures)
+        black = sum(bool(each.all_black) for each in self.edits)
         if black:
             yield f"{counted(black, 'edit')} all black: measured, and in no figure or cut-off of the set."
         if self.not_asked:
@@ -425,29 +333,11 @@ class MeasuredEdits(TableResult):
         for name, reasons in self.reasons().items():
             if name == "pair" or name in self.not_asked:
                 continue
-            most = [f"{why} ({count:,})" for why, count in list(reasons.items())[:2]]
-            more = f" and {len(reasons) - 2} other reasons" if len(reasons) > 2 else ""
-            yield f"Not measured, {name}: {'; '.join(most)}{more}."
-        failed = [each for each in self.measures if each.status == "failed"]
-        for each in failed[:_LISTED]:
-            yield f"Failed: {each.id}: {each.problem}"
-        if len(failed) > _LISTED:
-            yield f"and {len(failed) - _LISTED:,} more that failed."
+            yield f"Not measured, {name}: {reason_words(reasons)}."
+        failed = [each for each in self.edits if each.status == "failed"]
+        yield from failures([f"Failed: {each.id}: {each.problem}" for each in failed])
         if self.published:
             yield FIDELITY_CAVEAT
-
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write a line or row an edit, as the suffix of `path` says, and return the path.
-
-        `.jsonl`, `.parquet` (needs the extra `parquet`) or `.csv`, where lists and mappings are JSON in their
-        cell. Paths of images start at the folder of the file. The file appears whole or not at all. Raises
-        UsageError for another suffix, OSError where it cannot be written.
-        """
-        check_parameters(path=path)
-        target = Path(path)
-        check_suffix(target)
-        write_rows(list(self.records(target.parent)), target)
-        return target
 
     def report(
         self,
@@ -463,8 +353,7 @@ class MeasuredEdits(TableResult):
         """
         from uncanny.eval.edits.report import write_edits_page
 
-        check_parameters(out=out)
-        return write_edits_page(self, Path(out), title=title, pictures=pictures)
+        return write_edits_page(self, path_of("out", out), title=title, pictures=pictures)
 
 
 HEADS = ("figure", "edits", "mean", "least", "25 %", "median", "75 %", "most")

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from io import FileIO
 from itertools import islice
 from pathlib import Path
@@ -30,10 +30,15 @@ import orjson
 from uncanny.errors import ImageError, UsageError
 from uncanny.eval.edits.columns import PRESERVED, check_suffix
 from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, check_sizes, load, read_masks, read_side
+from uncanny.eval.edits.parameters import (
+    LoadParameters,
+    MeasureConfig,
+    MeasureParameters,
+    PerceptualParameters,
+)
 from uncanny.eval.edits.result import (
     NOT_ASKED,
     EditMeasure,
-    EditParameters,
     MeasuredEdits,
     SetCutoffs,
     of_set,
@@ -45,11 +50,10 @@ from uncanny.files import read_file
 from uncanny.images.decode import PixelLimit
 from uncanny.images.prepared import stored_size
 from uncanny.json_values import dump_json, load_json
-from uncanny.parameters import check_callback, check_kind, check_parameters
+from uncanny.parameters import takes
 from uncanny.records.jsonl import append_whole, make_folder_of, open_to_append
-from uncanny.wording import option, shown
+from uncanny.runs.display import counting_to
 
-OnEdit = Callable[[EditMeasure], None]
 # Of both images of all pairs at a time: the arrays of a pair take about 30 bytes a pixel.
 _PIXELS: Final = PixelLimit(100_000_000)
 _AHEAD: Final = 4
@@ -93,64 +97,52 @@ class Perceptual:
 NOTHING: Final = Perceptual()
 
 
-def measure(
-    pairs: EditSource,
-    *,
-    root: str | os.PathLike[str] | None = None,
-    out: str | os.PathLike[str] | None = None,
-    preserved: bool = False,
-    perceptual: Perceptual | None = None,
-    parameters: EditParameters | None = None,
-    cutoffs: SetCutoffs | Mapping[str, Any] | None = None,
-    published: bool = False,
-    threads: int | None = None,
-    on_edit: OnEdit | None = None,
-) -> MeasuredEdits:
+@takes(MeasureParameters, optional=True)
+def measure(pairs: EditSource | None, parameters: MeasureParameters) -> MeasuredEdits:
     """Measure how much every edit of a set changed and where; what `uncanny edits measure` does.
 
-    `pairs` and `root` are as in `load`. With `out` (`.jsonl`, `.parquet`, `.csv`) the records are written to
-    that file, and an interrupted call goes on where it stopped. `preserved` adds the area outside the mask,
-    `perceptual` LPIPS, DreamSim and text similarity (see `uncanny.edits.open_perceptual`). `cutoffs` are
-    those of another set, as its `cutoffs` or their JSON, in place of this set's own. `published` shows
-    published figures of the area outside the mask. `threads` is the number of cores unless it is given;
-    `on_edit` is called with each record as it comes, without bins and shape, which depend on the set.
+    `pairs` are as in `load`. An interrupted call with `out` goes on where it stopped. `cutoffs` are those of
+    another set, as its `cutoffs`, their JSON, or a file of it, in place of this set's own.
 
-    A pair that cannot be measured is a record that says why, and never an error. Raises what `load` raises,
-    and UsageError for parameters without a meaning.
+    A pair that cannot be measured is a record that says why, and never an error. Raises what `load` and
+    `open_perceptual` raise, and UsageError for parameters without a meaning.
 
     >>> edits = uncanny.edits.measure("scenes")
     >>> edits["r06"].shape
     'localized'
     """
-    check_parameters(root=root, out=out, preserved=preserved, published=published)
-    check_callback("on_edit", on_edit)
-    check_kind("perceptual", perceptual, Perceptual)
-    check_kind("parameters", parameters, EditParameters)
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise UsageError(f"{option('threads')} must be a whole number from 1, not {shown(threads)}")
-    target = None if out is None else Path(out)
+    target = None if parameters.out is None else Path(parameters.out)
     if target is not None:
         check_suffix(target)
-    constants = parameters or EditParameters()
-    given = cutoffs if isinstance(cutoffs, SetCutoffs) else SetCutoffs.from_json(cutoffs or {"bins": {}})
-    files = load(pairs, root=root)
-    models = perceptual or NOTHING
-    work = _Work(constants, preserved, models)
+    given = SetCutoffs() if parameters.cutoffs is None else SetCutoffs.read(parameters.cutoffs)
+    models = parameters.perceptual or _opened(parameters)
+    files = load(pairs, **parameters.part(LoadParameters).given)
+    constants = parameters.part(MeasureConfig)
+    work = Work(constants, parameters.preserved, models)
     with _kept(target, work) as kept:
-        measures = list(_measured(files, work, kept, threads or _cores(), on_edit))
-        typical = of_set(measures, constants, given)
+        edits = list(_measured(files, work, kept, parameters))
+        typical = of_set(edits, constants, given)
         result = MeasuredEdits(
-            tuple(with_set(each, typical, constants) for each in measures),
+            tuple(with_set(each, typical, constants) for each in edits),
             files,
             typical,
             constants,
             models.described,
-            published,
+            parameters.published,
         )
         if target is not None:
             result.write(target)
             kept.finish()
     return result
+
+
+def _opened(parameters: MeasureParameters) -> Perceptual:
+    own = parameters.part(PerceptualParameters).given
+    if not own:
+        return NOTHING
+    from uncanny.eval.edits.perceptual import open_perceptual
+
+    return open_perceptual(**own)
 
 
 def _cores() -> int:
@@ -160,28 +152,32 @@ def _cores() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class Work:
     """What is measured of a pair."""
 
-    parameters: EditParameters
-    preserved: bool
-    perceptual: Perceptual
+    parameters: MeasureConfig
+    preserved: bool = False
+    perceptual: Perceptual = NOTHING
 
     @property
     def identity(self) -> dict[str, Any]:
         return {
             "format": _FORMAT,
-            "parameters": asdict(self.parameters),
+            "parameters": self.parameters.model_dump(),
             "preserved": self.preserved,
             "perceptual": self.perceptual.described,
         }
 
 
 def _measured(
-    files: EditSet, work: _Work, kept: _Kept, threads: int, on_edit: OnEdit | None
+    files: EditSet, work: Work, kept: _Kept, parameters: MeasureParameters
 ) -> Iterator[EditMeasure]:
     """In the order given; so many pairs ahead at a time that memory stays small."""
-    with ThreadPoolExecutor(threads, thread_name_prefix="edits") as pool:
+    threads = parameters.threads or _cores()
+    with (
+        counting_to(len(files), "edits", enabled=parameters.progress) as count,
+        ThreadPoolExecutor(threads, thread_name_prefix="edits") as pool,
+    ):
         rest = iter(files)
         waiting: dict[Future[EditMeasure], int] = {}
         done: dict[int, EditMeasure] = {}
@@ -196,8 +192,9 @@ def _measured(
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     place = waiting.pop(future)
                     done[place] = future.result()
-                    if on_edit is not None:
-                        on_edit(done[place])
+                    count(done[place].id)
+                    if parameters.on_record is not None:
+                        parameters.on_record(done[place])
                 while given in done:
                     yield done.pop(given)
                     given += 1
@@ -206,32 +203,26 @@ def _measured(
                 future.cancel()
 
 
-def _kept_or_new(files: EditFiles, work: _Work, kept: _Kept) -> EditMeasure:
+def _kept_or_new(files: EditFiles, work: Work, kept: _Kept) -> EditMeasure:
     key = kept.key(files)
     record = kept.get(key)
     if record is None or record.id != files.id:
-        record = measure_edit(files, work.parameters, preserved=work.preserved, perceptual=work.perceptual)
+        record = measure_edit(files, work)
         kept.put(key, record)
     return record
 
 
-def measure_edit(
-    files: EditFiles,
-    parameters: EditParameters,
-    *,
-    preserved: bool = False,
-    perceptual: Perceptual = NOTHING,
-) -> EditMeasure:
+def measure_edit(files: EditFiles, work: Work) -> EditMeasure:
     """One edit by itself: everything but bins and shape. Never raises for what is wrong with the files."""
     words: dict[str, Any] = {
-        "protocol": parameters.protocol,
+        "protocol": work.parameters.protocol,
         "scene_diversity": files.pair.diversity,
         "scene_complexity": files.pair.complexity,
     }
     try:
         size = stored_size(files.original)
         with _PIXELS.hold(2 * size[0] * size[1] if size else 0):
-            figures = _figures(files, parameters, preserved, perceptual)
+            figures = _figures(files, work)
     except ImageError as error:
         return EditMeasure(id=files.id, status="failed", problem=str(error), **words)
     except MemoryError:
@@ -239,9 +230,8 @@ def measure_edit(
     return EditMeasure(id=files.id, **words, **figures)
 
 
-def _figures(
-    files: EditFiles, parameters: EditParameters, preserved: bool, perceptual: Perceptual
-) -> dict[str, Any]:
+def _figures(files: EditFiles, work: Work) -> dict[str, Any]:
+    parameters = work.parameters
     original, changes = read_side(files.original, "original")
     edited, more = read_side(files.edited, "edited")
     check_sizes(original, edited)
@@ -278,9 +268,9 @@ def _figures(
         "height": original.shape[0],
     }
     del squares, edit
-    if preserved:
-        figures |= _preserved(original, edited, mask, why, parameters, perceptual, unmeasured)
-    failed = _perceptual(files, original, edited, perceptual, figures, unmeasured)
+    if work.preserved:
+        figures |= _preserved(original, edited, mask, why, work, unmeasured)
+    failed = _perceptual(files, original, edited, work.perceptual, figures, unmeasured)
     return {
         **figures,
         "unmeasured": unmeasured,
@@ -305,11 +295,11 @@ def _preserved(
     edited: Pixels,
     mask: Mask | None,
     why: str | None,
-    parameters: EditParameters,
-    perceptual: Perceptual,
+    work: Work,
     unmeasured: dict[str, str],
 ) -> dict[str, Any]:
-    kept = None if mask is None else metrics.preserved(original, edited, mask, window=parameters.window)
+    window, lpips = work.parameters.window, work.perceptual.lpips
+    kept = None if mask is None else metrics.preserved(original, edited, mask, window=window)
     if mask is None or kept is None:
         unmeasured |= dict.fromkeys(PRESERVED, why or "the mask covers the whole image")
         return {}
@@ -323,12 +313,12 @@ def _preserved(
         "preserved_mae": kept.mae,
         "preserved_ssim": kept.ssim,
     }
-    if perceptual.lpips is None:
+    if lpips is None:
         unmeasured["preserved_lpips"] = NOT_ASKED
     else:
         # Inside the mask both are the original: what is left differs outside alone, without made-up edges.
         outside = np.where(mask[..., None], original, edited)
-        figures["preserved_lpips"], reason = _tried(perceptual.lpips.distance, original, outside)
+        figures["preserved_lpips"], reason = _tried(lpips.distance, original, outside)
         if reason is not None:
             unmeasured["preserved_lpips"] = reason
     return figures
@@ -377,7 +367,7 @@ class _Kept:
     as the last one after a kill, are measured again.
     """
 
-    def __init__(self, path: Path | None, work: _Work) -> None:
+    def __init__(self, path: Path | None, work: Work) -> None:
         self._path = path
         self._identity = orjson.dumps(work.identity, option=orjson.OPT_SORT_KEYS)
         self._records: dict[str, EditMeasure] = {}
@@ -439,7 +429,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 @contextmanager
-def _kept(target: Path | None, work: _Work) -> Iterator[_Kept]:
+def _kept(target: Path | None, work: Work) -> Iterator[_Kept]:
     kept = _Kept(None if target is None else target.with_name(f".{target.name}.unfinished"), work)
     try:
         yield kept

@@ -18,6 +18,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from uncanny.eval.metrics import LEAST_ANSWERS
 from uncanny.eval.metrics.intervals import Floats
 
 TestName = Literal["chi2", "exact"]
@@ -28,8 +29,6 @@ LEAST_EXPECTED: Final = 5.0
 _ROUNDING: Final = 1e-7
 # Tables drawn for the exact test of one that is larger than 2 × 2.
 DRAWN_TABLES: Final = 9_999
-# Of SAGI, supplementary, section 3.3: people with fewer answers are left out.
-LEAST_ANSWERS: Final = 20
 
 
 class Association(NamedTuple):

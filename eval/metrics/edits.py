@@ -16,16 +16,14 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.metrics import DEVIATIONS, HIGH_PERCENTILE, LOW_PERCENTILE, WINDOW
+
 Pixels = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Whole = NDArray[np.signedinteger[Any]]
 
 Bin = Literal["small", "medium", "large"]
 BINS: Final[tuple[Bin, ...]] = ("small", "medium", "large")
-
-WINDOW: Final = 5
-LOW_PERCENTILE, HIGH_PERCENTILE = 25.0, 75.0
-DEVIATIONS: Final = 1.0
 
 _TOP: Final = 255
 # The largest sum of squared differences over the three channels of a pixel.

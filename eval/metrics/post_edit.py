@@ -18,27 +18,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.metrics import (
+    DIFFERENCE,
+    DIFFUSED_RATIO,
+    DILATION,
+    LEAST_COMPONENT,
+    LEAST_OBJECT,
+    NEIGHBOURS,
+    PROTOCOL,
+    EditProtocol,
+)
 from uncanny.eval.metrics.edits import MOST_DIFFERENT, Mask, windows_with
 
-EditProtocol = Literal["uncanny", "paper", "release"]
-EDIT_PROTOCOLS: Final[tuple[EditProtocol, ...]] = get_args(EditProtocol)
 Shape = Literal["localized", "diffused"]
 Points = NDArray[np.float64]
 Labels = NDArray[np.signedinteger[Any]]
 
-PROTOCOL: Final[EditProtocol] = "uncanny"
-THRESHOLD: Final = 0.1
-DILATION: Final = 11
-LEAST_COMPONENT: Final = 200
-NEIGHBOURS: Final = 200.0
-DIFFUSED_RATIO: Final = 0.2
-# The paper drops nothing before it dilates.
-LEAST_OBJECT: Final[dict[EditProtocol, int]] = {"uncanny": 10, "paper": 0, "release": 10}
 # Of the diagonal, from where on centroids are far apart in the authors' program.
 _FAR: Final = 0.25
 # Above it, distances and links are taken between points that can matter alone.
@@ -75,7 +75,7 @@ def post_edit(
     squares: NDArray[np.uint32],
     *,
     protocol: EditProtocol = PROTOCOL,
-    threshold: float = THRESHOLD,
+    threshold: float = DIFFERENCE,
     least_object: int | None = None,
     dilation: int = DILATION,
     least_component: int = LEAST_COMPONENT,

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.gate import gate as gate
     from uncanny.eval.edits.gate_result import GatedEdit as GatedEdit
     from uncanny.eval.edits.gate_result import GatedEdits as GatedEdits
-    from uncanny.eval.edits.gate_result import GateParameters as GateParameters
+    from uncanny.eval.edits.parameters import GateConfig as GateConfig
+    from uncanny.eval.edits.parameters import MeasureConfig as MeasureConfig
     from uncanny.eval.edits.people.data import Judgement as Judgement
     from uncanny.eval.edits.people.result import PeopleScores as PeopleScores
     from uncanny.eval.edits.people.score import score_people as score_people
     from uncanny.eval.edits.perceptual import open_perceptual as open_perceptual
     from uncanny.eval.edits.result import EditMeasure as EditMeasure
-    from uncanny.eval.edits.result import EditParameters as EditParameters
     from uncanny.eval.edits.result import MeasuredEdits as MeasuredEdits
     from uncanny.eval.edits.result import SetCutoffs as SetCutoffs
     from uncanny.eval.edits.run.forecast import WritingForecast as WritingForecast

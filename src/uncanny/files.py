@@ -11,10 +11,11 @@ import os
 import stat
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from uncanny.beneath import open_named
 from uncanny.errors import RecordError, UsageError
+from uncanny.json_values import load_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,6 +88,16 @@ def read_file(path: Path, *, anywhere: bool = False) -> bytes:
     if len(data) > MOST_DOCUMENT:
         raise too_large(path)
     return data
+
+
+def read_json(path: Path, *, remedy: str) -> Any:
+    """What a file of JSON holds. Raises UsageError where it cannot be read, or holds something else."""
+    try:
+        return load_json(read_file(path))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", remedy=remedy) from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not valid JSON: {error}", remedy=remedy) from error
 
 
 def too_large(path: Path) -> UsageError:

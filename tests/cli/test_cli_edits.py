@@ -40,10 +40,10 @@ def test_its_own_output_is_written_again(tmp_path: Path) -> None:
     [
         (["nowhere.jsonl"], "cannot be read"),
         ([], "No pairs are named"),
-        (["scenes", "-o", "m.txt"], "suffixes"),
+        (["scenes", "-o", "m.txt"], "must end in one of"),
         (["scenes", "--window", "4"], "window must be odd"),
-        (["scenes", "--threshold", "nan"], "--threshold"),
-        (["scenes", "--cutoffs", "edits.jsonl"], "is no JSON"),
+        (["scenes", "--difference-threshold", "nan"], "--difference-threshold nan is not"),
+        (["scenes", "--cutoffs", "edits.jsonl"], "is not valid JSON"),
         (["scenes", "--original", ".", "--edited", "."], "named twice"),
         (["--original", "nowhere", "--edited", "."], "is no folder"),
         (["--original", "."], "go together"),

@@ -320,7 +320,7 @@ def test_stress(data: st.DataObject) -> None:
             seen.append({"image": f"o{place}.png", "score": data.draw(scores)})
     again = [{**row, "score": data.draw(scores)} for row in seen]
     named = {"mine": seen, "mine@jpeg-85": again, "theirs": again}
-    check(uncanny.edits.stress(named, meta=[meta], resamples=RESAMPLES, min_edits=1))
+    check(uncanny.edits.stress(named, meta=[meta], resamples=RESAMPLES, least_edits=1))
 
 
 @heavy

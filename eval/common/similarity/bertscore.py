@@ -245,7 +245,7 @@ def open_measure(parameters: MeasureParameters) -> BertScore:
     chosen = parameters.backbone or weights.DEFAULT_BACKBONE
     path = weights.local_folder(chosen)
     layer = weights.layer_of(chosen, parameters.num_layers, is_path=path is not None)
-    device = _device(parameters.device)
+    device = choose_device(parameters.device)
     folder = path if path is not None else weights.fetch(chosen, layer)
     try:
         content = weights.content_hash(folder)
@@ -284,7 +284,8 @@ def _described(name: str, content: str, layer: int, *, is_path: bool) -> dict[st
     }
 
 
-def _device(name: str | None) -> str:
+def choose_device(name: str | None) -> str:
+    """The device of this name, the fastest one for None. Raises UsageError where it cannot be used."""
     import torch
 
     if name is not None:

@@ -8,12 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-import orjson
 from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, of_validation, parse_records
-from uncanny.files import read_file
+from uncanny.files import read_json
 from uncanny.schema import Box, Number, Record, Whole
 from uncanny.wording import either
 
@@ -108,11 +107,7 @@ def read_form(source: str | Path) -> Form:
         return default_form()
     path = Path(source)
     try:
-        return Form.model_validate(orjson.loads(read_file(path)))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
-    except orjson.JSONDecodeError as error:
-        raise UsageError(f"{path} is not valid JSON: {error.msg}") from error
+        return Form.model_validate(read_json(path, remedy="Name a questionnaire, or the word default."))
     except ValidationError as error:
         problems = of_validation(error, item=None, line=None)
         raise ItemsError(str(path), problems, remedy="Correct the questionnaire.") from error

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.pixels.masks import mask_identity
@@ -19,7 +18,7 @@ from uncanny.eval.edits.people.data import Judgement
 from uncanny.eval.metrics.agreement import Agreement
 from uncanny.eval.metrics.association import Questionnaire
 from uncanny.eval.metrics.intervals import METHOD
-from uncanny.parameters import check_parameters
+from uncanny.parameters import path_of
 from uncanny.wording import counted, some_of
 
 if TYPE_CHECKING:
@@ -316,10 +315,7 @@ class PeopleScores(RowsResult):
         """
         from uncanny.eval.edits.people.report import write_people_page
 
-        check_parameters(out=out)
-        if out is None:
-            raise UsageError("The page has no place", remedy="Say where it goes.")
-        return write_people_page(self, Path(out), title=title, pictures=pictures)
+        return write_people_page(self, path_of("out", out), title=title, pictures=pictures)
 
 
 def _row(who: str, factor: str | None, group: str | None, each: Figures) -> dict[str, Any]:

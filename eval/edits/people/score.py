@@ -26,17 +26,25 @@ from uncanny.eval.common.pixels.crops import Crop, Mask, crop
 from uncanny.eval.common.pixels.masks import component_crops
 from uncanny.eval.common.pixels.shapes import box_crop
 from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, from_cell, load, read_masks
+from uncanny.eval.edits.parameters import PeopleParameters
 from uncanny.eval.edits.people.data import Judgement, Profile, Side, Verdict, read_judgements
 from uncanny.eval.edits.people.result import Detector, Figures, Left, PeopleScores
-from uncanny.eval.edits.stress.data import GENERATED, REAL, Source, join, read_edits, read_predictions, refuse
+from uncanny.eval.edits.stress.data import (
+    GENERATED,
+    REAL,
+    Source,
+    join,
+    named_sources,
+    read_edits,
+    read_predictions,
+    refuse,
+)
 from uncanny.eval.edits.stress.localize import Located, localize, mean_iou
-from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.agreement import krippendorff_alpha
-from uncanny.eval.metrics.association import LEAST_ANSWERS, questionnaire
+from uncanny.eval.metrics.association import questionnaire
 from uncanny.eval.metrics.intervals import Ints, group_codes, ratio, share_intervals
 from uncanny.eval.metrics.regions import region_counts
-from uncanny.parameters import check_parameters, check_records
-from uncanny.wording import option, shown
+from uncanny.parameters import check_records, takes
 
 PeopleSource = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _PEOPLE: Final = "What people said is a run folder or a file, or several of them"
@@ -62,26 +70,14 @@ class _Row(NamedTuple):
     located: bool = False
 
 
-def score_people(
-    pairs: EditSource,
-    people: PeopleSource,
-    *,
-    root: str | os.PathLike[str] | None = None,
-    predictions: Mapping[str, Source] | None = None,
-    by: Sequence[str] = (),
-    threshold: float | None = None,
-    least_answers: int = LEAST_ANSWERS,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> PeopleScores:
+@takes(PeopleParameters)
+def score_people(pairs: EditSource, people: PeopleSource, parameters: PeopleParameters) -> PeopleScores:
     """Score people who judged the images of `pairs`, one by one, together, by method, model and size.
 
-    `pairs` and `root` are as in `load`: what `measure` has written brings bins of size along. `people` are
-    run folders of `uncanny edits people`, or files of `Judgement` records. `by` names further columns of the
-    pairs. `predictions` of detectors, by name, are scored on the same images, read as `stress` reads them,
-    with `threshold`. Of the questionnaire people with at least `least_answers` judgements count. Where a
+    `pairs` are as in `load`: what `measure` has written brings bins of size along. `people` are run folders
+    of `uncanny edits people`, or files of `Judgement` records. `predictions` are as in `stress`. Where a
     person has judged an image twice, the last time counts. Intervals take an original and its edits as a
-    whole. The same `seed` gives the same intervals; with 0 `resamples` there are none.
+    whole.
 
     Raises UsageError for what cannot be read, where nothing was judged, and where no judgement is of an image
     of the pairs; ItemsError with all that is wrong in files.
@@ -94,18 +90,15 @@ def score_people(
     >>> scores.people["ann"].accuracy.value, scores.people["ann"].recall.value
     (0.5, 1.0)
     """
-    check_parameters(root=root, resamples=resamples, seed=seed)
-    if not isinstance(least_answers, int) or isinstance(least_answers, bool) or least_answers < 1:
-        raise UsageError(f"{option('least_answers')} must be a whole number from 1")
-    columns = check_records(by, str, what=f"{option('by')} are names of columns")
     paths = (str, os.PathLike)
     sources = [people] if isinstance(people, paths) else check_records(people, paths, what=_PEOPLE)
-    if predictions is not None and not isinstance(predictions, Mapping):
-        raise UsageError(
-            f"{option('predictions')} is a mapping from a name to its table, not {shown(predictions)}"
-        )
+    predictions = parameters.predictions
+    if predictions is None or (isinstance(predictions, Mapping) and not predictions):
+        predicted: Mapping[str, Source] = {}
+    else:
+        predicted = named_sources(predictions)
     recorded, profiles = read_judgements([Path(each) for each in sources])
-    task = _Task(load(pairs, root=root), resamples, seed)
+    task = _Task(load(pairs, root=parameters.root), parameters.resamples, parameters.seed)
     judgements, left = task.known(recorded)
     if not judgements:
         raise UsageError(
@@ -120,34 +113,34 @@ def score_people(
     votes = task.votes(everything)
     majority = [_Row(image, verdict) for image, each in votes.items() if (verdict := _most(each)) is not None]
     detectors, problems = {}, []
-    for name, source in (predictions or {}).items():
-        scored, wrong = task.detector(name, source, threshold, set(votes))
+    for name, source in predicted.items():
+        scored, wrong = task.detector(name, source, parameters.threshold, set(votes))
         problems += wrong
         if scored is not None:
             detectors[name] = scored
-    refuse(problems, [str(name) for name in predictions or {}])
+    refuse(problems, list(predicted))
     return PeopleScores(
         people={person: task.figures(own, seconds=seconds[person]) for person, own in sorted(rows.items())},
         together=task.figures(everything, seconds=[each for own in seconds.values() for each in own]),
         majority=task.figures(majority, located=False),
         ties=sum(_most(each) is None for each in votes.values()),
         agreement=krippendorff_alpha(votes.values()),
-        factors=task.factors(everything, columns),
+        factors=task.factors(everything, parameters.by),
         detectors=detectors,
         questionnaire=questionnaire(
             [each.person for each in judgements],
             [each.judged == _truth(each.shown) for each in judgements],
             _answers(profiles),
-            least_answers=least_answers,
-            seed=seed,
+            least_answers=parameters.least_answers,
+            seed=parameters.seed,
         ),
-        least_answers=least_answers,
+        least_answers=parameters.least_answers,
         left=left,
         pairs=task.pairs,
         grouped=ImageGroups.of(ORIGINAL_COLUMNS[0], task.originals(votes)),
         judgements=tuple(judgements),
-        resamples=resamples,
-        seed=seed,
+        resamples=parameters.resamples,
+        seed=parameters.seed,
     )
 
 

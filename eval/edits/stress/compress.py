@@ -10,27 +10,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, NamedTuple
 
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
 from uncanny.eval.common.tables import Table, TableResult
+from uncanny.eval.edits.columns import failures
+from uncanny.eval.edits.parameters import CODECS, Codec, CompressParameters
 from uncanny.images.discover import SkippedInputs, discover
 from uncanny.images.path_names import display_path
 from uncanny.images.prepared import read_rgb
-from uncanny.parameters import check_needed, check_parameters, check_records
+from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links
+from uncanny.runs.display import counting_to
 from uncanny.wording import counted, shown
 
-Codec = Literal["jpeg", "webp"]
-CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
-QUALITIES: Final = (85, 70, 50)
 _SUFFIXES: Final = {"jpeg": ".jpg", "webp": ".webp"}
 _THREADS: Final = 2
 _CONDITION: Final = re.compile(rf"({'|'.join(CODECS)})-([1-9]\d?|100)", re.ASCII)
@@ -45,9 +45,6 @@ class Condition(NamedTuple):
     @property
     def name(self) -> str:
         return f"{self.codec}-{self.quality}"
-
-
-CONDITIONS: Final = tuple(Condition(codec, quality) for codec in CODECS for quality in QUALITIES)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,48 +91,39 @@ class CompressResult(TableResult):
         notes = [f"{counted(self.images, 'image')} of {self.bytes / 1e6:.1f} MB, copies in {self.out}."]
         if self.existing:
             notes.append(f"{self.existing:,} copies were there already and stayed.")
-        notes += [f"No copy of {image}: {why}." for image, why in list(self.failed.items())[:20]]
-        if len(self.failed) > 20:
-            notes.append(f"And none of {len(self.failed) - 20:,} more.")
+        notes += failures([f"No copy of {image}: {why}." for image, why in self.failed.items()])
         return (Table(("", "written", "MB", "of the originals"), rows, notes=tuple(notes)),)
 
 
+@takes(CompressParameters)
 def compress(
-    images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    out: str | os.PathLike[str],
-    *,
-    conditions: Sequence[str] | None = None,
-    on_image: Callable[[str], None] | None = None,
+    images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], parameters: CompressParameters
 ) -> CompressResult:
     """Write compressed copies of images for every condition; what `uncanny edits compress` does.
 
-    `images` are folders or files, one or several, or the word `scenes` for the bundled ones. `conditions`
-    are names like `jpeg-85`; JPEG and WebP at 85, 70 and 50 unless they are given. Copies are upright and
-    RGB, without EXIF and profile, on white where the image is transparent; of an animation the first frame.
-    Copies that are there stay. An image that cannot be read costs its own copies alone. `on_image` is called
-    after each.
+    `images` are folders or files, one or several, or the word `scenes` for the bundled ones. Copies are
+    upright and RGB, without EXIF and profile, on white where the image is transparent; of an animation the
+    first frame. Copies that are there stay. An image that cannot be read costs its own copies alone.
 
     Raises UsageError for images that are not there, and a condition that is none, ItemsError where two images
     would have the same copy.
 
-    >>> result = uncanny.edits.compress(images, out / "copies", conditions=["webp-50"])
+    >>> result = uncanny.edits.compress(images, out=out / "copies", conditions=["webp-50"])
     >>> result.written["webp-50"][0]
     1
     """
-    check_needed(out=out)
-    check_parameters(on_image=on_image)
-    wanted = CONDITIONS
-    if conditions is not None:
-        names = check_records(conditions, str, what="Conditions are names such as jpeg-85")
-        wanted = tuple(dict.fromkeys(map(_condition, names)))
-    target = Path(out)
+    wanted = tuple(dict.fromkeys(map(_condition, parameters.conditions)))
+    target = Path(parameters.out)
     named, skipped = _images(images, target)
     _check_names(named)
     check_no_links(target)
     written = {condition.name: (0, 0) for condition in wanted}
     failed: dict[str, str] = {}
     existing = total = 0
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with (
+        counting_to(len(named), "images", enabled=parameters.progress) as count,
+        ThreadPoolExecutor(_THREADS) as pool,
+    ):
         for (name, _), result in zip(
             named, pool.map(lambda each: _copies(each[0], each[1], target, wanted), named), strict=True
         ):
@@ -147,8 +135,9 @@ def compress(
                 for condition, size in result.written.items():
                     n, before = written[condition]
                     written[condition] = (n + 1, before + size)
-            if on_image is not None:
-                on_image(name)
+            count(name)
+            if parameters.on_image is not None:
+                parameters.on_image(name)
     return CompressResult(target, len(named) - len(failed), total, written, existing, failed, skipped)
 
 
@@ -157,7 +146,8 @@ def _condition(name: str) -> Condition:
     codec = next((each for each in CODECS if each == text), None)
     if codec is None or not _CONDITION.fullmatch(str(name)):
         raise UsageError(
-            f"{shown(name)} is no condition", remedy="Write jpeg-85 or webp-50, with a quality from 1 to 100."
+            f"{shown(name)} is not a condition",
+            remedy="Write jpeg-85 or webp-50, with a quality from 1 to 100.",
         )
     return Condition(codec, int(quality))
 
@@ -252,8 +242,3 @@ def _encoded(image: Any, condition: Condition) -> bytes:
     out = BytesIO()
     image.save(out, condition.codec.upper(), quality=condition.quality)
     return out.getvalue()
-
-
-def condition_names() -> Iterator[str]:
-    """The six conditions of the paper, by name."""
-    return (condition.name for condition in CONDITIONS)

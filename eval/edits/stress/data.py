@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_text
 from uncanny.eval.common.inputs.columns import Columns, read_columns
 from uncanny.eval.common.inputs.problems import by_line
@@ -26,8 +27,8 @@ from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.score_json import digest_of
 from uncanny.eval.edits.data import from_cell, mask_content
 from uncanny.eval.edits.result import MeasuredEdits
+from uncanny.eval.metrics import EDIT_PROTOCOLS, PROTOCOL
 from uncanny.eval.metrics.intervals import Floats
-from uncanny.eval.metrics.post_edit import EDIT_PROTOCOLS, PROTOCOL
 from uncanny.records.annotation_table import restore_lines
 from uncanny.wording import counted, option, shown
 
@@ -141,6 +142,32 @@ def name_condition(name: str) -> tuple[str | None, str]:
     if at or codec is not None:
         return detector.strip() or None, condition.strip()
     return name, AS_GIVEN
+
+
+def is_rows(value: Sequence[Any]) -> bool:
+    """Whether a list holds the rows of one table, and not several tables."""
+    return bool(value) and all(isinstance(each, Mapping) for each in value)
+
+
+def named_sources(predictions: Source | Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
+    """By name; files that have none by what they derive from. Raises UsageError."""
+    if isinstance(predictions, Mapping):
+        if not predictions:
+            raise UsageError("There are no predictions", remedy="Give one file at least.")
+        return {str(name): source for name, source in predictions.items()}
+    sources: list[Any] = [predictions]
+    if isinstance(predictions, list | tuple) and not is_rows(predictions):
+        sources = list(predictions)
+    if not sources:
+        raise UsageError("There are no predictions", remedy="Give one file at least.")
+    paths = [each for each in sources if isinstance(each, str | PathLike)]
+    if len(paths) == len(sources):
+        return dict(name_paths([(None, Path(path)) for path in paths]))
+    if len(sources) > 1:
+        raise UsageError(
+            "Several tables of predictions need names", remedy="Give a mapping from name to table."
+        )
+    return {"detector": sources[0]}
 
 
 def by_detector(named: Mapping[str, Source]) -> dict[str, dict[str, Source]]:

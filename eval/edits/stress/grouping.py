@@ -6,7 +6,7 @@ Source: Semi-Truths, appendix C.2 (bins) and section 4 (directional edits).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
+from uncanny.eval.edits.parameters import StressParameters
 from uncanny.eval.edits.stress.data import GENERATED, LEVELS, METRICS, SCENE_METRICS, Edits
 from uncanny.eval.edits.stress.factors import FactorKind
 from uncanny.eval.metrics.edits import BINS, Cutoffs, deviation_cutoffs, percentile_cutoffs
@@ -38,10 +39,9 @@ class Grouping:
     cutoffs: Cutoffs | None = None
 
 
-def groupings(
-    edits: Edits, by: Sequence[str], cutoffs: Mapping[str, tuple[float, float]], min_edits: int
-) -> list[Grouping]:
+def groupings(edits: Edits, parameters: StressParameters) -> list[Grouping]:
     """The groupings there is anything of. Raises UsageError for a named column that no table has."""
+    by, cutoffs, least = parameters.by, parameters.cutoffs, parameters.least_edits
     generated = edits.truth[: edits.n_rows] == GENERATED
     # As where edits are measured: one that came out all black is typical of nothing.
     typical = generated & np.array([cell is not True for cell in edits.column("all_black")], dtype=np.bool_)
@@ -65,7 +65,7 @@ def groupings(
         else:
             groupings.append(_levels(name, edits.column(name), "levels"))
     phrases = _phrases(edits)
-    common = {each for each, n in Counter(_among(phrases, generated)).items() if each and n >= min_edits}
+    common = {each for each, n in Counter(_among(phrases, generated)).items() if each and n >= least}
     if any(phrases):
         grouping = _levels("directional", [each if each in common else None for each in phrases], "phrases")
         rare = np.array([each is not None and each not in common for each in phrases], dtype=np.bool_)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import Versus, headline, ranking
@@ -35,7 +34,7 @@ from uncanny.eval.metrics.auc import Auc
 from uncanny.eval.metrics.detection import SOURCES, Accuracy
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.paired import ImageClass, PairedTest
-from uncanny.parameters import check_parameters
+from uncanny.parameters import path_of
 from uncanny.wording import counted, some_of
 
 if TYPE_CHECKING:
@@ -251,7 +250,7 @@ class StressResult(RowsResult):
     predictions: Mapping[str, Mapping[str, Predictions]] = field(repr=False, compare=False)
     tests: Mapping[ImageClass, Sequence[PairedTest]]
     groups: ImageGroups | None
-    min_edits: int
+    least_edits: int
     resamples: int
     seed: int
     published: bool = False
@@ -282,7 +281,7 @@ class StressResult(RowsResult):
                 method=f"DeLong for AUC, {METHOD}",
                 groups=self.groups,
             ),
-            "min_edits": self.min_edits,
+            "least_edits": self.least_edits,
             "intervals": f"DeLong for AUC, {METHOD}",
             "resamples": self.resamples,
             "seed": self.seed,
@@ -332,10 +331,7 @@ class StressResult(RowsResult):
         """
         from uncanny.eval.edits.stress.report import write_stress_page
 
-        check_parameters(out=out)
-        if out is None:
-            raise UsageError("The page has no place", remedy="Say where it goes.")
-        return write_stress_page(self, Path(out), title=title, pictures=pictures)
+        return write_stress_page(self, path_of("out", out), title=title, pictures=pictures)
 
     def tables(self) -> tuple[Table, ...]:
         """All detectors and conditions; then what each is blind to; the published ones where wanted."""

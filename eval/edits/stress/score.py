@@ -8,22 +8,19 @@ never without its size, and edits that no table describes are a group of their o
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.errors import UsageError
-from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.estimates import Estimate, Share, share_of
 from uncanny.eval.common.groups import IMAGE, ImageGroups
+from uncanny.eval.edits.parameters import StressParameters
 from uncanny.eval.edits.stress.classes import CODES, class_scores
 from uncanny.eval.edits.stress.data import (
     AS_GIVEN,
@@ -31,11 +28,12 @@ from uncanny.eval.edits.stress.data import (
     NONE,
     Edits,
     Joined,
-    MetaSource,
     Predictions,
     Source,
     by_detector,
+    is_rows,
     join,
+    named_sources,
     read_edits,
     read_predictions,
     refuse,
@@ -50,59 +48,31 @@ from uncanny.eval.edits.stress.result import (
     Paired,
     StressResult,
 )
-from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.association import against_the_rest, association, holm
 from uncanny.eval.metrics.auc import auc
 from uncanny.eval.metrics.detection import Accuracy
 from uncanny.eval.metrics.intervals import Bools, Codes, Floats, effective_size, sums_by_group
 from uncanny.eval.metrics.paired import ImageClass, PairedTest, paired_tests_by_class
 from uncanny.eval.metrics.significance import group_sign_test, mcnemar_exact
-from uncanny.parameters import check_kind, check_parameters, check_records
+from uncanny.parameters import takes
 from uncanny.schema import Source as SourceName
-from uncanny.wording import option, shown
 
-MIN_EDITS: Final = 20
-MAP_THRESHOLD: Final = 0.5
-MOST_MAP_SIZE: Final = 4096
 # Of more groups there is no common test: one of each against the rest says more.
 MOST_TESTED: Final = 50
 # IoU of a group is resampled so often: there may be hundreds of groups.
 _GROUP_RESAMPLES: Final = 1_000
 
 
+@takes(StressParameters)
 def stress(
-    predictions: Source | Sequence[Source] | Mapping[str, Source],
-    *,
-    meta: MetaSource | Sequence[MetaSource],
-    threshold: float | None = None,
-    by: Sequence[str] = (),
-    group_by: str | None = None,
-    cutoffs: Mapping[str, tuple[float, float]] | None = None,
-    min_edits: int = MIN_EDITS,
-    root: str | Path | None = None,
-    map_threshold: float = MAP_THRESHOLD,
-    resize_maps: bool = False,
-    map_size: int | None = None,
-    published: bool = False,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    predictions: Source | Sequence[Source] | Mapping[str, Source], parameters: StressParameters
 ) -> StressResult:
     """Where detectors are blind to edits; what `uncanny edits stress` does.
 
     `predictions` are files (JSON Lines, CSV, Parquet), run folders of `detect`, or data frames, one or
     several; a mapping gives each a name. A name is that of a detector, `DETECTOR@CONDITION` for its
     predictions on changed copies of the same images, or such a condition alone, as `jpeg-85`, where there is
-    one detector. `meta` is what is known of the edits: tables of the same kinds, such as `edits measure`
-    writes, or what `edits.measure` returns, one or several. With a `threshold` scores rule over verdicts
-    beside them. `by` names further columns whose values recall is shown by. `group_by` is the column of
-    images that belong together, so that intervals and paired tests count them as one: by default the edits
-    of an original and the original itself; `image` takes each by itself. `cutoffs` are the ends of the medium
-    bin by metric; without, they are the percentiles 25 and 75 of the edits in `meta`. Directional edits need
-    `min_edits`. Paths in the tables start at `root`, else at each file's folder. From `map_threshold` on a
-    heat map is a mask; maps of another size than their mask are left out, or scaled with `resize_maps`. With
-    `map_size` all maps and masks are scaled to a square of so many pixels for the pixel AUC, as SAGI does, so
-    that every edit weighs the same. `published` shows the published detectors. The same `seed` gives the same
-    intervals.
+    one detector. `meta` are tables of the same kinds, or what `edits.measure` returns, one or several.
 
     Raises ItemsError with all that is wrong in the tables, and UsageError for what cannot be read, or where
     predictions and metadata have no image in common.
@@ -113,33 +83,23 @@ def stress(
     >>> scores["mine"].factor("method")["inpainting"].recall.counts
     1
     """
-    check_parameters(
-        root=root,
-        group_by=group_by,
-        resize_maps=resize_maps,
-        published=published,
-        resamples=resamples,
-        seed=seed,
-    )
-    check_kind("cutoffs", cutoffs, Mapping)
-    columns = check_records(by, str, what=f"{option('by')} are names of columns")
-    _check(threshold, map_threshold, map_size, min_edits, cutoffs or {})
-    base = None if root is None else Path(root)
-    named = by_detector(_named(predictions))
-    tables = meta if isinstance(meta, list | tuple) and not _is_rows(meta) else [meta]
+    threshold, group_by = parameters.threshold, parameters.group_by
+    root = None if parameters.root is None else Path(parameters.root)
+    named = by_detector(named_sources(predictions))
+    meta = parameters.meta
+    tables = meta if isinstance(meta, list | tuple) and not is_rows(meta) else [meta]
     grouping = [] if group_by in (None, IMAGE) else [str(group_by)]
-    edits, problems = read_edits(tables, (*columns, *grouping), base)
+    edits, problems = read_edits(tables, (*parameters.by, *grouping), root)
     read: dict[str, dict[str, Predictions]] = {}
     for detector, conditions in named.items():
         read[detector] = {}
         for condition, source in conditions.items():
             what = detector if condition == AS_GIVEN else f"{detector}@{condition}"
-            read[detector][condition], wrong = read_predictions(source, threshold, base, what=what)
+            read[detector][condition], wrong = read_predictions(source, threshold, root, what=what)
             problems += wrong
     refuse(problems, [*edits.places, *(each.place for some in read.values() for each in some.values())])
-    grouped = groupings(edits, columns, cutoffs or {}, min_edits)
     groups = edits.groups(group_by)
-    task = _Task(edits, grouped, groups, base, map_threshold, resize_maps, map_size, resamples, seed)
+    task = _Task(edits, groupings(edits, parameters), groups, parameters)
     scored = {
         name: {condition: task.condition(each) for condition, each in conditions.items()}
         for name, conditions in read.items()
@@ -150,64 +110,11 @@ def stress(
         read,
         tests=task.tests({name: each[AS_GIVEN] for name, each in scored.items() if AS_GIVEN in each}),
         groups=groups,
-        min_edits=min_edits,
-        resamples=resamples,
-        seed=seed,
-        published=published,
+        least_edits=parameters.least_edits,
+        resamples=parameters.resamples,
+        seed=parameters.seed,
+        published=parameters.published,
     )
-
-
-def _check(
-    threshold: float | None,
-    map_threshold: float,
-    map_size: int | None,
-    min_edits: int,
-    cutoffs: Mapping[str, tuple[float, float]],
-) -> None:
-    for name, value in (("threshold", threshold), ("map_threshold", map_threshold)):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (number and 0 <= value <= 1):
-            raise UsageError(f"{option(name)} must be a number from 0 to 1, not {shown(value)}")
-    if map_size is not None and (type(map_size) is not int or not 1 <= map_size <= MOST_MAP_SIZE):
-        raise UsageError(
-            f"{option('map_size')} must be a whole number from 1 to {MOST_MAP_SIZE:,}, not {shown(map_size)}"
-        )
-    if not isinstance(min_edits, int) or isinstance(min_edits, bool) or min_edits < 1:
-        raise UsageError(f"{option('min_edits')} must be a whole number from 1, not {shown(min_edits)}")
-    for name, ends in cutoffs.items():
-        try:
-            low, high = map(float, ends)
-        except (TypeError, ValueError):
-            low = high = math.nan
-        if not low <= high:
-            raise UsageError(
-                f"{option('cutoffs')}: {name} has two numbers, the lower one first, not {shown(ends)}"
-            )
-
-
-def _is_rows(value: Sequence[Any]) -> bool:
-    """Whether a list holds the rows of one table, and not several tables."""
-    return bool(value) and all(isinstance(each, Mapping) for each in value)
-
-
-def _named(predictions: Source | Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
-    if isinstance(predictions, Mapping):
-        if not predictions:
-            raise UsageError("There are no predictions", remedy="Give one file at least.")
-        return {str(name): source for name, source in predictions.items()}
-    sources: list[Any] = [predictions]
-    if isinstance(predictions, list | tuple) and not _is_rows(predictions):
-        sources = list(predictions)
-    if not sources:
-        raise UsageError("There are no predictions", remedy="Give one file at least.")
-    paths = [each for each in sources if isinstance(each, str | PathLike)]
-    if len(paths) == len(sources):
-        return dict(name_paths([(None, Path(path)) for path in paths]))
-    if len(sources) > 1:
-        raise UsageError(
-            "Several tables of predictions need names", remedy="Give a mapping from name to table."
-        )
-    return {"detector": sources[0]}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,12 +133,12 @@ class _Task:
     edits: Edits
     groupings: Sequence[Grouping]
     groups: ImageGroups | None
-    root: Path | None
-    map_threshold: float
-    resize_maps: bool
-    map_size: int | None
-    resamples: int
-    seed: int
+    parameters: StressParameters
+
+    @property
+    def drawn(self) -> tuple[int, int]:
+        """Resamples and seed."""
+        return self.parameters.resamples, self.parameters.seed
 
     def _size(self, right: Bools, images: NDArray[np.int64]) -> float | None:
         """How many independent images say as much of the accuracy."""
@@ -291,7 +198,7 @@ class _Task:
         return _Scored(
             ConditionScore(
                 accuracy,
-                class_scores(accuracy, truth, verdicts, self.codes(joined.known), self.resamples, self.seed),
+                class_scores(accuracy, truth, verdicts, self.codes(joined.known), *self.drawn),
                 area,
                 localization,
                 factors,
@@ -325,12 +232,12 @@ class _Task:
         ]
         localization, measured = localize(
             located,
-            threshold=self.map_threshold,
-            resize=self.resize_maps,
-            map_size=self.map_size,
+            threshold=self.parameters.heat_map_threshold,
+            resize=self.parameters.resize_maps,
+            map_size=self.parameters.map_size,
             groups=self.codes(np.array([known for _, known in some], dtype=np.int64)),
-            resamples=self.resamples,
-            seed=self.seed,
+            resamples=self.parameters.resamples,
+            seed=self.parameters.seed,
         )
         ious = np.full(int(generated.sum()), np.nan)
         if localization is not None:
@@ -400,7 +307,7 @@ class _Task:
             grouping.kind,
             groups,
             grouping.cutoffs,
-            association(table, seed=self.seed) if tested else None,
+            association(table, seed=self.parameters.seed) if tested else None,
             None,
             self._pairs(grouping, table) if grouping.kind == "bins" else (),
             recall(-1),
@@ -410,12 +317,12 @@ class _Task:
     def _iou(self, ious: Floats, groups: Codes | None) -> Estimate | None:
         if np.isnan(ious).all():
             return None
-        resamples = min(self.resamples, _GROUP_RESAMPLES)
-        return mean_iou(ious, groups=groups, resamples=resamples, seed=self.seed)
+        resamples = min(self.parameters.resamples, _GROUP_RESAMPLES)
+        return mean_iou(ious, groups=groups, resamples=resamples, seed=self.parameters.seed)
 
     def _pairs(self, grouping: Grouping, table: NDArray[np.int64]) -> tuple[PairTest, ...]:
         places = list(combinations(range(len(grouping.names)), 2))
-        tests = [association(table[list(pair)], seed=self.seed) for pair in places]
+        tests = [association(table[list(pair)], seed=self.parameters.seed) for pair in places]
         adjusted = holm([test.p_value for test in tests])
         return tuple(
             PairTest(grouping.names[first], grouping.names[second], test, p)

@@ -8,19 +8,17 @@ from typing import Any, get_args
 import click
 
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, at_rest, in_folder_of
+from uncanny.cli.common.files import ScoreFiles, at_rest, in_folder_of, paths_of
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
-    Real,
     Whole,
-    resamples_option,
     score_options,
-    seed_option,
 )
 from uncanny.cli.common.pages import check_name, page_server_options, serve_page
-from uncanny.cli.common.parameters import parameter_options
-from uncanny.cli.common.places import Place, names_and_paths
+from uncanny.cli.common.parameters import given_parameters, parameter_options
+from uncanny.cli.common.places import Place
+from uncanny.eval.edits.parameters import PeopleParameters
 from uncanny.eval.mcq.parameters import ItemsParameters, Question
 
 _PERSON = click.option(
@@ -158,42 +156,9 @@ def edits_people_command(
 @click.command("people-score", cls=Command)
 @click.argument("pairs", type=Place("scenes"))
 @click.argument("people", nargs=-1, required=True, type=PATH, metavar="RUN…")
-@click.option(
-    "--predictions",
-    type=Place(named=True),
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="Show a detector beside people, on the images that they judged. Repeatable.",
-)
-@click.option(
-    "--threshold",
-    type=Real(0, 1),
-    help="From which score of a detector on an image counts as generated. [default: verdicts, else 0.5]",
-)
-@click.option("--by", multiple=True, metavar="COLUMN", help="Group by a further column of PAIRS. Repeatable.")
-@click.option(
-    "--least-answers",
-    type=Whole(1, 10**9),
-    default=20,
-    show_default=True,
-    help="Judgements from which on a person is in the tests of the questionnaire.",
-)
-@click.option("--root", type=FOLDER, help="Where paths start. [default: the folder of PAIRS]")
+@parameter_options(PeopleParameters)
 @score_options("people.html in the first RUN")
-@resamples_option("Bootstrap resamples over images.")
-@seed_option
-def people_score_command(
-    pairs: str,
-    people: tuple[Path, ...],
-    predictions: tuple[str, ...],
-    threshold: float | None,
-    by: tuple[str, ...],
-    least_answers: int,
-    root: Path | None,
-    resamples: int,
-    seed: int,
-    **values: Any,
-) -> None:
+def people_score_command(pairs: str, people: tuple[Path, ...], **values: Any) -> None:
     """Score people who judged edited images: accuracy, precision, recall, F1, and IoU of boxes and masks.
 
     Of each person, of all together, of the majority, by method, model, data set and, where PAIRS is a file of
@@ -201,23 +166,11 @@ def people_score_command(
     tested against being right by chi-square, or exactly, with Cramer's V. PREDICTIONS are those that `uncanny
     edits stress` reads.
     """
-    from uncanny.eval.common.anomalies.load import name_paths
     from uncanny.eval.edits.people.result import COLUMNS, KEYS, PAGE
     from uncanny.eval.edits.people.score import score_people
 
-    named = name_paths(names_and_paths(predictions))
+    given = given_parameters(PeopleParameters, values)
     files = ScoreFiles.of(values, in_folder_of(people[0], PAGE))
     own = [path for run in people for path in (run.glob("*.jsonl") if run.is_dir() else [run])]
-    files.check(KEYS, COLUMNS, [*own, *named.values(), pairs])
-    scores = score_people(
-        pairs,
-        [at_rest(path) for path in people],
-        root=root,
-        predictions={name: at_rest(path) for name, path in named.items()},
-        by=by,
-        threshold=threshold,
-        least_answers=least_answers,
-        resamples=resamples,
-        seed=seed,
-    )
-    files.write_scores(scores)
+    files.check(KEYS, COLUMNS, [*own, *paths_of(given.get("predictions")), pairs])
+    files.write_scores(score_people(pairs, [at_rest(path) for path in people], **given))

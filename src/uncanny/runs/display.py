@@ -66,6 +66,15 @@ def counting(unit: str, *, enabled: bool) -> Iterator[Counting | None]:
         shown.close()
 
 
+@contextmanager
+def counting_to(total: int | None, unit: str, *, enabled: bool) -> Iterator[Callable[[str], None]]:
+    """What is to be called with the name of each thing that is done; `total` is None where nobody knows."""
+    with counting(unit, enabled=enabled) as shown:
+        if shown is not None:
+            shown.begin(total)
+        yield (lambda _: None) if shown is None else shown.one
+
+
 class Counting:
     """Counts what is done, which is shown from `begin` on."""
 

@@ -57,7 +57,8 @@ def artifacts(_: Path, *, reverse: bool = False, **options: Any) -> dict[str, An
 
 def stress(_: Path, *, reverse: bool = False, **options: Any) -> dict[str, Any]:
     meta = META[::-1] if reverse else META
-    return uncanny.edits.stress({"m": SEEN}, meta=[meta], resamples=20, **options).to_json()
+    scores = uncanny.edits.stress({"m": SEEN}, meta=[meta], resamples=20, **options)
+    return scores.to_json()
 
 
 def people(tmp_path: Path, *, reverse: bool = False) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from PIL import Image
 
 import uncanny
 from tests.eval.edits.made_pairs import bad_set, known_cases, save, squares, write_pairs
-from uncanny.edits import EditParameters, SetCutoffs, measure
+from uncanny.edits import SetCutoffs, measure
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.pixels.masks import encode_rle
 from uncanny.eval.edits.columns import COLUMNS
@@ -38,17 +38,17 @@ def test_known_cases(tmp_path: Path) -> None:
 
 
 def test_shapes_depend_on_the_set_or_on_cutoffs_from_another(tmp_path: Path) -> None:
-    apart = EditParameters(neighbours=60)
-    first = measure(known_cases(tmp_path), parameters=apart)
+    apart: dict[str, Any] = {"neighbours": 60}
+    first = measure(known_cases(tmp_path), **apart)
     assert [each.clusters for each in first] == [1, 2, 1]
     assert [each.shape for each in first] == ["localized", "diffused", "localized"]
     given = json.loads(json.dumps(first.to_json()))
     alone = write_pairs(tmp_path / "x.jsonl", {"id": "two", "original": "black.png", "edited": "two.png"})
-    assert measure(alone, parameters=apart)["two"].shape == "localized", "nothing to compare with"
-    again = measure(alone, parameters=apart, cutoffs=given)["two"]
+    assert measure(alone, **apart)["two"].shape == "localized", "nothing to compare with"
+    again = measure(alone, **apart, cutoffs=given)["two"]
     assert again.shape == "diffused"
     assert again.bins == {name: each for name, each in first["two"].bins.items() if name in again.bins}
-    wide = measure(alone, parameters=EditParameters(diffused_ratio=0.01))
+    wide = measure(alone, diffused_ratio=0.01)
     assert wide["two"].shape == "diffused"
 
 
@@ -170,7 +170,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        measure(pairs, out=out, threads=1, on_edit=stop)
+        measure(pairs, out=out, threads=1, on_record=stop)
     kept = tmp_path / ".m.jsonl.unfinished"
     lines = [orjson.loads(line) for line in kept.read_bytes().splitlines() if line]
     assert lines
@@ -194,8 +194,8 @@ def test_what_was_kept_with_other_parameters_is_not_used(tmp_path: Path) -> None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        measure(pairs, out=out, threads=1, on_edit=stop)
-    edits = measure(pairs, out=out, parameters=EditParameters(window=11))
+        measure(pairs, out=out, threads=1, on_record=stop)
+    edits = measure(pairs, out=out, window=11)
     assert edits["one"].ssim != seen[0].ssim
 
 
@@ -247,8 +247,8 @@ def test_measures_by_models_fill_their_columns_or_say_why_not(tmp_path: Path) ->
     [
         {"window": 4},
         {"dilation": 0},
-        {"threshold": 2},
-        {"threshold": float("nan")},
+        {"difference_threshold": 2},
+        {"difference_threshold": float("nan")},
         {"low_percentile": 80},
         {"least_object": -1},
         {"neighbours": "far"},
@@ -256,7 +256,7 @@ def test_measures_by_models_fill_their_columns_or_say_why_not(tmp_path: Path) ->
 )
 def test_constants_without_a_meaning_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"must be|above"):
-        EditParameters(**wrong)
+        measure("scenes", **wrong)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_cutoffs_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_given_cutoffs_stand_in_for_the_sets_own(tmp_path: Path) -> None:
-    cutoffs = SetCutoffs.from_json({"bins": {"mse": [0.01, 0.02]}})
+    cutoffs = SetCutoffs.read({"bins": {"mse": [0.01, 0.02]}})
     edits = measure(known_cases(tmp_path), cutoffs=cutoffs)
     assert [each.bins["mse"] for each in edits] == ["large", "medium", "small"]
     assert edits.cutoffs.bins["ssim"].low < 1, "what is not given is the set's own"
@@ -286,7 +286,7 @@ def test_the_protocol_is_in_every_output_and_changes_the_figures(tmp_path: Path)
         {"id": "b", "original": "white.png", "edited": "white.png"},
     )
     ours = measure(pairs)
-    paper = measure(pairs, parameters=EditParameters(protocol="paper"), out=tmp_path / "paper.jsonl")
+    paper = measure(pairs, protocol="paper", out=tmp_path / "paper.jsonl")
     assert (ours["a"].components, ours["a"].shape, ours["a"].protocol) == (0, None, "uncanny")
     assert (paper["a"].components, paper["a"].shape, paper["a"].protocol) == (2, "diffused", "paper")
     assert ours["a"].ssim is not None
@@ -300,24 +300,24 @@ def test_the_protocol_is_in_every_output_and_changes_the_figures(tmp_path: Path)
     assert content["cutoffs"]["protocol"] == "paper"
     page = paper.report(tmp_path / "paper.html").read_text()
     assert "protocol <code>paper</code>" in page
-    release = measure(tmp_path / "paper.jsonl", parameters=EditParameters(protocol="release"))
+    release = measure(tmp_path / "paper.jsonl", protocol="release")
     assert [each.protocol for each in release] == ["release"] * 2
 
 
 def test_cutoffs_of_another_protocol_are_refused(tmp_path: Path) -> None:
-    pairs, parameters = known_cases(tmp_path), EditParameters(protocol="release")
-    theirs = measure(pairs, parameters=parameters).to_json()
-    assert measure(pairs, parameters=parameters, cutoffs=theirs).to_json()["cutoffs"] == theirs["cutoffs"]
+    pairs = known_cases(tmp_path)
+    theirs = measure(pairs, protocol="release").to_json()
+    assert measure(pairs, protocol="release", cutoffs=theirs).to_json()["cutoffs"] == theirs["cutoffs"]
     with pytest.raises(UsageError, match="edits measured by the protocol release, not uncanny"):
         measure(pairs, cutoffs=theirs)
     with pytest.raises(UsageError, match=r"protocol.* is 'mine'"):
-        SetCutoffs.from_json({"bins": {}, "protocol": "mine"})
-    with pytest.raises(UsageError, match=r"protocol.* is 'mine'"):
-        EditParameters(protocol="mine")  # type: ignore[arg-type]
+        SetCutoffs.read({"bins": {}, "protocol": "mine"})
+    with pytest.raises(UsageError, match=r"protocol.* must be 'uncanny', 'paper' or 'release', not 'mine'"):
+        measure(pairs, protocol="mine")  # type: ignore[call-overload]
 
 
 def test_an_output_of_another_format_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="suffixes"):
+    with pytest.raises(UsageError, match="must end in one of"):
         measure("scenes", out=tmp_path / "m.xlsx")
 
 

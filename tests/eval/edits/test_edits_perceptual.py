@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.eval.edits.made_pairs import known_cases, save, squares, write_pairs
-from uncanny.edits import GatedEdits, GateParameters, gate, measure, open_perceptual
+from uncanny.edits import GatedEdits, gate, measure, open_perceptual
 from uncanny.errors import UsageError
 from uncanny.eval.edits import perceptual
 from uncanny.settings import Settings
@@ -224,7 +224,7 @@ def test_how_well_captions_fit_their_originals_is_clipscore(clip: Path, tmp_path
     assert any(wanted.values())
     low = edits.limits["clip_score"].low
     assert low == pytest.approx(np.percentile(list(wanted.values()), 5), abs=1e-4)
-    lower = gate(tmp_path / "e.jsonl", clip=clip, parameters=GateParameters(clip_score_low=95))
+    lower = gate(tmp_path / "e.jsonl", clip=clip, clip_score_low=95)
     failed = {each.id for each in lower if "clip_score" in each.failed}
     cutoff = lower.limits["clip_score"].low or 0
     assert failed == {name for name, value in scores_of(lower).items() if value < cutoff}

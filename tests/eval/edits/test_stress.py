@@ -56,7 +56,7 @@ def hand_worked() -> tuple[Rows, Rows]:
 
 def test_by_hand() -> None:
     meta, seen = hand_worked()
-    result = uncanny.edits.stress({"mine": seen}, meta=meta, min_edits=1)
+    result = uncanny.edits.stress({"mine": seen}, meta=meta, least_edits=1)
     first = result["mine"].first
     generated, real, both = (first.classes[name] for name in ("generated", "real", "all"))
     assert (generated.precision.value, generated.recall.value, generated.f1.value) == (4 / 5, 0.5, 8 / 13)
@@ -289,7 +289,7 @@ def test_cutoffs_and_columns_of_ones_own() -> None:
         uncanny.edits.stress({"m": seen}, meta=meta, by=["weather"])
     with pytest.raises(UsageError, match="method is no column of numbers"):
         uncanny.edits.stress({"m": seen}, meta=meta, cutoffs={"method": (1, 2)})
-    with pytest.raises(UsageError, match="the lower one first"):
+    with pytest.raises(UsageError, match="must have the lower end of mask_ratio first"):
         uncanny.edits.stress({"m": seen}, meta=meta, cutoffs={"mask_ratio": (2, 1)})
     for row in meta:
         row["seconds"] = float(row["id"]) ** 1.5
@@ -429,7 +429,7 @@ def test_localization_as_scikit_learn(tmp_path: Path) -> None:
     group = result["m"].factor("method")["m1"].iou
     assert group is not None
     assert group.value == pytest.approx(np.mean(ious[1::2]))
-    strict = uncanny.edits.stress({"m": seen}, meta=meta, root=tmp_path, map_threshold=0.9, resamples=0)
+    strict = uncanny.edits.stress({"m": seen}, meta=meta, root=tmp_path, heat_map_threshold=0.9, resamples=0)
     assert (strict["m"].first.localization or located).iou.value != located.iou.value
 
 
@@ -485,7 +485,7 @@ def test_maps_and_masks_scaled_alike_weigh_every_edit_the_same(tmp_path: Path) -
     assert scaled.pixel_auc.value == pytest.approx(0.5, abs=0.005), "but for soft edges"
     assert (scaled.iou, scaled.pooled_iou) == (located().iou, located().pooled_iou)
     for size in (0, 4097, 1.5, True, "16"):
-        with pytest.raises(UsageError, match=r"map_size.* must be a whole number from 1 to 4,096"):
+        with pytest.raises(UsageError, match=r"map_size.* must be (at least 1|at most 4,096|a whole number)"):
             located(map_size=size)
 
 

@@ -57,7 +57,7 @@ def several(folder: Path) -> Any:
     names = {"mine": seen, f"other {HOSTILE}" + "long" * 20: seen[:400]}
     conditions = {f"mine@{codec}-{quality}": lower for codec in ("jpeg", "webp") for quality in (85, 50)}
     return uncanny.edits.stress(
-        {**names, **conditions}, meta=meta, min_edits=2, published=True, resamples=100
+        {**names, **conditions}, meta=meta, least_edits=2, published=True, resamples=100
     )
 
 
@@ -156,8 +156,8 @@ def test_the_commands_refuse_in_words(tmp_path: Path, capsys: pytest.CaptureFixt
     meta.write_text("original,edited,mask_ratio\no.png,e.png,0.5\n")
     for arguments, words in (
         ((), "line 1, item 'e.png', field score"),
-        (("--cutoffs", "mask_ratio"), "is not like mask_ratio=0.05,0.3"),
-        (("--threshold", "3"), "--threshold 3 is not from 0 to 1"),
+        (("--cutoffs", "mask_ratio"), "must be like mask_ratio=0.05,0.3"),
+        (("--threshold", "3"), "--threshold must be at most 1, not 3.0"),
         (("--by", "weather"), "no column 'weather'"),
     ):
         if arguments:

@@ -159,6 +159,8 @@ def _type_of(kind: Any, field: FieldInfo) -> click.ParamType[Any]:
     match shown_as(field).place:
         case "source":
             return Place(SCENES)
+        case "file":
+            return PATH
         case "hub" | "weights":
             return Place(free=True)
     return click.STRING

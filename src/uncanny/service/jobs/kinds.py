@@ -98,7 +98,7 @@ class EditsMeasureParams(PairParams):
     threads: int | None = Field(None, ge=1, le=1024)
     protocol: Literal["uncanny", "paper", "release"] | None = None
     window: int | None = Field(None, ge=3, le=999)
-    threshold: Share | None = None
+    difference_threshold: Share | None = None
     least_object: int | None = Field(None, ge=0, le=10**9)
     dilation: int | None = Field(None, ge=1, le=999)
     least_component: int | None = Field(None, ge=0, le=10**9)
