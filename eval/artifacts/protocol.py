@@ -13,7 +13,7 @@ PROTOCOLS = (
         "Locate the artifacts of images, by seven categories.",
         ArtifactsParameters,
         Input("images", "images", "Upload images, or choose a folder of the server."),
-        record_file="artifacts.jsonl",
+        records="artifacts.jsonl",
         report=False,
     ),
 )

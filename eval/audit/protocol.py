@@ -28,7 +28,7 @@ PROTOCOLS = (
             "generators",
             "A run, a file of annotations or a folder of images for each generator, as NAME=…",
         ),
-        tables=True,
+        makes="scores",
         more=PageParameters,
     ),
 )

@@ -13,7 +13,7 @@ PROTOCOLS = (
         "Tell generated images from real ones, and say by what.",
         DetectParameters,
         Input("images", "images", "Upload images, or choose a folder of the server."),
-        record_file="annotations.jsonl",
+        records="annotations.jsonl",
         tables=True,
         reviewed=True,
     ),

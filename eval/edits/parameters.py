@@ -21,8 +21,7 @@ from uncanny.eval.common.parameters import (
     Share,
 )
 from uncanny.eval.metrics import EditProtocol
-from uncanny.parameters import HERE, PYTHON, Parameters, Place, Shown, Text
-from uncanny.runs.parameters import CALLBACK
+from uncanny.parameters import CALLBACK, HERE, PYTHON, Parameters, Place, Shown, Text
 from uncanny.wording import option
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ PROTOCOLS = (
         "Ask four questions about the artifact of each image.",
         McqParameters,
         Input("items", "items", "The questions: a file of items, a folder with one, or `scenes`."),
-        record_file="answers.jsonl",
+        records="answers.jsonl",
         then=("report",),
         unit="answers",
     ),

@@ -14,7 +14,7 @@ PROTOCOLS = (
         "Find out which edited images would fool a viewer.",
         RealismParameters,
         Input("pairs", "pairs", "A file of pairs, or `scenes`. Or name two folders under “More options”."),
-        record_file="verdicts.jsonl",
+        records="verdicts.jsonl",
         then=("report",),
         unit="pairs",
         more=PairFolders,

@@ -19,37 +19,45 @@ MODULES: Final = (
     "uncanny.eval.detect.protocol",
     "uncanny.eval.mcq.protocol",
     "uncanny.eval.realism.protocol",
+    "uncanny.eval.semantic.protocol",
     "uncanny.eval.audit.protocol",
+    "uncanny.eval.compare.protocol",
     "uncanny.eval.artifacts.protocol",
+    "uncanny.eval.edits.protocol",
+    "uncanny.exports.protocol",
 )
 
-InputKind = Literal["images", "items", "pairs", "generators"]
-"""What the first argument is: images, a file that names images (items, pairs), or generators by name."""
+InputKind = Literal["images", "items", "pairs", "generators", "named", "run"]
+"""What the first argument is: images, a file that names images (items, pairs), generators by name, runs or
+files of records by name, or a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
     """The first argument of a protocol: its name in Python, in jobs and in forms, and what a form says of it.
 
-    `bundled`: the word `scenes` stands for the images, items or pairs that come with uncanny.
+    `bundled`: the word `scenes` stands for the images, items or pairs that come with uncanny. `least` is the
+    least number of what has names.
     """
 
     name: str
     kind: InputKind
     help: str
     bundled: bool = True
+    least: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """A way of examining images.
+    """A way of examining images, or of scoring what was found in them.
 
     `name` is the task in `run.json` and the kind of a job; `command` are the words that call it. `title` and
     `summary` say what it does, in two words and in a sentence. `parameters` are those of the function that
-    runs it, `more` those that its command has besides. `record_file` is where a run keeps its records,
-    None for what has no run of its own. `report` says whether a run has a page without further input; `then`
-    is a command that writes it. `tables` says whether the command writes tables of scores. `reviewed`: people
-    judge its findings. `unit` is what its records are of.
+    runs it, `more` those that its command has besides. `makes` is a run, scores with a page and tables, or
+    files. `records` is the file of its records: in a run's folder, or, of scores, the one that `records_at`,
+    a parameter, names. `report` says whether it has a page without further input; `then` is a command that
+    writes it. `tables`: a run's command writes tables of scores, too. `reviewed`: people judge its findings.
+    `unit` is what its records are of.
     """
 
     name: str
@@ -58,13 +66,20 @@ class Protocol:
     summary: str
     parameters: type[Parameters]
     input: Input
-    record_file: str | None = None
+    makes: Literal["run", "scores", "files"] = "run"
+    records: str | None = None
+    records_at: str = ""
     report: bool = True
     then: tuple[str, ...] = ()
     tables: bool = False
     reviewed: bool = False
     unit: str = "images"
     more: type[Parameters] = Parameters
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks models."""
+        return "model" in self.parameters.model_fields
 
 
 @cache

@@ -13,7 +13,7 @@ PROTOCOLS = (
         "Find what is wrong in images.",
         AnnotateParameters,
         Input("images", "images", "Upload images, or choose a folder of the server.", bundled=False),
-        record_file="annotations.jsonl",
+        records="annotations.jsonl",
         reviewed=True,
     ),
 )

@@ -7,7 +7,7 @@ from shlex import quote
 
 import click
 
-from uncanny.cli.common.command import Command, option_help
+from uncanny.cli.common.command import Command
 from uncanny.cli.common.options import PATH, Whole
 from uncanny.cli.common.places import name_and_path
 from uncanny.cli.common.terminal import complain
@@ -135,7 +135,7 @@ def command(
         app = service_app(
             service, tokens_needed=beyond, worker_alive=lambda: None if worker is None else worker.alive
         )
-        add_pages(app, service, help_of=option_help)
+        add_pages(app, service)
 
         started: list[Worker] = []
 

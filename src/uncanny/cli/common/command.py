@@ -6,7 +6,6 @@ options (`config.py`), unless it says `config=False`.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -26,8 +25,6 @@ from uncanny.wording import shown
 if TYPE_CHECKING:
     from uncanny.cli.common.config import Setting
 
-_REQUIRED = re.compile(r"\s*\[required\]")
-_DEFAULT = re.compile(r"\s*\[default: ([^\]]*)\]")
 _ADVICE = {"model": "This command asks one model; make a run for each."}
 # Names that people give such files: they are not read by themselves.
 _USUAL_FILES = ("run.toml", "uncanny.toml")
@@ -204,32 +201,6 @@ def _origin(setting: Setting) -> Origin:
     texts = setting.value if isinstance(setting.value, list) else [setting.value]
     quoted = tuple(form for each in texts if isinstance(each, str) for form in (repr(each), shown(each)))
     return Origin(flags, quoted, setting.where)
-
-
-def option_help(words: Sequence[str]) -> Mapping[str, str]:
-    """By the long name of each option of the command `words`, such as `("mcq", "run")`, without dashes.
-
-    Under "" is what the command does. Empty where there is no such command.
-    """
-    from uncanny.cli import uncanny
-
-    command: click.Command | None = uncanny
-    ctx = click.Context(uncanny, info_name="uncanny", **uncanny.context_settings)
-    for word in words:
-        command = command.get_command(ctx, word) if isinstance(command, click.Group) else None
-        if command is None:
-            return {}
-        ctx = click.Context(command, parent=ctx, info_name=word)
-    assert command is not None
-    help_of = {"": command.get_short_help_str(limit=300)}
-    for option in command.params:
-        record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
-        if record is not None:
-            for name in option.opts:
-                if name.startswith("--"):
-                    text = _REQUIRED.sub("", " ".join(record[1].split()))
-                    help_of[name.removeprefix("--")] = _DEFAULT.sub(r" Default: \1.", text)
-    return help_of
 
 
 def _is_empty(value: object) -> bool:

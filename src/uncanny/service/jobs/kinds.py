@@ -10,125 +10,27 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from uncanny.errors import NotFoundError, ParamsError, UncannyError
-from uncanny.exports.formats import FormatName
 from uncanny.parameters import Shown, shown_as
 from uncanny.protocol import Protocol, protocols
 from uncanny.service.jobs.faults import in_words
 from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.jobs.params import (
     PATTERNS,
-    ComparedReferences,
-    Hub,
-    NamedSources,
-    PairParams,
     Params,
-    Word,
     job_parameters,
 )
-from uncanny.service.jobs.references import Reference, Source, Weights, references, replaced
+from uncanny.service.jobs.references import Reference, references, replaced
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from uncanny.service.service import Service
     from uncanny.service.store.jobs import Job
-
-
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-PositiveShare = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-
-
-class SimilarityParams(Params):
-    """How texts are compared."""
-
-    similarity: Literal["bertscore", "chrf"] | None = None
-    backbone: Hub | None = None
-    num_layers: int | None = Field(None, ge=1, le=1_000)
-    device: Word | None = None
-    batch_tokens: int | None = Field(None, ge=1, le=10**9)
-    balance: Share | None = Field(None, alias="lambda")
-    resamples: int | None = Field(None, ge=0, le=1_000_000)
-    seed: int | None = Field(None, ge=0, le=2**63 - 1)
-
-
-class SemanticParams(SimilarityParams):
-    """Score predicted anomalies against the true ones."""
-
-    predictions: NamedSources
-    truth: Source
-    similarity: Literal["bertscore", "chrf"] | None = None
-    thresholds: list[Share] | None = Field(None, min_length=1, max_length=20)
-    keep_all: bool | None = None
-    published: bool | None = None
-
-
-class CompareParams(SimilarityParams):
-    """What changed between runs over the same images; each is compared with the first."""
-
-    runs: ComparedReferences
-    truth: Source | None = None
-    by: Literal["image", "prompt"] | None = None
-    match_by: Literal["chrf", "bertscore"] | None = None
-    match_threshold: PositiveShare | None = None
-    iou: PositiveShare | None = None
-    root: Reference | None = None
-
-
-class EditsMeasureParams(PairParams):
-    """Measure how much edits changed and where: `pairs`, or folders `original` and `edited`."""
-
-    pairs: Source | None = None
-    original: Reference | None = None
-    edited: Reference | None = None
-    masks: Reference | None = None
-    root: Reference | None = None
-    preserved: bool | None = None
-    cutoffs: Reference | None = None
-    published: bool | None = None
-    lpips: Literal["alex", "vgg", "squeeze"] | None = None
-    lpips_weights: Reference | None = None
-    dreamsim: Weights | None = None
-    text_model: Weights | None = None
-    device: Word | None = None
-    threads: int | None = Field(None, ge=1, le=1024)
-    protocol: Literal["uncanny", "paper", "release"] | None = None
-    window: int | None = Field(None, ge=3, le=999)
-    difference_threshold: Share | None = None
-    least_object: int | None = Field(None, ge=0, le=10**9)
-    dilation: int | None = Field(None, ge=1, le=999)
-    least_component: int | None = Field(None, ge=0, le=10**9)
-    neighbours: float | None = Field(None, ge=0, le=1e9, allow_inf_nan=False)
-    diffused_ratio: Share | None = None
-    low_percentile: float | None = Field(None, ge=0, le=100, allow_inf_nan=False)
-    high_percentile: float | None = Field(None, ge=0, le=100, allow_inf_nan=False)
-    deviations: float | None = Field(None, ge=0, le=1e9, allow_inf_nan=False)
-
-    @model_validator(mode="after")
-    def _with_folders(self) -> EditsMeasureParams:
-        if self.masks is not None and self.original is None:
-            raise ValueError("masks go with original and edited")
-        return self
-
-
-class ExportParams(Params):
-    """Write the verified anomalies of a run as data sets."""
-
-    run: Reference
-    to: list[FormatName] = Field(min_length=1, max_length=11)
-    all: bool | None = None
-    rejected: bool | None = None
-    source: Literal["generated", "real"] | Reference | None = Field(None, union_mode="left_to_right")
-    test_fraction: Share | None = None
-    group_by: Word | None = None
-    seed: int | None = Field(None, ge=0, le=2**63 - 1)
-    max_tokens: int | None = Field(None, ge=1, le=10**9)
-    chat: Literal["parts", "tags"] | None = None
-    copy_pictures: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,24 +79,34 @@ _TABLES: Final = {
     "markdown_file": f"{OUT}/scores.md",
     "latex_file": f"{OUT}/scores.tex",
 }
-_FIGURES: Final = {"json_file": "-", **_TABLES}
 
 
 def kind_of(protocol: Protocol) -> Kind:
-    """The jobs of a protocol that asks models."""
-    run, tables = protocol.record_file is not None, _TABLES if protocol.tables else {}
-    page = f"{RUN}/report.html" if run else f"{OUT}/{protocol.name}.html"
-    fixed = {"as_json": True} if run else {"json_file": "-", "report": page}
+    """The jobs of a protocol."""
+    run = protocol.makes == "run"
+    page = f"{RUN}/report.html" if run else f"{OUT}/{protocol.command[0]}.html"
+    fixed: dict[str, Any] = {"out": RUN} if protocol.asks else {}
+    if protocol.makes == "scores":
+        fixed |= {"json_file": "-", "report": page, **_TABLES}
+    else:
+        fixed |= {"as_json": True, **({"out": OUT} if protocol.makes == "files" else {})}
+    if protocol.tables:
+        fixed |= _TABLES
+    records = None
+    if protocol.records is not None:
+        records = f"{RUN if run else OUT}/{protocol.records}"
+        if protocol.records_at:
+            fixed[protocol.records_at] = records
     return Kind(
         protocol.name,
         protocol.title,
         job_parameters(protocol),
         protocol.command,
         protocol.input.name,
-        {"out": RUN, **fixed, **tables},
-        records=f"{RUN}/{protocol.record_file}" if run else None,
+        fixed,
+        records=records,
         page=page if protocol.report else None,
-        asks=True,
+        asks=protocol.asks,
         then=protocol.then,
         reviewed=protocol.reviewed,
         unit=protocol.unit if run else "",
@@ -202,33 +114,7 @@ def kind_of(protocol: Protocol) -> Kind:
     )
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    **{each.name: kind_of(each) for each in protocols().values()},
-    **{
-        kind.name: kind
-        for kind in (
-            Kind(
-                *("semantic", "Score by meaning", SemanticParams, ("semantic",), "predictions"),
-                {"report": f"{OUT}/semantic.html", "per_image": f"{OUT}/images.jsonl", **_FIGURES},
-                *(f"{OUT}/images.jsonl", f"{OUT}/semantic.html"),
-            ),
-            Kind(
-                *("compare", "Compare runs", CompareParams, ("compare",), "runs"),
-                {"report": f"{OUT}/compare.html", **_FIGURES},
-                page=f"{OUT}/compare.html",
-            ),
-            Kind(
-                *("edits_measure", "Measure edits", EditsMeasureParams, ("edits", "measure"), "pairs"),
-                {"out": f"{OUT}/edits.jsonl", "report": f"{OUT}/edits.html", **_FIGURES},
-                *(f"{OUT}/edits.jsonl", f"{OUT}/edits.html"),
-            ),
-            Kind(
-                *("export", "Export a data set", ExportParams, ("export",), "run"),
-                {"as_json": True, "out": OUT},
-            ),
-        )
-    },
-}
+KINDS: Final[Mapping[str, Kind]] = {each.name: kind_of(each) for each in protocols().values()}
 
 
 def records_file(service: Service, job: Job) -> Path | None:

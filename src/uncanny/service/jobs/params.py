@@ -7,7 +7,7 @@ the function.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
@@ -80,9 +80,6 @@ References = Annotated[
 Sources = Annotated[
     list[Source], BeforeValidator(_listed), AfterValidator(_unique), Field(min_length=1, max_length=1000)
 ]
-NamedReferences = Annotated[dict[Name, Reference], Field(min_length=1, max_length=100)]
-ComparedReferences = Annotated[dict[Name, Reference], Field(min_length=2, max_length=100)]
-NamedSources = Annotated[dict[Name, Source], Field(min_length=1, max_length=100)]
 _PLACES: Final[Mapping[str, Any]] = {
     "file": Reference,
     "source": Source,
@@ -113,6 +110,8 @@ class PairParams(Params):
             raise ValueError("original and edited go together")
         if (pairs is None) == (original is None):
             raise ValueError("either pairs, or original and edited, have to be given")
+        if getattr(self, "masks", None) is not None and original is None:
+            raise ValueError("masks go with original and edited")
         return self
 
 
@@ -133,12 +132,12 @@ def job_parameters(protocol: Protocol) -> type[Params]:
 
 def _input(protocol: Protocol) -> tuple[Any, Any]:
     given = protocol.input
-    kind: Any = {
-        "images": Sources if given.bundled else References,
-        "items": Source,
-        "pairs": Source,
-        "generators": NamedSources,
-    }[given.kind]
+    reference = Source if given.bundled else Reference
+    kind: Any = reference
+    if given.kind == "images":
+        kind = Sources if given.bundled else References
+    elif given.kind in ("generators", "named"):
+        kind = Annotated[dict[Name, reference], Field(min_length=given.least, max_length=100)]  # type: ignore[valid-type]
     extra: JsonDict = {"x-first": True}
     if given.kind == "pairs":
         return kind | None, Field(None, description=given.help, json_schema_extra=extra)
@@ -147,31 +146,42 @@ def _input(protocol: Protocol) -> tuple[Any, Any]:
 
 def _field(field: FieldInfo, shown: Shown) -> tuple[Any, Any]:
     """A parameter as a field of a job: of its type, bounds and help; None leaves it to the function."""
-    bounds = [mark for mark in field.metadata if isinstance(mark, BaseMetadata)]
     extra = {"x-label": shown.label, "x-first": shown.first, "x-default": default_words(field)}
     if field.default is True:
         extra["x-on"] = True
     kind = _taken(field.annotation, shown)
-    for mark in bounds:
-        kind = Annotated[kind, mark]
+    for bound in _bounds(field.metadata):
+        kind = Annotated[kind, bound]
     about: dict[str, Any] = {
         "description": " ".join((field.description or "").split()),
         "json_schema_extra": {key: value for key, value in extra.items() if value},
     }
-    return (kind, Field(**about)) if field.is_required() else (kind | None, Field(None, **about))
+    if not field.is_required():
+        return kind | None, Field(None, **about)
+    if get_origin(_bare(kind)) is list:
+        kind = Annotated[kind, Field(min_length=1)]
+    return kind, Field(**about)
 
 
 def _taken(annotation: Any, shown: Shown) -> Any:
     """What a request has in the place of a value of this type."""
-    while get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
+    if get_origin(annotation) is Annotated:
+        inner, *marks = get_args(annotation)
+        kind = _taken(inner, shown)
+        for bound in _bounds(marks):
+            kind = Annotated[kind, bound]
+        return kind
     origin = get_origin(annotation) or annotation
     if origin in (Union, UnionType):
-        kinds = [each for each in get_args(annotation) if each is not NoneType]
-        if PathLike in {get_origin(each) or each for each in kinds}:
-            return _PLACES[shown.place or "file"]
+        kinds = [*_alternatives(annotation)]
+        plain = {get_origin(_bare(each)) or _bare(each) for each in kinds}
+        if PathLike in plain or (shown.place and Mapping not in plain):
+            words = [each for each in kinds if get_origin(each) is Literal]
+            place = _PLACES[shown.place or "file"]
+            return Annotated[words[0] | place, Field(union_mode="left_to_right")] if words else place
         # Of one or several the list, which takes one too.
-        return _taken(next((each for each in kinds if get_origin(each) is Sequence), kinds[0]), shown)
+        lists = [each for each in kinds if get_origin(_bare(each)) is Sequence]
+        return _taken((lists or kinds)[0], shown)
     if origin is Literal or origin in (bool, int, float):
         return annotation
     if origin is Mapping:
@@ -181,6 +191,28 @@ def _taken(annotation: Any, shown: Shown) -> Any:
         item: Any = _item(get_args(annotation)[0], shown)
         return Annotated[list[item], BeforeValidator(_listed), Field(max_length=200)]
     return _PLACES[shown.place] if shown.place else Word
+
+
+def _alternatives(annotation: Any) -> Iterator[Any]:
+    """The types of a union but None, those of unions in it too."""
+    for each in get_args(annotation):
+        if get_origin(_bare(each)) in (Union, UnionType):
+            yield from _alternatives(_bare(each))
+        elif each is not NoneType:
+            yield each
+
+
+def _bounds(marks: Sequence[Any]) -> Iterator[BaseMetadata]:
+    for mark in marks:
+        inner = mark.metadata if isinstance(mark, FieldInfo) else [mark]
+        yield from (each for each in inner if isinstance(each, BaseMetadata))
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without what is said of it."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return annotation
 
 
 def _item(annotation: Any, shown: Shown) -> Any:

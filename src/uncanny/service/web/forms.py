@@ -19,21 +19,6 @@ from uncanny.wording import shown
 
 Widget = Literal["text", "number", "choice", "choices", "flag", "lines", "pairs", "images", "input", "inputs"]
 
-# Of kinds whose parameters are not those of a protocol.
-_HINTS: Final[Mapping[str, str]] = {
-    "pairs": "A file of pairs, or `scenes`. Or name two folders under “More options”.",
-    "original": "A folder with the images as they were.",
-    "edited": "A folder with the edited images, under the same names.",
-    "predictions": "Runs or files with anomalies, each as NAME=…",
-    "truth": "The true anomalies: a run, a file, or `scenes` for the bundled set.",
-    "runs": "Two runs or more over the same images, as NAME=…; each is compared with the first.",
-    "run": "The run whose findings go out.",
-    "dreamsim": "Measure DreamSim with these weights.",
-    "text_model": "Compare captions, else labels, with this sentence-transformers model.",
-    "to": "jsonl, csv and parquet are tables, hf a Hugging Face data set; coco, labelstudio, labelme and "
-    "cvat are for tools of these names; sft and sft-detect are chats to train with; agents has every answer.",
-}
-_FIRST: Final = ("pairs", "truth", "all", "pictures")
 # Fields that take the name of a model, any name.
 ONE_MODEL: Final = ("model", "fallback")
 _YES_NO: Final = ("yes", "no")
@@ -75,17 +60,15 @@ class Filled:
 def form_fields(
     model: type[BaseModel],
     params: Mapping[str, Any] | None = None,
-    help_of: Mapping[str, str] | None = None,
     weights: Sequence[str] | None = None,
     models: Sequence[str] = (),
 ) -> list[FormField]:
     """The fields of a form, those that are needed first, with the values of `params` in them.
 
-    `help_of` has what options do by their names at a command line. `weights` are the folders of weights that
+    `weights` are the folders of weights that
     can be chosen; where there are none their fields are left out, and with None they take any text. `models`
     are proposed where one model is asked for.
     """
-    help_of = help_of or {}
     references = {
         name for name, field in model.model_fields.items() if _is_made_of(field.annotation, Reference)
     }
@@ -98,7 +81,6 @@ def form_fields(
             _resolved(part, schema),
             name in required,
             (params or {}).get(name),
-            help_of.get(name.replace("_", "-"), ""),
             name in references - loaded,
         )
         for name, part in schema.get("properties", {}).items()
@@ -166,24 +148,25 @@ def _resolved(part: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, A
     return part
 
 
-def _field(
-    name: str, part: Mapping[str, Any], required: bool, value: Any, help_text: str, is_reference: bool
-) -> FormField:
+def _field(name: str, part: Mapping[str, Any], required: bool, value: Any, is_reference: bool) -> FormField:
     items = part.get("items", {})
     choices = part.get("enum") or items.get("enum") or ([part["const"]] if "const" in part else [])
     default = part.get("default")
     widget = _widget(name, part, bool(choices), is_reference)
     if "x-on" in part:  # a switch that is on unless somebody turns it off
         widget, choices = "choice", list(_YES_NO)
-    about = part.get("description") if "x-first" in part or not is_reference else None
-    about = about or _HINTS.get(name) or help_text
     return FormField(
         name=name,
         label=part.get("x-label") or name.replace("_", " ").capitalize(),
-        help=f"{about} Default: {part['x-default']}." if "x-default" in part else about,
+        help=" ".join(
+            [
+                part.get("description", ""),
+                *([f"Default: {part['x-default']}."] if "x-default" in part else []),
+            ]
+        ),
         widget=widget,
         required=required,
-        first=required or "x-first" in part or name in _FIRST,
+        first=required or "x-first" in part,
         value=_text(value, widget),
         named=part.get("type") == "object",
         values=tuple(map(str, value)) if isinstance(value, list) else (),

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from threading import Semaphore
 from typing import Annotated, Any, Final
 
@@ -34,8 +34,6 @@ from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.site import Site
 from uncanny.service.web.views import JobView
 
-# By the long names of a command's options what they do; under "" what the command does.
-HelpOf = Callable[[Sequence[str]], Mapping[str, str]]
 _FORECAST_S: Final = 60
 _MOST_FORECAST: Final = 20_000
 _RESULTS: Final = 100
@@ -49,7 +47,7 @@ class _Values(Body):
     values: Annotated[list[tuple[Text, Text]], Field(max_length=500)]
 
 
-def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
+def add_new_pages(router: APIRouter, site: Site) -> None:
     """Adds `/new`, `/new/{kind}` with what its script asks for, and `/jobs/{id}/export`."""
     forecasts = Semaphore(1)
 
@@ -58,8 +56,8 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
         source = request.query_params.get("from")
         if source is not None:
             job = site.service.jobs.get(source)
-            return _form(request, site, help_of, KINDS[job.kind], job.params, job.name)
-        known = {name: (kind.title, help_of(kind.command).get("", "")) for name, kind in KINDS.items()}
+            return _form(request, site, KINDS[job.kind], job.params, job.name)
+        known = {name: (kind.title, kind.params.__doc__) for name, kind in KINDS.items()}
         return site.page(request, "kinds.html.j2", here="new", title="New job", kinds=known)
 
     @router.get("/new/folder", dependencies=for_operators)
@@ -68,7 +66,7 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
 
     @router.get("/new/{kind}", dependencies=for_operators)
     def form(request: Request, kind: str) -> Response:
-        return _form(request, site, help_of, _kind(kind), dict(request.query_params), None)
+        return _form(request, site, _kind(kind), dict(request.query_params), None)
 
     @router.get("/jobs/{job_id}/export", dependencies=for_operators)
     def export(request: Request, job_id: str) -> Response:
@@ -82,9 +80,7 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
             for each in site.service.jobs.page(kind="export", limit=200)[0]
             if each.params.get("run") == reference
         ]
-        return _form(
-            request, site, help_of, KINDS["export"], params, None, source=job, exports=made[:_EXPORTS]
-        )
+        return _form(request, site, KINDS["export"], params, None, source=job, exports=made[:_EXPORTS])
 
     @router.post("/new/{kind}/check", dependencies=for_operators)
     def check(kind: str, body: Annotated[_Values, Depends(json_body(_Values))]) -> Any:
@@ -115,7 +111,6 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
 def _form(
     request: Request,
     site: Site,
-    help_of: HelpOf,
     kind: Kind,
     params: Mapping[str, Any],
     name: str | None,
@@ -123,7 +118,6 @@ def _form(
     source: Job | None = None,
     exports: Sequence[Job] = (),
 ) -> Response:
-    words = help_of(kind.command)
     recent = site.service.jobs.page(limit=_RESULTS)[0]
     results = [JobView(job) for job in recent if job.state in ENDED and _has_records(site, job)]
     return site.page(
@@ -132,8 +126,8 @@ def _form(
         here="" if source else "new",
         title=kind.title,
         kind=kind.name,
-        about=words.get("", ""),
-        fields=form_fields(kind.params, params, words, list(site.service.weights), models=_models(recent)),
+        about=kind.params.__doc__ or "",
+        fields=form_fields(kind.params, params, list(site.service.weights), models=_models(recent)),
         results=results,
         name=name or "",
         can_forecast=kind.asks,

@@ -25,7 +25,7 @@ from uncanny.service.safety import Body, json_body
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Job
 from uncanny.service.web.job_page import add_job_pages
-from uncanny.service.web.new_page import HelpOf, add_new_pages
+from uncanny.service.web.new_page import add_new_pages
 from uncanny.service.web.report_page import add_report_pages
 from uncanny.service.web.review_pages import add_review_pages
 from uncanny.service.web.site import ASSETS, Site
@@ -38,18 +38,15 @@ class _Token(Body):
     token: Annotated[str, StringConstraints(max_length=200, strip_whitespace=True)]
 
 
-def add_pages(app: FastAPI, service: Service, *, help_of: HelpOf = lambda _: {}) -> None:
-    """Add the pages to the application of the service, and make its errors pages where a browser asks.
-
-    `help_of` has what the options of a command do, for the forms.
-    """
+def add_pages(app: FastAPI, service: Service) -> None:
+    """Add the pages to the application of the service, and make its errors pages where a browser asks."""
     site = Site(service, Pictures(service.folders))
     app.state.error_page = site.error_page
     router = APIRouter(include_in_schema=False, route_class=GuardedRoute)
     ASSETS.serve(router)
     _entrance(router, site)
     _list(router, site)
-    add_new_pages(router, site, help_of)
+    add_new_pages(router, site)
     add_job_pages(router, site)
     add_report_pages(router, site)
     app.include_router(router)

@@ -1,0 +1,18 @@
+"""Comparisons of runs in the table of protocols."""
+
+from __future__ import annotations
+
+from uncanny.eval.compare.parameters import CompareParameters
+from uncanny.protocol import Input, Protocol
+
+PROTOCOLS = (
+    Protocol(
+        "compare",
+        ("compare",),
+        "Compare runs",
+        "Show what changed between runs over the same images; each is compared with the first.",
+        CompareParameters,
+        Input("runs", "named", "Two runs or more over the same images, as NAME=…", bundled=False, least=2),
+        makes="scores",
+    ),
+)

@@ -1,0 +1,20 @@
+"""Semantic scores in the table of protocols."""
+
+from __future__ import annotations
+
+from uncanny.eval.semantic.parameters import SemanticParameters
+from uncanny.protocol import Input, Protocol
+
+PROTOCOLS = (
+    Protocol(
+        "semantic",
+        ("semantic",),
+        "Score by meaning",
+        "Score predicted anomalies against the true ones.",
+        SemanticParameters,
+        Input("predictions", "named", "Runs or files with anomalies, each as NAME=…"),
+        makes="scores",
+        records="images.jsonl",
+        records_at="per_image",
+    ),
+)

@@ -1,0 +1,19 @@
+"""Exports in the table of protocols."""
+
+from __future__ import annotations
+
+from uncanny.exports.parameters import ExportParameters
+from uncanny.protocol import Input, Protocol
+
+PROTOCOLS = (
+    Protocol(
+        "export",
+        ("export",),
+        "Export a dataset",
+        "Write the verified anomalies of a run as datasets.",
+        ExportParameters,
+        Input("run", "run", "The run whose findings are exported.", bundled=False),
+        makes="files",
+        report=False,
+    ),
+)
