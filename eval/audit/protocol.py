@@ -29,6 +29,7 @@ PROTOCOLS = (
             "A run, a file of annotations or a folder of images for each generator, as NAME=…",
         ),
         makes="scores",
+        csv_head="uncanny.eval.audit.score.result:COLUMNS",
         more=PageParameters,
     ),
 )

@@ -14,5 +14,6 @@ PROTOCOLS = (
         CompareParameters,
         Input("runs", "named", "Two runs or more over the same images, as NAME=…", bundled=False, least=2),
         makes="scores",
+        csv_head="uncanny.eval.compare.score.result:COLUMNS",
     ),
 )

@@ -15,6 +15,7 @@ PROTOCOLS = (
         Input("images", "images", "Upload images, or choose a folder of the server."),
         records="annotations.jsonl",
         tables=True,
+        csv_head="uncanny.eval.detect.score:MODEL_COLUMNS",
         reviewed=True,
     ),
 )

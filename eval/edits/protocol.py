@@ -14,6 +14,7 @@ PROTOCOLS = (
         MeasureParameters,
         Input("pairs", "pairs", "A file of pairs, or `scenes`. Or name two folders under “More options”."),
         makes="scores",
+        csv_head="uncanny.eval.edits.result:HEADS",
         records="edits.jsonl",
         records_at="out",
     ),

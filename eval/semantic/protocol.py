@@ -14,6 +14,7 @@ PROTOCOLS = (
         SemanticParameters,
         Input("predictions", "named", "Runs or files with anomalies, each as NAME=…"),
         makes="scores",
+        csv_head="uncanny.eval.semantic.score.result:COLUMNS",
         records="images.jsonl",
         records_at="per_image",
     ),

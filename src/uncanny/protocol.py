@@ -56,7 +56,8 @@ class Protocol:
     runs it, `more` those that its command has besides. `makes` is a run, scores with a page and tables, or
     files. `records` is the file of its records: in a run's folder, or, of scores, the one that `records_at`,
     a parameter, names. `report` says whether it has a page without further input; `then` is a command that
-    writes it. `tables`: a run's command writes tables of scores, too. `reviewed`: people judge its findings.
+    writes it. `tables`: a run's command writes tables of scores, too; `csv_head`, as
+    MODULE:NAME, are the columns of their CSV. `reviewed`: people judge its findings.
     `unit` is what its records are of.
     """
 
@@ -72,6 +73,7 @@ class Protocol:
     report: bool = True
     then: tuple[str, ...] = ()
     tables: bool = False
+    csv_head: str = ""
     reviewed: bool = False
     unit: str = "images"
     more: type[Parameters] = Parameters

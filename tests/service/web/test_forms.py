@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from uncanny.cli.common.command import option_help
 from uncanny.service.jobs.kinds import KINDS, check_params
 from uncanny.service.service import Service
 from uncanny.service.web.command import command_line
@@ -72,9 +71,8 @@ def test_what_is_filled_in_becomes_parameters_and_back(service: Service, kind: s
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_parameter_has_a_field_that_says_what_it_does(kind: str) -> None:
-    words = option_help(KINDS[kind].command)
-    assert words[""]
-    fields = form_fields(KINDS[kind].params, None, words)
+    assert KINDS[kind].params.__doc__
+    fields = form_fields(KINDS[kind].params)
     names = {field.alias or name for name, field in KINDS[kind].params.model_fields.items()}
     assert {field.name for field in fields} == names
     assert [field.name for field in fields if not field.help] == []

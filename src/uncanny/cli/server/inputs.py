@@ -1,8 +1,8 @@
 """What a command gets that runs on a service: its options as parameters of a job, its files sent there first.
 
-`COMMANDS` has a line a command: which of its arguments are images, records or pairs, and what of its options
-is for this machine alone. An input may also be there already: `job:ID`, `upload:ID`, or `server:PATH` for a
-path in one of the service's own folders.
+`server_command` says of a protocol which of its arguments are images, records or pairs, and what of its
+options is for this machine alone. An input may also be there already: `job:ID`, `upload:ID`, or `server:PATH`
+for a path in one of the service's own folders.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from uncanny.errors import NotFoundError, UsageError
+from uncanny.parameters import shown_as
 from uncanny.wording import option
 
 if TYPE_CHECKING:
+    from uncanny.protocol import Protocol
     from uncanny.service.client.client import Client
     from uncanny.service.client.sets import UploadedImage, UploadedImages
     from uncanny.service.client.uploads import Images
@@ -345,53 +347,38 @@ _TABLES: Final = {
     "markdown_file": "out/scores.md",
     "latex_file": "out/scores.tex",
 }
-COMMANDS: Final[Mapping[str, ServerCommand]] = {
-    command.kind: command
-    for command in (
-        ServerCommand("annotate", {"images": _images}, frozenset({"root"})),
-        ServerCommand(
-            "detect",
-            {"images": _images, "truth": _file("truth")},
-            frozenset({"root"}),
-            outputs=_TABLES,
-            csv_head="uncanny.eval.detect.score:MODEL_COLUMNS",
-        ),
-        ServerCommand("artifacts", {"images": _images}, frozenset({"root"})),
-        ServerCommand("mcq", {"items": _items}),
-        ServerCommand("realism", {"pairs": _realism_pairs}),
-        ServerCommand(
-            "semantic",
-            {"predictions": _named("predictions"), "truth": _file("truth")},
-            page="out/semantic.html",
-            outputs={"per_image": "out/images.jsonl", **_TABLES},
-            csv_head="uncanny.eval.semantic.score.result:COLUMNS",
-            folder=None,
-        ),
-        ServerCommand(
-            "audit",
-            {"generators": _generators, "against": _annotated("against"), "before": _annotated("before")},
-            frozenset({"out"}),
-            page="out/audit.html",
-            outputs=_TABLES,
-            csv_head="uncanny.eval.audit.score.result:COLUMNS",
-            folder="out",
-        ),
-        ServerCommand(
-            "compare",
-            {"runs": _named("runs"), "truth": _file("truth")},
-            page="out/compare.html",
-            outputs=_TABLES,
-            csv_head="uncanny.eval.compare.score.result:COLUMNS",
-            folder=None,
-        ),
-        ServerCommand(
-            "edits_measure",
-            {"pairs": _edit_pairs, "cutoffs": _file("cutoffs")},
-            page="out/edits.html",
-            outputs={"out": "out/edits.jsonl", **_TABLES},
-            csv_head="uncanny.eval.edits.result:HEADS",
-            folder=None,
-        ),
-        ServerCommand("export", {"run": _run_to_export}, frozenset({"out"}), folder="out", brings="out/"),
+
+
+def server_command(protocol: Protocol) -> ServerCommand:
+    """The command of a protocol as a job."""
+    given = protocol.input
+    edits = "masks" in protocol.parameters.model_fields
+    inputs: Mapping[str, Send] = {
+        "images": _images,
+        "items": _items,
+        "pairs": _edit_pairs if edits else _realism_pairs,
+        "generators": _generators,
+        "named": _named(given.name),
+        "run": _run_to_export,
+    }
+    send = {given.name: inputs[given.kind]}
+    for name, known in protocol.parameters.model_fields.items():
+        place = shown_as(known).place
+        if place == "source":
+            send[name] = _file(name)
+        elif place == "file" and "Mapping" in str(known.annotation):
+            send[name] = _annotated(name)
+    scores = protocol.makes == "scores"
+    outputs = dict(_TABLES) if scores or protocol.tables else {}
+    if protocol.records_at:
+        outputs[protocol.records_at] = f"out/{protocol.records}"
+    return ServerCommand(
+        protocol.name,
+        send,
+        frozenset({"root"}) if given.kind == "images" else frozenset(),
+        page=f"out/{protocol.command[0]}.html" if scores else None,
+        outputs=outputs,
+        csv_head=protocol.csv_head,
+        folder="out" if protocol.asks or protocol.makes == "files" else None,
+        brings="out/" if protocol.makes == "files" else "run/",
     )
-}

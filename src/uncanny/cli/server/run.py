@@ -56,12 +56,13 @@ def on_server(kind: str) -> Callable[[F], F]:
 
 def _run(kind: str, context: click.Context, values: dict[str, Any], url: str, *, detach: bool) -> int:
     """Returns the exit code."""
-    from uncanny.cli.server.inputs import COMMANDS
+    from uncanny.cli.server.inputs import server_command
+    from uncanny.protocol import protocols
     from uncanny.service.client.client import Client
 
     with Client(url) as client:
         try:
-            return _ServerRun(client, COMMANDS[kind], context, values).run(detach=detach)
+            return _ServerRun(client, server_command(protocols()[kind]), context, values).run(detach=detach)
         except ServiceError as error:
             if not client.connection.was_reached:
                 raise
