@@ -267,7 +267,9 @@ def _check_variables(named: str, text: str, ours: TextFile) -> None:
         name = place["named"] or place["braced"]
         if place["invalid"] is not None:
             piece = text[place.start() :].split(maxsplit=1)[0]
-            raise UsageError(f"{where}: {shown(piece)} is no variable", remedy="Write $$ for a dollar sign.")
+            raise UsageError(
+                f"{where}: {shown(piece)} is not a variable", remedy="Write $$ for a dollar sign."
+            )
         if name is not None and name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             remedy = f"Did you mean ${near[0]}?" if near else f"{its} Write $$ for a dollar sign."

@@ -24,7 +24,7 @@ SOURCE = Path(uncanny.__file__).parent
 MENTIONS = (
     *("wording.py", "models/vllm/server.py", "models/presets.py", "images/discover.py"),
     *("service/jobs/kinds.py", "service/jobs/params.py", "service/web/new_page.py", "service/web/command.py"),
-    "eval/mcq/data/card.py",
+    *("eval/mcq/data/card.py", "parameters.py"),
 )
 
 

@@ -103,7 +103,7 @@ def _given_limits(limits: object) -> dict[Gate, Limits]:
     if limits is None:
         return {}
     if isinstance(limits, str | os.PathLike):
-        limits = read_json(Path(limits), remedy="Name the --json file of a gated set.")
+        limits = read_json(Path(limits), remedy="Name the JSON of a gated set.")
     content = limits.get("limits", limits) if isinstance(limits, Mapping) else limits
     try:
         assert isinstance(content, Mapping)

@@ -131,7 +131,7 @@ class SetCutoffs:
         if isinstance(content, SetCutoffs):
             return content
         if isinstance(content, str | os.PathLike):
-            content = read_json(Path(content), remedy="Name a measured set's --json file.")
+            content = read_json(Path(content), remedy="Name the JSON of a measured set.")
         if isinstance(content, Mapping) and isinstance(content.get("cutoffs"), Mapping):
             content = content["cutoffs"]
         try:

@@ -101,7 +101,7 @@ NOTHING: Final = Perceptual()
 def measure(pairs: EditSource | None, parameters: MeasureParameters) -> MeasuredEdits:
     """Measure how much every edit of a set changed and where; what `uncanny edits measure` does.
 
-    `pairs` are as in `load`. An interrupted call with `out` goes on where it stopped. `cutoffs` are those of
+    `pairs` are as in `load`. An interrupted call with `out` resumes. `cutoffs` are those of
     another set, as its `cutoffs`, their JSON, or a file of it, in place of this set's own.
 
     A pair that cannot be measured is a record that says why, and never an error. Raises what `load` and

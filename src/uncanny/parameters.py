@@ -18,6 +18,7 @@ from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -98,10 +99,14 @@ class Parameters(BaseModel):
     def _given(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         known = cls.model_fields
         return {
-            name: value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+            name: value.item() if _is_numpy_scalar(value) else value
             for name, value in values.items()
             if value is not None or name not in known or takes_none(known[name].annotation)
         }
+
+
+def _is_numpy_scalar(value: object) -> bool:
+    return type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
 
 
 Interface = Literal["python", "terminal", "service"]
@@ -139,6 +144,14 @@ HERE = Shown(on=("python", "terminal"))
 def shown_as(field: FieldInfo) -> Shown:
     """How interfaces show a parameter."""
     return next((each for each in field.metadata if isinstance(each, Shown)), Shown())
+
+
+def flags_of(name: str, field: FieldInfo | None) -> tuple[str, str]:
+    """The option of a parameter on a command line, and the option that says False or an empty text."""
+    look = Shown() if field is None else shown_as(field)
+    flag = look.flag or f"--{name.replace('_', '-')}"
+    default = None if field is None else field.default
+    return flag, look.off or (f"--no-{flag.removeprefix('--')}" if default is True else "")
 
 
 def default_words(field: FieldInfo) -> str:
@@ -249,10 +262,16 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-def in_words(error: ErrorDetails) -> str:
-    """What is wrong with a value, to follow the name of its parameter; no full stop."""
+def in_words(error: ErrorDetails, patterns: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What is wrong with a value, to follow the name of its parameter; no full stop.
+
+    `patterns` says of regular expressions what they take.
+    """
+    about = error.get("ctx", {})
     words = _WORDS.get(error["type"])
-    return error["msg"].removeprefix("Value error, ") if words is None else words(error.get("ctx", {}))
+    if words is None:
+        return patterns.get(about.get("pattern", ""), error["msg"].removeprefix("Value error, "))
+    return words(about)
 
 
 def _figure(value: float) -> str:

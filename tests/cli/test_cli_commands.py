@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from inspect import signature
 from pathlib import Path
-from typing import get_args
 
 import click
 import pytest
@@ -13,9 +12,6 @@ import pytest
 import uncanny as package
 from tests.runs.e2e import check_no_traceback, uncanny, uncanny_here
 from uncanny import cli, errors
-from uncanny.answers import captions
-from uncanny.cli import edits_writing
-from uncanny.eval.edits.run.parameters import Mode
 from uncanny.schema import StepError
 
 
@@ -146,9 +142,3 @@ def test_demo_finishes_with_a_report(tmp_path: Path) -> None:
 def test_report_of_what_is_no_run(tmp_path: Path) -> None:
     done = uncanny_here("report", tmp_path)
     assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
-
-
-def test_words_that_commands_list_themselves_are_those_of_the_code() -> None:
-    assert get_args(captions.TextKind) == edits_writing.KINDS
-    assert edits_writing.MAGNITUDES == captions.MAGNITUDES
-    assert get_args(Mode) == edits_writing.MODES

@@ -225,7 +225,7 @@ def outputs(bundled_run: BundledRuns, out: Path) -> Iterator[tuple[object, ...]]
     yield "compare", f"a={a}", f"b={a}", *fast, *tables
     rows = ("--per-image", out / "images.jsonl")
     yield "semantic", a, "--truth", "scenes", "--similarity", "chrf", *fast, *rows
-    yield "report", a, "--report", out / "page.html"
+    yield "report", a, "-o", out / "page.html"
     for suffix in ("jsonl", "csv", "parquet"):
         yield "edits", "measure", "scenes", "--no-report", "-o", out / f"edits.{suffix}"
     yield "export", a, "--all", "--to", "csv", "-o", out / "findings.csv"

@@ -127,7 +127,7 @@ def test_every_reader_takes_a_run_whose_lines_are_gone(tmp_path: Path) -> None:
     assert uncanny.export(out, to="csv", out=tmp_path / "copied", all=True) is not None
     assert len(uncanny.mcq.build(out, out=tmp_path / "copied.jsonl")) == drafts
     assert uncanny.artifacts.score(out, truth=tmp_path / "run" / TABLE).to_json()
-    assert uncanny_here("report", out, "--report", tmp_path / "page.html").code == 0
+    assert uncanny_here("report", out, "-o", tmp_path / "page.html").code == 0
     assert (tmp_path / "page.html").stat().st_size > 50_000
     assert not (out / LINES).exists()
     alone = shutil.copy(out / TABLE, tmp_path / "alone.parquet")

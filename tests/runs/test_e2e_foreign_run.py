@@ -87,7 +87,7 @@ def test_a_backup_by_hard_links_is_read_and_not_written_to(
     backup = tmp_path / "backup"
     shutil.copytree(run.path, backup, copy_function=os.link)
     before = (backup / "annotations.jsonl").read_bytes()
-    assert uncanny_here("report", backup, "--report", tmp_path / "page.html").code == 0
+    assert uncanny_here("report", backup, "-o", tmp_path / "page.html").code == 0
     check_refused(uncanny_here(*arguments), "has another name")
     assert (backup / "annotations.jsonl").read_bytes() == before
 

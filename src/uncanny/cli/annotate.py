@@ -57,7 +57,7 @@ def command(
     """Annotate images: what is in them that cannot be, why, and how unreal it makes them.
 
     IMAGES are image files and folders. Results go to RUN/annotations.jsonl as they come; the same command
-    goes on where it stopped. Exit code: 0 all annotated, 1 some failed, 2 wrong use, 3 budget spent,
+    resumes the run. Exit code: 0 all annotated, 1 some failed, 2 wrong use, 3 budget spent,
     130 interrupted.
 
     \b

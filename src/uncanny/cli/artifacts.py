@@ -75,7 +75,7 @@ def run_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
     """Ask a model where the artifacts of each image are: boxes of seven categories, a call each.
 
     IMAGES are image files and folders, or the word `scenes` for the bundled images. Results go to
-    RUN/artifacts.jsonl as they come; the same command goes on where it stopped. With several models each has
+    RUN/artifacts.jsonl as they come; the same command resumes the run. With several models each has
     a run in a folder of its own in RUN, and a table of all follows. Exit code, of several models the worst:
     0 all answered, 1 some failed, 2 wrong use, 3 budget spent, 130 interrupted.
 

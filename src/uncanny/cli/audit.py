@@ -102,7 +102,7 @@ def command(
     """How plausible is what a generator makes? A leaderboard with MAI, AF and CAP; lower is better.
 
     Each generator is a run of `uncanny annotate`, a file of annotations, or a folder of images, which is
-    annotated first, into OUT/NAME; the same command goes on where it stopped. A FOLDER without a
+    annotated first, into OUT/NAME; the same command resumes the run. A FOLDER without a
     name has a folder of images or a run for each generator. `scenes:rendered` and `scenes:drawn` are the
     bundled images by style. Exit code: 0 all audited, 1 some images failed and are left out, 2 wrong use, 3
     budget spent, 4 a --fail-if failed, 130 interrupted.

@@ -73,7 +73,7 @@ def command(
     """Tell generated images from real ones: yes or no, and what gives them away.
 
     IMAGES are image files and folders, or the word `scenes` for the bundled images. Results go to
-    RUN/annotations.jsonl as they come; the same command goes on where it stopped. With several models each
+    RUN/annotations.jsonl as they come; the same command resumes the run. With several models each
     has a run in a folder of its own in RUN, and a table of all follows. --csv, --markdown and --latex have
     the scores where the truth is known, else the verdicts. Exit code, of several models the worst: 0 all
     judged, 1 some failed, 2 wrong use, 3 budget spent, 130 interrupted.

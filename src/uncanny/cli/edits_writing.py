@@ -13,28 +13,19 @@ import click
 from uncanny.cli.common.asking import asking_options
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_run_folder
-from uncanny.cli.common.options import FOLDER, force_option
+from uncanny.cli.common.options import force_option
 from uncanny.cli.common.places import Place
 from uncanny.cli.common.summary import failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import layout
 from uncanny.eval.edits.run.parameters import PerturbParameters, PromptsParameters
 
 if TYPE_CHECKING:
-    from uncanny.answers.captions import Magnitude, TextKind
     from uncanny.cli.common.several import Scores
-    from uncanny.eval.edits.run.parameters import Mode
     from uncanny.eval.edits.run.perturb import PerturbRun
     from uncanny.eval.edits.run.prompts import PromptsRun
     from uncanny.runs.run import RunEnd
 
 # As in `uncanny.answers.captions` and `graphs.edits`, which take long to import.
-KINDS: tuple[TextKind, ...] = ("label", "caption")
-MAGNITUDES: tuple[Magnitude, ...] = ("small", "medium", "large")
-MODES: tuple[Mode, ...] = ("inpaint", "double", "remove")
-
-_root_option = click.option(
-    "--root", type=FOLDER, help="Where paths of pictures start. [default: the folder of TEXTS]"
-)
 
 
 @click.command("perturb", cls=Command)
@@ -47,7 +38,7 @@ def perturb_command(texts: str, force: bool, **values: Any) -> None:
     TEXTS is a JSON Lines file with `id` and `caption`, `label` or both a line, and the picture as `original`
     if there is one, such as an edits.jsonl; or the word `scenes` for the bundled set. Each text is changed
     once for every magnitude; what fails the gates of `edits gate` is asked for again. Results go to
-    RUN/perturbations.jsonl as they come; the same command goes on where it stopped. With several models each
+    RUN/perturbations.jsonl as they come; the same command resumes the run. With several models each
     has a run in a folder of its own in RUN.
 
     Role: perturber.
@@ -72,7 +63,7 @@ def prompts_command(texts: str, force: bool, **values: Any) -> None:
 
     TEXTS is a JSON Lines file with `id`, `caption` and a list of `objects` a line, or the word `scenes` for
     the bundled set. The object has to be one of the list; what fails the gates of a caption is asked for
-    again. Results go to RUN/prompts.jsonl as they come; the same command goes on where it stopped. With
+    again. Results go to RUN/prompts.jsonl as they come; the same command resumes the run. With
     several models each has a run in a folder of its own in RUN.
 
     Role: writer.

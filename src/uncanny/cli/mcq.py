@@ -71,7 +71,7 @@ command.add_command(mcq_author_command)
 @asking_options(McqParameters)
 @force_option
 def run_command(items: str, force: bool, **values: Any) -> None:
-    """Ask every question of ITEMS, each in a call of its own; the same command goes on where it stopped.
+    """Ask every question of ITEMS, each in a call of its own; the same command resumes the run.
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
     """

@@ -52,7 +52,7 @@ def command() -> None:
 @parameter_options(PairFolders)
 @force_option
 def run_command(pairs: str | None, force: bool, **values: Any) -> None:
-    """Judge every pair of PAIRS, in one call or three each; the same command goes on where it stopped.
+    """Judge every pair of PAIRS, in one call or three each; the same command resumes the run.
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
     """

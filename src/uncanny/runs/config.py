@@ -10,15 +10,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from uncanny.client.endpoint import PATIENCE_S, TIMEOUT_S
 from uncanny.errors import UsageError
 from uncanny.models.registry import WITHOUT_NAME, ModelId, is_provider
 from uncanny.wording import option
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

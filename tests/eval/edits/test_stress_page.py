@@ -157,7 +157,7 @@ def test_the_commands_refuse_in_words(tmp_path: Path, capsys: pytest.CaptureFixt
     for arguments, words in (
         ((), "line 1, item 'e.png', field score"),
         (("--cutoffs", "mask_ratio"), "must be like mask_ratio=0.05,0.3"),
-        (("--threshold", "3"), "--threshold must be at most 1, not 3.0"),
+        (("--threshold", "3"), "--threshold 3 is not from 0 to 1"),
         (("--by", "weather"), "no column 'weather'"),
     ):
         if arguments:

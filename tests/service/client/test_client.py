@@ -268,7 +268,7 @@ def test_what_does_not_fit_is_told_by_its_field(
 def test_errors_say_things_once(client: Client) -> None:
     with pytest.raises(ParamsError) as wrong:
         client.submit("detect", {"images": "scenes", "model": "demo", "api_key": "x"})
-    assert str(wrong.value).startswith("api_key: there is no such parameter")
+    assert str(wrong.value).startswith("api_key: is not a parameter")
     with pytest.raises(NotFoundError) as missing:
         client.job("job_" + "a" * 20)
     assert str(missing.value).count("may have been deleted") == 1

@@ -118,7 +118,7 @@ def test_every_parameter_is_one_of_its_command(kind: Kind) -> None:
 def test_every_kind_has_a_schema_and_refuses_what_it_does_not_know(kind: Kind, opened: Service) -> None:
     schema = kind.params.model_json_schema()
     assert schema["additionalProperties"] is False
-    assert wrong(opened, kind.name, out="/tmp/x")["out"] == "there is no such parameter"
+    assert wrong(opened, kind.name, out="/tmp/x")["out"] == "is not a parameter"
     assert kind.params.__doc__
 
 

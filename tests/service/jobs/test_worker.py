@@ -306,7 +306,7 @@ def test_a_job_of_a_newer_version_fails_in_words_and_holds_nothing_up(service: S
     assert (job.state, job.exit_code) == ("failed", 2)
     assert "no kind of job 'paint'" in (job.error or "")
     assert (other.state, other.exit_code) == ("failed", 2)
-    assert "images: is needed" in (other.error or "")
+    assert "images: is missing" in (other.error or "")
 
 
 @pytest.mark.slow

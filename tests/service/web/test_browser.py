@@ -182,7 +182,7 @@ def test_what_is_wrong_in_a_form_is_said_where_it_is(browser: Browser, tmp_path:
         page.get_by_label("Model").fill("nobody/nothing")
         page.locator("#v-images").fill("/etc")
         page.get_by_label("Only the first inputs").fill("-1")
-        expect(page.locator("#w-limit")).to_have_text("Must be 1 or more.")
+        expect(page.locator("#w-limit")).to_have_text("Must be at least 1.")
         page.get_by_label("Only the first inputs").fill("")
         expect(page.locator("#w-limit")).to_be_empty()
         expect(page.locator("#w-images")).to_contain_text("no folder is allowed")

@@ -83,8 +83,8 @@ def test_what_does_not_fit_is_said_at_its_field() -> None:
     values = [("limit", "many"), ("temperature", "9"), ("model", "a b"), ("nothing", "x")]
     wrong = read_form(KINDS["annotate"].params, values).wrong
     assert wrong == {
-        "limit": "Must be a whole number, such as 10.",
-        "temperature": "Must be 2 or less.",
+        "limit": "Must be a whole number.",
+        "temperature": "Must be at most 2.",
         "model": "Must be a provider and the name of its model, such as openai/gpt-4o, without blanks.",
         "images": "This is needed.",
     }
@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_said_at_its_field() -> None:
 def test_none_of_two_lines_of_one_name_is_lost_and_each_needs_a_name() -> None:
     wrong = read_form(KINDS["compare"].params, [("runs", "a=scenes\n a = other")]).wrong
     assert wrong["runs"] == "'a' is there twice: give each a name of its own."
-    assert read_form(KINDS["compare"].params, [("runs", "a=x")]).wrong["runs"] == "Needs 2 or more, not 1."
+    assert read_form(KINDS["compare"].params, [("runs", "a=x")]).wrong["runs"] == "Must have at least 2."
     wrong = read_form(KINDS["audit"].params, [("generators", "photos")]).wrong
     assert wrong["generators"].startswith("Needs a name before each, as NAME=…")
     values = [("predictions", "a=scenes"), ("truth", "scenes"), ("thresholds", "0.5, 0.7 0.9")]
@@ -114,7 +114,14 @@ def test_the_command_is_one_that_can_be_typed(tmp_path: Path) -> None:
         assert line == "uncanny annotate 'my photos' '/data/x y' -o RUN --model=demo --no-cache --limit=5"
         job = f"job:job_{'a' * 20}"
         line = command_line(service, "compare", {"runs": {"a": job, "b": "scenes"}})
-        assert line == f"uncanny compare a=runs/job_{'a' * 20} b=scenes --report compare.html"
+        assert line == f"uncanny compare a=runs/job_{'a' * 20} b=scenes --report=compare.html"
+        line = command_line(
+            service, "semantic", {"predictions": {"a": "x"}, "truth": "t", "thresholds": [0.5, 0.7]}
+        )
+        out = "--report=semantic.html --per-image=images.jsonl"
+        assert line == f"uncanny semantic a=x {out} --truth=t --thresholds=0.5,0.7"
+        line = command_line(service, "edits_measure", {"pairs": "p.jsonl"})
+        assert line == "uncanny edits measure p.jsonl --report=edits.html -o edits.jsonl"
 
 
 def test_weights_are_chosen_among_those_of_the_service() -> None:

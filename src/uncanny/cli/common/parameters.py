@@ -18,7 +18,7 @@ import click
 from uncanny.cli.common.files import all_at_rest
 from uncanny.cli.common.options import PATH, Real, Several, Whole
 from uncanny.cli.common.places import SCENES, Place, complete_folder, complete_model, named_files
-from uncanny.parameters import MOST, Parameters, Shown, default_words, shown_as
+from uncanny.parameters import MOST, Parameters, Shown, default_words, flags_of, shown_as
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -68,14 +68,13 @@ def given_parameters(kind: type[Parameters], values: Mapping[str, Any]) -> dict[
 
 def _option(name: str, field: FieldInfo, *, required: bool) -> Callable[[F], F]:
     shown = shown_as(field)
-    flag = shown.flag or f"--{name.replace('_', '-')}"
+    flag, off = flags_of(name, field)
     names = [each for each in (shown.short, flag) if each]
     kind = _without_none(field.annotation)
     more: dict[str, Any] = {"help": _help(field, shown), "required": required}
     if name in _COMPLETIONS:
         more["shell_complete"] = _COMPLETIONS[name]
     if kind is bool:
-        off = shown.off or (f"--no-{flag.removeprefix('--')}" if field.default is True else "")
         if off:
             more["help"] += f" [default: {(flag if field.default else off).removeprefix('--')}]"
         return click.option("/".join([flag, off]) if off else flag, name, is_flag=True, default=None, **more)

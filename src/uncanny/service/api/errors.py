@@ -31,7 +31,7 @@ from uncanny.errors import (
     text_of,
     writable,
 )
-from uncanny.service.jobs.faults import in_words
+from uncanny.parameters import in_words
 from uncanny.service.jobs.params import PATTERNS
 from uncanny.service.safety import BodyError
 from uncanny.service.store.database import WRITTEN

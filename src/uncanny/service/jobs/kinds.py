@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from uncanny.errors import NotFoundError, ParamsError, UncannyError
-from uncanny.parameters import Shown, shown_as
+from uncanny.parameters import flags_of, in_words
 from uncanny.protocol import Protocol, protocols
-from uncanny.service.jobs.faults import in_words
 from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.jobs.params import (
     PATTERNS,
@@ -59,22 +58,27 @@ class Kind:
     unit: str = ""
     known: Mapping[str, FieldInfo] = field(default_factory=dict)
 
+    @property
+    def outputs(self) -> dict[str, str]:
+        """What is written for people, by parameter; tables and JSON are for the service."""
+        places = {name: value for name, value in self.fixed.items() if isinstance(value, str)}
+        return {name: place for name, place in places.items() if name not in _TABLES and place != "-"}
+
     def option(self, name: str, value: Any) -> list[str]:
         """A parameter as words of a command line."""
         own = self.known.get(name)
-        shown = Shown() if own is None else shown_as(own)
-        flag = shown.flag or f"--{name.replace('_', '-')}"
-        if value is False and own is not None and own.default is True:
-            return [shown.off or f"--no-{flag.removeprefix('--')}"]
+        flag, off = flags_of(name, own)
         if isinstance(value, bool):
-            return [flag] * value
+            return [flag] if value else [off] * bool(off)
         if isinstance(value, Mapping):
             return [f"{flag}={key}={each}" for key, each in value.items()]
+        if isinstance(value, list) and all(isinstance(each, int | float) for each in value):
+            return [f"{flag}={','.join(map(str, value))}"]
         return [f"{flag}={each}" for each in (value if isinstance(value, list) else [value])]
 
 
 # Of kinds that score: what a client fetches that wants the tables.
-_TABLES: Final = {
+_TABLES: Final[Mapping[str, str]] = {
     "csv_file": f"{OUT}/scores.csv",
     "markdown_file": f"{OUT}/scores.md",
     "latex_file": f"{OUT}/scores.tex",

@@ -97,7 +97,8 @@ class ChildRun:
             thread.join()
         assert self.process.stdin is not None
         assert self.process.stderr is not None
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it ended before it had read its order
+            self.process.stdin.close()
         self.process.stderr.close()
         code = self.process.returncode
         return code if code >= 0 else 128 - code

@@ -19,10 +19,11 @@ def command_line(service: Service, kind: str, params: Mapping[str, Any]) -> str:
     made = KINDS[kind]
     named = replaced(params, lambda text: _name(service, text))
     inputs = _words(named[made.inputs]) if made.inputs in named else []
+    out: list[str] = []
     options = [word for name in named if name != made.inputs for word in made.option(name, named[name])]
-    target = RUN.upper() if made.fixed.get("out") == RUN else (made.page or "").rpartition("/")[2]
-    flag = "-o" if made.fixed.get("out") == RUN else "--report"
-    out = [flag, target] if target else ["-o", OUT.upper()]
+    for name, place in made.outputs.items():
+        target = place.upper() if place in (RUN, OUT) else place.rpartition("/")[2]
+        out += ["-o", target] if name == "out" else made.option(name, target)
     return shlex.join(["uncanny", *made.command, *inputs, *out, *options])
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from uncanny.service.jobs.faults import in_words
+from uncanny.parameters import in_words
 from uncanny.service.jobs.params import PATTERNS
 from uncanny.service.jobs.references import Reference, Weights
 from uncanny.wording import shown

@@ -38,7 +38,7 @@ _ADVICE: Final[Mapping[State, Advice]] = {
     "incomplete": Advice("It finished, but some failed.", "They are listed below and can be asked again."),
     "over_budget": Advice(
         "It stopped at its budget.",
-        "What is done stays. With a higher limit it goes on where it stopped.",
+        "What is done stays. Raise the limit to resume.",
     ),
     "cancelled": Advice("It was cancelled.", "What is done stays, and “Go on” takes it up where it stopped."),
     "failed": Advice("It could not be done.", "This is what the command said:"),
