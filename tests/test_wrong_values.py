@@ -133,6 +133,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (INF, "`timeout_s` must be a finite number, not inf"),
         (10**400, "`timeout_s` must be a number, not 1000"),
         (-INF, "`timeout_s` must be a finite number, not -inf"),
+        (np.array([1.0, 2.0]), "`timeout_s` must be a number, not "),
     ],
 )
 def test_what_is_no_number_or_none_that_counts_is_named(value: float, words: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import signal
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,7 @@ from tests.runs.e2e import serving
 from tests.service.jobs.worker_process import start_worker
 from tests.service.jobs.working import PACE, ask, ended, records, some_pictures, submit, until, working
 from uncanny.records.run_folder import RunFolder
-from uncanny.service.jobs import worker
+from uncanny.service.jobs import run, worker
 from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Job
@@ -364,6 +366,20 @@ def test_keys_are_in_no_log_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert key not in log
     assert packed not in log
     assert password not in log
+
+
+def test_a_command_that_ends_before_it_has_read_its_values_has_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What could not be written still waits in the pipe's buffer when that is closed."""
+
+    def late(*_: object) -> bytes:
+        time.sleep(0.3)
+        return b"{}"
+
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    monkeypatch.setattr(run, "order", late)
+    assert ChildRun(["annotate"], {}, tmp_path, {}).wait() == 1
 
 
 def test_the_same_trouble_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
