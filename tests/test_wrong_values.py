@@ -16,7 +16,7 @@ from tests.doors import PROTOCOLS
 from tests.runs.e2e import uncanny_here
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UncannyError, UsageError
-from uncanny.session.examiner import AnnotatorParameters
+from uncanny.session.parameters import AnnotatorParameters
 
 IMAGE = next(scene.image_path for scene in scenes() if scene.anomalies)
 NAN, INF = float("nan"), float("inf")

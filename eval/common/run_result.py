@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from uncanny.errors import RecordError, StorageError, UsageError
 from uncanny.eval.common.frames import Cells, Row, table_cells, to_data_set, to_frame
 from uncanny.eval.common.tables import MISSING, Table, TableResult
-from uncanny.parameters import check_needed
+from uncanny.parameters import path_of
 from uncanny.records.annotation_table import LINES, restore_lines
 from uncanny.records.jsonl import open_to_read, parse_line
 from uncanny.records.run_folder import RunFolder
@@ -160,8 +160,7 @@ class RunResult(TableResult, Generic[R]):
     columns: ClassVar[Cells]
 
     def __init__(self, path: str | Path, end: RunEnd | None = None) -> None:
-        check_needed(run=path)
-        self.path = Path(path)
+        self.path = path_of("run", path)
         self.end = end
         self._read: Records[R] | None = None
         self._statuses: tuple[Records[R], Counter[str]] | None = None

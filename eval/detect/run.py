@@ -25,7 +25,7 @@ from uncanny.eval.detect.parameters import DetectParameters
 from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.images.prepared import PreparedImage
 from uncanny.models.base import Sampling
-from uncanny.parameters import check_parameters, takes
+from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
 from uncanny.runs.image_options import Images, task_parts
@@ -157,9 +157,10 @@ class DetectRun(AnnotateRun):
         scenes. At most `max_images` are shown; full-size `pictures` are linked from their files, or embedded.
         """
         from uncanny.annotation.report.page import write_report
+        from uncanny.eval.common.parameters import ReportParameters
         from uncanny.eval.detect.report import page_scores
 
-        check_parameters(out=out, max_images=max_images)
+        page = ReportParameters(out=out, max_images=max_images, pictures=pictures)
         self.check_not_lost()
         truth = self.truth
         if truth is None and of_scenes(self.detections):
@@ -167,9 +168,9 @@ class DetectRun(AnnotateRun):
         score = None if truth is None else self._score_against(truth)
         return write_report(
             self.path,
-            max_images=max_images,
-            out=None if out is None else Path(out),
-            pictures=pictures,
+            max_images=page.max_images,
+            out=None if page.out is None else Path(page.out),
+            pictures=page.pictures,
             scores=page_scores(self.detections, self.verdicts(), score),
         )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from uncanny.eval.detect.data import SourceTruth, Truth
 from uncanny.eval.metrics.detection import JUDGED, SOURCES, Accuracy, Judged, accuracy
 from uncanny.eval.metrics.intervals import Bools, Codes
 from uncanny.eval.metrics.paired import PairedTest, paired_tests
-from uncanny.parameters import check_needed, check_records
+from uncanny.parameters import check_records, path_of
 from uncanny.schema import Detection, Source
 from uncanny.wording import option, shown
 
@@ -349,10 +348,10 @@ def detect_scores(
     if not runs:
         raise UsageError(f"{option('runs')} names none", remedy="Name at least one run.")
     check_records(list(runs), str, what=f"{option('runs')} must have texts for names")
-    for run in runs.values():
-        if not isinstance(run, DetectRun):
-            check_needed(run=run)
-    opened = {name: run if isinstance(run, DetectRun) else DetectRun(Path(run)) for name, run in runs.items()}
+    opened = {
+        name: run if isinstance(run, DetectRun) else DetectRun(path_of("run", run))
+        for name, run in runs.items()
+    }
     if truth is not None:
         opened = {name: run.with_truth(truth) for name, run in opened.items()}
     return compare_runs(opened)

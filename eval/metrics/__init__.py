@@ -11,6 +11,13 @@ RESAMPLES = 10_000
 THRESHOLDS = (0.7, 0.8, 0.9)
 BALANCE = 0.5
 
+# Artifacts: how instances are matched, the share of a predicted region that must lie in a true one, the share
+# of an image that is artifact, and the value from which a pixel of a heat map is.
+RegionProtocol = Literal["paper", "release"]
+TOLERANCE: Final = 0.5
+PAR: Final = "par"
+HEAT_MAP_THRESHOLD: Final = 0.5
+
 # Measuring edits (`edits`, `post_edit`), Semi-Truths, section 3.1; lengths and areas in pixels.
 EditProtocol = Literal["uncanny", "paper", "release"]
 EDIT_PROTOCOLS: Final[tuple[EditProtocol, ...]] = get_args(EditProtocol)

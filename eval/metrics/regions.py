@@ -21,18 +21,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.eval.common.pixels.crops import Crop, Mask, crop, intersection_area, intersection_areas, union
 from uncanny.eval.common.pixels.masks import component_crops
+from uncanny.eval.metrics import TOLERANCE, RegionProtocol
 from uncanny.eval.metrics.intervals import Bools, Floats
 
-RegionProtocol = Literal["paper", "release"]
-REGION_PROTOCOLS: Final[tuple[RegionProtocol, ...]] = get_args(RegionProtocol)
-TOLERANCE: Final = 0.5
 # Side of the square that the authors' scorer widens true regions by before it joins those that touch.
 _WIDENED: Final = 5
 # Bytes of two masks that stay in a core's cache together.

@@ -3,19 +3,16 @@
 A field has the parameter's name, type, bounds, default and help. The Python function, the command line, files
 of options, the service and the documentation are made from it. A value that does not fit raises UsageError
 before anything runs.
-
-The functions below `check_call` serve functions whose parameters are still in their signature.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
-from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +22,6 @@ from typing import (
     Any,
     Concatenate,
     Literal,
-    NoReturn,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -333,7 +329,7 @@ def takes(parameters: Any, *needed: str, optional: bool = False) -> Any:
             )
             for each, field in sorted(fields.items(), key=lambda item: not item[1].is_required())
         ]
-        name = function.__qualname__
+        name = function.__qualname__.removesuffix(".__init__")
 
         def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
             check_call(call, args, kwargs, name)
@@ -365,122 +361,6 @@ def takes(parameters: Any, *needed: str, optional: bool = False) -> Any:
 def _argument_list(fields: Mapping[str, FieldInfo]) -> str:
     lines = [f"    {name}: {' '.join((field.description or '').split())}" for name, field in fields.items()]
     return "\n".join(["Args:", *lines])
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Values are instances of `types`, None too if `optional`; numbers are not below `least`."""
-
-    types: tuple[type, ...]
-    words: str
-    optional: bool = True
-    least: int | None = None
-
-
-# What columns of paths are called.
-_PATH_COLUMNS = frozenset(
-    (
-        "path",
-        "paths",
-        "image",
-        "images",
-        "image_path",
-        "img_path",
-        "file",
-        "file_name",
-        "filename",
-        "filepath",
-    )
-)
-# No parameter counts further; numbers beyond it fit into no file.
-MOST = 10**15
-_PATH = Kind((str, PathLike), "a path")
-_TEXT = Kind((str,), "a text")
-_MODEL = Kind((str,), "the name of a model")
-_NUMBER = Kind((Real,), "a number")
-_WHOLE_NUMBER = Kind((Integral,), "a whole number")
-_NEEDED_NUMBER = Kind((Integral,), "a whole number", optional=False)
-_COUNT = Kind((Integral,), "a whole number, 0 or more", optional=False, least=0)
-_YES_OR_NO = Kind((bool,), "True or False", optional=False)
-_KINDS: Mapping[str, Kind] = {
-    # How models are asked.
-    "roles": Kind((Mapping,), "a mapping from role to model"),
-    "fallback": _MODEL,
-    "base_url": Kind((str, Mapping), "the address of a server, or a mapping from provider to address"),
-    "concurrency": _WHOLE_NUMBER,
-    "timeout_s": _NUMBER,
-    "patience_s": _NUMBER,
-    "deadline_s": _NUMBER,
-    "max_cost_usd": _NUMBER,
-    "max_tokens_total": _WHOLE_NUMBER,
-    "limit": _WHOLE_NUMBER,
-    "prices": _PATH,
-    "prompts": _PATH,
-    "cache": _YES_OR_NO,
-    "cache_dir": _PATH,
-    "retry_failed": _YES_OR_NO,
-    "keep_missing": _YES_OR_NO,
-    "progress": _YES_OR_NO,
-    "temperature": _NUMBER,
-    "top_p": _NUMBER,
-    "max_output_tokens": _NEEDED_NUMBER,
-    "control": _YES_OR_NO,
-    "blind": _YES_OR_NO,
-    "joint": _YES_OR_NO,
-    "likelihood": _YES_OR_NO,
-    "show_images": _YES_OR_NO,
-    "schedule": _TEXT,
-    "repeats": _WHOLE_NUMBER,
-    "max_objects": _WHOLE_NUMBER,
-    "scene_scans": _WHOLE_NUMBER,
-    "batch_objects": _WHOLE_NUMBER,
-    "strictness": Kind((str,), "a text", optional=False),
-    "language": Kind((str,), "a text", optional=False),
-    "box_format": _TEXT,
-    "formatter_output_tokens": _WHOLE_NUMBER,
-    # Files and pictures.
-    "run": Kind((str, PathLike), "the folder of a run", optional=False),
-    "path": _PATH,
-    "table": _PATH,
-    "out": _PATH,
-    "root": _PATH,
-    "folder": _PATH,
-    "original": _PATH,
-    "edited": _PATH,
-    "masks": _PATH,
-    "name": _TEXT,
-    "max_side": _WHOLE_NUMBER,
-    "jpeg_quality": _NEEDED_NUMBER,
-    "max_pixels": _NEEDED_NUMBER,
-    "image_column": _TEXT,
-    "columns": Kind((list, tuple), "a list of names"),
-    "max_images": _COUNT,
-    "force": _YES_OR_NO,
-    "overlays": _YES_OR_NO,
-    # Data sets and reviews.
-    "all": _YES_OR_NO,
-    "rejected": _YES_OR_NO,
-    "reviewer": _TEXT,
-    "image_prefix": _TEXT,
-    # How scores are made.
-    "resamples": _COUNT,
-    "seed": _COUNT,
-    "worst": _COUNT,
-    "pair_by": _TEXT,
-    "group_by": _TEXT,
-    "allow_mixed": _YES_OR_NO,
-    "published": _YES_OR_NO,
-    "preserved": _YES_OR_NO,
-    "resize_maps": _YES_OR_NO,
-    "baselines": _YES_OR_NO,
-    "require_complete": _YES_OR_NO,
-    "backbone": _PATH,
-    "num_layers": _WHOLE_NUMBER,
-    "device": _TEXT,
-    "batch_tokens": _WHOLE_NUMBER,
-    "keep_all": _YES_OR_NO,
-    "balance": Kind((Real,), "a number", optional=False),
-}
 
 
 def check_call(
@@ -535,80 +415,6 @@ def _call(name: str, parameters: Sequence[inspect.Parameter]) -> str:
     return f"{name}({', '.join([*positional, *by_name])})"
 
 
-def called_right(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function; a call that does not fit it raises UsageError, as `check_call` does.
-
-    A coroutine function stays one, by which frameworks tell whether a call is to be awaited.
-    """
-    name = function.__qualname__.removesuffix(".__init__")
-
-    @wraps(function)
-    async def checked_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-        check_call(function, args, kwargs, name)
-        return await cast("Awaitable[Any]", function(*args, **kwargs))
-
-    @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        check_call(function, args, kwargs, name)
-        return function(*args, **kwargs)
-
-    return cast("Callable[P, T]", checked_async) if inspect.iscoroutinefunction(function) else checked
-
-
-def check_parameters(**values: object) -> None:
-    """Raises UsageError that names the first of `values` that is of another kind than parameters of its name.
-
-    What has no kind of its own passes, callbacks are functions of one argument.
-    """
-    for name, value in values.items():
-        kind = _KINDS.get(name)
-        if kind is None:
-            if name.startswith("on_"):
-                check_callback(name, value)
-            continue
-        if value is None and kind.optional:
-            continue
-        wrong_type = not isinstance(value, kind.types) or (isinstance(value, bool) and bool not in kind.types)
-        if wrong_type or (kind.least is not None and cast(int, value) < kind.least):
-            raise UsageError(f"{option(name)} must be {kind.words}, not {shown(value)}")
-        if isinstance(value, Real) and not -MOST <= cast(float, value) <= MOST:
-            _refuse_number(name, cast(float, value), kind)
-        if isinstance(value, str | PathLike):
-            _check_text(name, str(value))
-        if name in ("out", "path") and value == "":
-            raise UsageError(f"{option(name)} names nothing", remedy="Name where the results go.")
-        if name == "prompts" and value == "":
-            raise UsageError(
-                f"{option(name)} names nothing", remedy="Name a folder of texts, or leave it out."
-            )
-        if name == "root" and not Path(cast(str, value)).is_dir():
-            raise UsageError(
-                f"{option(name)}: {value} is no folder", remedy="Name the folder that image paths start from."
-            )
-
-
-def _refuse_number(name: str, value: float, kind: Kind) -> NoReturn:
-    """Raises UsageError for NaN, and for a number that is too large or too small for any parameter."""
-    if value != value:  # NaN
-        wanted = kind.words
-    elif value > MOST:
-        wanted = f"at most {MOST:,}"
-    else:
-        wanted = f"at least {-MOST:,}"
-    raise UsageError(f"{option(name)} must be {wanted}, not {shown(value)}")
-
-
-def _check_text(name: str, text: str) -> None:
-    """Names that no file takes: the system refuses them, or what is written could not be read again."""
-    if "\0" in text:
-        raise UsageError(f"{option(name)} holds a NUL character: {shown(text)}")
-    if name in ("root", "model", "fallback", "name") and writable(text) != text:
-        raise UsageError(
-            f"{option(name)} is no valid Unicode, so it cannot be written down: {shown(text)}",
-            remedy="Rename it, or link to it under another name.",
-        )
-
-
 _PLACE: TypeAdapter[str | PathLike[str]] = TypeAdapter(Place, config=ConfigDict(defer_build=True))
 
 
@@ -634,14 +440,6 @@ def check_choices(name: str, value: object, known: Sequence[T]) -> tuple[T, ...]
     return tuple(each for each in known if each in cast("Sequence[object]", value))
 
 
-def check_needed(**values: object) -> None:
-    """`check_parameters` for what must be there: a name is no path, and neither is None."""
-    for name, value in values.items():
-        if value is None:
-            raise UsageError(f"{option(name)} must be {_KINDS[name].words}, not None")
-    check_parameters(**values)
-
-
 def check_callback(name: str, value: object, arguments: int = 1) -> None:
     """Raises UsageError where `value` is neither None nor a plain function that takes so many arguments."""
     if value is None:
@@ -664,10 +462,10 @@ def check_callback(name: str, value: object, arguments: int = 1) -> None:
         ) from error
 
 
-def check_kind(name: str, value: object, kind: type) -> None:
-    """Raises UsageError where `value` is neither None nor a `kind`."""
-    if value is not None and not isinstance(value, kind):
-        raise UsageError(f"{option(name)} must be {kind.__name__}, not {shown(value)}")
+# What columns of paths are called.
+_PATH_COLUMNS = frozenset(
+    f"{what}{of}" for what in ("path", "file", "image") for of in ("", "s", "name", "_name", "path", "_path")
+) | {"img_path"}
 
 
 def refuse_table(values: object, what: str, *, paths: bool = True) -> None:

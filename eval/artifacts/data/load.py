@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -34,21 +34,22 @@ from uncanny.eval.artifacts.data.records import (
     ArtifactSet,
     Region,
 )
+from uncanny.eval.artifacts.parameters import LoadParameters
 from uncanny.eval.common.inputs.image_files import Entry, read_bytes, repeated_images
 from uncanny.eval.common.inputs.problems import by_line, of_validation, parse_records
 from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.common.inputs.table_records import data_set_files, record_tables
-from uncanny.eval.common.pixels.masks import HEAT_MAP_THRESHOLD
-from uncanny.parameters import check_parameters
+from uncanny.parameters import takes
 from uncanny.records.annotation_table import TABLE, restore_lines
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
-from uncanny.wording import option, shown
+from uncanny.wording import shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 PathLike = str | os.PathLike[str]
 Records = Iterable[ArtifactRecord | Mapping[str, Any]]
+Artifacts = Union[PathLike, ArtifactSet, Records, "DataFrame"]
 T = TypeVar("T", bound=BaseModel)
 
 _ANNOTATIONS = "annotations.jsonl"
@@ -56,13 +57,8 @@ _MASK_SUFFIXES = frozenset({".png", ".npy", ".bmp", ".tif", ".tiff", ".webp", ".
 _REMEDY = "Correct these; nothing was scored."
 
 
-def load(
-    artifacts: PathLike | ArtifactSet | Records | DataFrame,
-    *,
-    root: PathLike | None = None,
-    heat_maps: bool = False,
-    heat_map_threshold: float = HEAT_MAP_THRESHOLD,
-) -> ArtifactSet:
+@takes(LoadParameters)
+def load(artifacts: Artifacts, parameters: LoadParameters) -> ArtifactSet:
     """All images of a truth or of predictions.
 
     A file or folder may be: `artifacts.jsonl`, or a run folder with one; verdicts of a detector (`image` with
@@ -71,10 +67,6 @@ def load(
     folder of masks, by the names of their images, in folders named as categories where they have one; the
     word `scenes` for the bundled truth. In memory: records, dicts of the same keys, or a data frame of them.
 
-    `root` is where paths of images and masks start, the folder of the file unless given. With `heat_maps`
-    mask files are a detector's heat maps, which are artifact from `heat_map_threshold` on, 0–1 (published
-    rows have 0.5).
-
     Raises ItemsError with everything that is wrong, UsageError for what cannot be read or holds no image.
 
     >>> import uncanny.artifacts
@@ -82,15 +74,10 @@ def load(
     >>> uncanny.artifacts.load([{"image": "a.png", "regions": [shadow]}])
     <1 images of the records>
     """
-    check_parameters(root=root, heat_maps=heat_maps)
-    if not isinstance(heat_map_threshold, int | float) or not 0 < heat_map_threshold <= 1:
-        raise UsageError(
-            f"{option('heat_map_threshold')} is {shown(heat_map_threshold)}",
-            remedy="Give a share of white above 0 and up to 1.",
-        )
     if isinstance(artifacts, ArtifactSet):
         return artifacts
-    reader = _Reader(None if root is None else Path(root), float(heat_map_threshold) if heat_maps else None)
+    root = None if parameters.root is None else Path(parameters.root)
+    reader = _Reader(root, parameters.heat_map_threshold if parameters.heat_maps else None)
     if isinstance(artifacts, str | os.PathLike):
         return reader.path(artifacts)
     return reader.memory(artifacts)

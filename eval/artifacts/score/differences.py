@@ -15,8 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from uncanny.eval.artifacts.parameters import RegionSettings
 from uncanny.eval.artifacts.score.figures import AGNOSTIC, GroupOf, codes_of, sources
-from uncanny.eval.artifacts.score.result import REGION_FIGURES, RegionDifference, RegionFigure, Settings
+from uncanny.eval.artifacts.score.result import REGION_FIGURES, RegionDifference, RegionFigure
 from uncanny.eval.artifacts.score.tally import COUNTS, PIXELS, REGIONS, Tally
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.association import holm
@@ -38,7 +39,7 @@ _FIGURES: Final[Mapping[RegionFigure, Callable[[Floats], Floats]]] = {
 
 
 def verdict_tests(
-    tallies: Mapping[str, Tally], settings: Settings, groups: GroupOf | None = None
+    tallies: Mapping[str, Tally], settings: RegionSettings, groups: GroupOf | None = None
 ) -> dict[ImageClass, list[PairedTest]]:
     """Each two on the images with a known source that both have a verdict on."""
     judged = [
@@ -63,7 +64,7 @@ def verdict_tests(
 
 
 def region_differences(
-    tallies: Mapping[str, Tally], settings: Settings, groups: GroupOf | None = None
+    tallies: Mapping[str, Tally], settings: RegionSettings, groups: GroupOf | None = None
 ) -> tuple[RegionDifference, ...]:
     """Each two, the first minus the second, on the images whose regions were measured in both."""
     compared = [
@@ -82,7 +83,7 @@ def _of_pair(
     first: str,
     second: str,
     tallies: Mapping[str, Tally],
-    settings: Settings,
+    settings: RegionSettings,
     groups: GroupOf | None,
 ) -> list[RegionDifference]:
     rows = [_measured(tallies[name]) for name in (first, second)]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.eval.artifacts.data.records import ArtifactImage
+from uncanny.eval.artifacts.parameters import RegionSettings
 from uncanny.eval.artifacts.score.result import (
     INSTANCE,
     JUDGED,
@@ -21,7 +22,6 @@ from uncanny.eval.artifacts.score.result import (
     LeftOut,
     PredictionScore,
     ScopeScore,
-    Settings,
 )
 from uncanny.eval.artifacts.score.tally import (
     COUNTS,
@@ -34,6 +34,7 @@ from uncanny.eval.artifacts.score.tally import (
     verdict,
 )
 from uncanny.eval.common.estimates import Estimate, share_of
+from uncanny.eval.metrics import PAR
 from uncanny.eval.metrics.intervals import (
     Bools,
     Codes,
@@ -47,7 +48,6 @@ from uncanny.eval.metrics.intervals import (
 from uncanny.eval.metrics.regions import Bin, agreement, judgement, overlap, presence, value_bins
 from uncanny.schema import ARTIFACT_CATEGORIES
 
-PAR = "par"
 EXAMPLES = 12
 AGNOSTIC = len(ARTIFACT_CATEGORIES)
 _REGION_NAMES = ("right", "predicted", "found", "true")
@@ -62,7 +62,7 @@ def codes_of(images: Iterable[str], groups: GroupOf | None) -> Codes | None:
 
 
 def scored(
-    tally: Tally, values: Floats, settings: Settings, groups: GroupOf | None = None
+    tally: Tally, values: Floats, settings: RegionSettings, groups: GroupOf | None = None
 ) -> PredictionScore:
     """The figures of one set of predictions. `values` are what its images are binned by, NaN for none.
 
@@ -98,7 +98,7 @@ def scored(
     )
 
 
-def sources(tally: Tally, settings: Settings) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+def sources(tally: Tally, settings: RegionSettings) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
     """What each image is, and what it is taken for; empty where nobody says."""
     return (
         np.array([true.record.source or "" for true, _ in tally.rows], dtype="<U9"),
@@ -236,7 +236,7 @@ def _accuracy_bins(
     true: NDArray[np.str_],
     judged: NDArray[np.str_],
     codes: Codes | None,
-    settings: Settings,
+    settings: RegionSettings,
 ) -> tuple[tuple[AccuracyBin, ...], tuple[str, ...]]:
     """Over generated images with a verdict: what a detector makes of those with much artifact and little."""
     rows: Bools = (true == "generated") & (judged != "")
@@ -254,7 +254,7 @@ def _accuracy_bins(
 
 
 def _left_out(
-    tally: Tally, settings: Settings, without_value: tuple[str, ...], without_source: Bools
+    tally: Tally, settings: RegionSettings, without_value: tuple[str, ...], without_source: Bools
 ) -> LeftOut:
     def names(wanted: Callable[[ArtifactImage, ArtifactImage], bool]) -> tuple[str, ...]:
         return tuple(image.image for image, predicted in tally.rows if wanted(image, predicted))

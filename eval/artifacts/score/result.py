@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
 from uncanny.eval.artifacts.data.records import ArtifactImage
+from uncanny.eval.artifacts.parameters import RegionSettings
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.matching import Rule
@@ -21,7 +22,6 @@ from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables import RowsResult, Table, data_frame
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.eval.metrics.paired import ImageClass, PairedTest
-from uncanny.eval.metrics.regions import RegionProtocol
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory, Source
 
@@ -212,23 +212,6 @@ class RegionDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """How regions were compared; see `score` for each."""
-
-    protocol: RegionProtocol
-    t: float
-    min_confidence: float | None
-    weight_confidence: bool
-    bins: str
-    n_bins: int
-    real_images: bool
-    gated: bool
-    score_threshold: float
-    resamples: int
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
 class TruthInfo:
     """Where the truth came from, how many images and regions it has, and what was mended of it.
 
@@ -254,7 +237,7 @@ class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
     columns: ClassVar = COLUMNS
 
     predictions: Mapping[str, PredictionScore]
-    settings: Settings
+    settings: RegionSettings
     truth: TruthInfo
     published: bool = False
     tests: Mapping[ImageClass, Sequence[PairedTest]] = field(default_factory=dict)
@@ -399,14 +382,7 @@ def prediction_json(prediction: PredictionScore, score: ArtifactScore) -> dict[s
         "left_out": _left_out(prediction.left_out),
         "notes": dict(prediction.notes),
         "paired_by": dict(prediction.paired_by),
-        "settings": {
-            "t": settings.t,
-            "min_confidence": settings.min_confidence,
-            "weight_confidence": settings.weight_confidence,
-            "real_images": settings.real_images,
-            "gated": settings.gated,
-            "score_threshold": settings.score_threshold,
-        },
+        "settings": settings.model_dump(exclude={"protocol", "bins", "n_bins", "resamples", "seed"}),
     }
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.artifacts.data.pixels import Drawing, DrawnRegion, image_size
 from uncanny.eval.artifacts.data.records import ArtifactImage, ArtifactSet
-from uncanny.eval.artifacts.score.result import SCOPES, LeftOut, Settings
+from uncanny.eval.artifacts.parameters import RegionSettings
+from uncanny.eval.artifacts.score.result import SCOPES, LeftOut
 from uncanny.eval.common.matching import Pairing, pair_images
 from uncanny.eval.common.pixels.crops import Size
 from uncanny.eval.common.sources import of_place
@@ -59,7 +60,7 @@ class Tally:
     unmeasured: dict[ArtifactCategory, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, predictions: ArtifactSet, truth: ArtifactSet, settings: Settings) -> Tally:
+    def of(cls, name: str, predictions: ArtifactSet, truth: ArtifactSet, settings: RegionSettings) -> Tally:
         """Raises UsageError where the two have no image in common."""
         drawing = Drawing()
         pairing = pair_images(predictions.images, truth.images, labels=(predictions.origin, truth.origin))
@@ -98,7 +99,7 @@ class Tally:
 
 
 def count(
-    truth: ArtifactSet, tallies: Mapping[str, Tally], settings: Settings, on_image: OnImage | None
+    truth: ArtifactSet, tallies: Mapping[str, Tally], settings: RegionSettings, on_image: OnImage | None
 ) -> Drawing:
     """Goes through the truth once, whatever is compared with it; nothing is kept of the pixels.
 
@@ -134,7 +135,7 @@ def _count_image(
     rows: Sequence[tuple[Tally, int]],
     truth: ArtifactSet,
     drawing: Drawing,
-    settings: Settings,
+    settings: RegionSettings,
 ) -> None:
     if image.record.source == "real" and not settings.real_images:
         return
@@ -172,7 +173,7 @@ def _is_located(predicted: ArtifactImage) -> bool:
     return record.regions is not None and (record.status == "ok" or bool(record.lacking))
 
 
-def verdict(image: ArtifactImage, settings: Settings) -> Source | None:
+def verdict(image: ArtifactImage, settings: RegionSettings) -> Source | None:
     """What the image is taken for, by its score where nothing else says it; None without either."""
     record = image.record
     if record.source is not None or record.score is None:
@@ -180,7 +181,7 @@ def verdict(image: ArtifactImage, settings: Settings) -> Source | None:
     return "generated" if record.score >= settings.score_threshold else "real"
 
 
-def _gated(image: ArtifactImage, notes: Counter[str], settings: Settings) -> ArtifactImage:
+def _gated(image: ArtifactImage, notes: Counter[str], settings: RegionSettings) -> ArtifactImage:
     """The prediction as it counts behind its verdict: called real, the image has no artifact."""
     called = verdict(image, settings)
     notes[NO_GATE] += called is None
@@ -192,7 +193,7 @@ def _gated(image: ArtifactImage, notes: Counter[str], settings: Settings) -> Art
 
 
 def _true_regions(
-    image: ArtifactImage, size: Size, drawing: Drawing, settings: Settings
+    image: ArtifactImage, size: Size, drawing: Drawing, settings: RegionSettings
 ) -> list[DrawnRegion]:
     regions = [each for each in drawing.regions(image, size) if each.pixels.pixels.size]
     if settings.min_confidence is None:
@@ -211,7 +212,7 @@ def _count_pair(
     row: int,
     true: Sequence[DrawnRegion],
     predicted: Sequence[DrawnRegion],
-    settings: Settings,
+    settings: RegionSettings,
 ) -> None:
     lacking = tally.rows[row][1].record.lacking
     for category in lacking:
@@ -233,7 +234,7 @@ def _say_categories(regions: Sequence[DrawnRegion]) -> bool:
 
 
 def _counts(
-    predicted: Sequence[DrawnRegion], true: Sequence[DrawnRegion], settings: Settings
+    predicted: Sequence[DrawnRegion], true: Sequence[DrawnRegion], settings: RegionSettings
 ) -> tuple[float, ...]:
     ours, theirs = [each.pixels for each in predicted], [each.pixels for each in true]
     weights = [_confidence(each) for each in true] if settings.weight_confidence else None

@@ -22,7 +22,7 @@ from uncanny.eval.common.sources import LeftOut, SourceKind
 from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
-from uncanny.parameters import check_needed
+from uncanny.parameters import path_of
 from uncanny.records.run_folder import Unfinished
 
 if TYPE_CHECKING:
@@ -447,8 +447,7 @@ class AuditResult(RowsResult):
         """
         from uncanny.eval.audit.report.page import write_audit_page
 
-        check_needed(out=out)
-        return write_audit_page(self, Path(out), title=title, pictures=pictures, reports=reports)
+        return write_audit_page(self, path_of("out", out), title=title, pictures=pictures, reports=reports)
 
 
 def _agreement_json(agreements: tuple[Agreement, ...]) -> dict[str, Any]:

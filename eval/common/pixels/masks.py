@@ -33,7 +33,6 @@ MOST_PIXELS: Final = 200_000_000
 _MOST_BYTES: Final = 2**31
 # Of what else Pillow reads some starts other programs, as PostScript does.
 _FORMATS: Final = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-HEAT_MAP_THRESHOLD: Final = 0.5
 _FULL_BY_MODE: Final = {"1": 1.0, "L": 255.0, "I;16": 65535.0}
 _LOSSY: Final = frozenset({"JPEG", "MPO"})
 _MOST_SOFT = 0.1

@@ -24,7 +24,7 @@ from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.images.prepared import PreparedImage
 from uncanny.models.base import Sampling
-from uncanny.parameters import check_parameters, takes
+from uncanny.parameters import path_of, takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
 from uncanny.records.run_folder import RunFolder
@@ -102,9 +102,8 @@ class AnnotateRun(ImagesRun[Annotation]):
         """
         from uncanny.annotation.report.page import write_report
 
-        check_parameters(out=out)
         self.check_not_lost()
-        return write_report(self.path, out=None if out is None else Path(out), pictures=pictures)
+        return write_report(self.path, out=None if out is None else path_of("out", out), pictures=pictures)
 
     def to_json(self) -> dict[str, Any]:
         """What the command prints with `--json`."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,23 +16,9 @@ from uncanny.cli.common.asking import (
     asking_options,
 )
 from uncanny.cli.common.command import Group
-from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, check_run_folder
-from uncanny.cli.common.options import (
-    FOLDER,
-    PATH,
-    Real,
-    Whole,
-    force_option,
-    group_by_option,
-    json_file_option,
-    no_page_option,
-    page_option,
-    pictures_option,
-    quiet_option,
-    resamples_option,
-    seed_option,
-    table_options,
-)
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_run_folder, in_folder_of
+from uncanny.cli.common.options import PATH, force_option, score_options
+from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.summary import (
     failure_line,
@@ -44,14 +30,13 @@ from uncanny.cli.common.summary import (
 )
 from uncanny.cli.common.terminal import layout
 from uncanny.cli.server.run import on_server
-from uncanny.eval.artifacts.parameters import ArtifactsParameters
+from uncanny.eval.artifacts.parameters import ArtifactScoreParameters, ArtifactsParameters
 from uncanny.schema import ARTIFACT_CATEGORIES
 
 if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
     from uncanny.eval.artifacts.run import ArtifactsRun, LocatedArtifacts
     from uncanny.eval.artifacts.score.tally import OnImage
-    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.runs.run import RunEnd
 
 
@@ -156,113 +141,11 @@ def regions_of_runs(runs: Mapping[str, ArtifactsRun]) -> Scores:
     return Scores(lines, {name: run.regions() for name, run in runs.items()})
 
 
-class ScoreKeywords(TypedDict):
-    """The options that are those of `uncanny.artifacts.score`."""
-
-    protocol: Literal["paper", "release"]
-    t: float
-    min_confidence: float | None
-    weight_confidence: bool
-    bins: str
-    n_bins: int
-    real_images: bool
-    gated: bool
-    score_threshold: float
-    heat_maps: bool
-    heat_map_threshold: float
-    root: Path | None
-    group_by: str | None
-    resamples: int
-    seed: int
-    published: bool
-
-
 @command.command("score")
 @click.argument("predictions", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]PRED…")
-@click.option(
-    "--truth",
-    required=True,
-    type=Place("scenes"),
-    metavar="TRUTH",
-    help="The truth; `scenes` is the bundled set's.",
-)
-@json_file_option
-@table_options
-@click.option(
-    "--protocol",
-    type=click.Choice(["paper", "release"]),
-    default="paper",
-    show_default=True,
-    help="How instances are matched: as in the paper, or as in the authors' scorer.",
-)
-@click.option(
-    "--t",
-    type=Real(0, 1, above=True),
-    default=0.5,
-    show_default=True,
-    help="The share of a predicted region that has to lie in a true one.",
-)
-@click.option(
-    "--min-confidence",
-    type=Real(0, 1),
-    help="Leave true regions out whose annotators were less sure. [default: all]",
-)
-@click.option("--weight-confidence", is_flag=True, help="Weigh what is true by its annotators' confidence.")
-@click.option(
-    "--bins",
-    default="par",
-    show_default=True,
-    metavar="COLUMN",
-    help="What accuracy is binned by: par, or a key of the records with numbers, such as niqe.",
-)
-@click.option("--n-bins", type=Whole(1, 100), default=5, show_default=True, help="How many bins.")
-@click.option("--real-images", is_flag=True, help="Have real images in figures about regions too.")
-@click.option(
-    "--gated",
-    is_flag=True,
-    help="Count predicted regions only in images that are predicted to be generated, as the paper does.",
-)
-@click.option(
-    "--score-threshold",
-    type=Real(0, 1),
-    default=0.5,
-    show_default=True,
-    help="From which score on an image without a verdict is taken for generated.",
-)
-@click.option("--heat-maps", is_flag=True, help="Mask files of PRED are a detector's heat maps.")
-@click.option(
-    "--heat-map-threshold",
-    type=Real(0, 1, above=True),
-    default=0.5,
-    show_default=True,
-    help="From which share of white on a heat map is artifact.",
-)
-@click.option("--published", is_flag=True, help="Show the published rows too.")
-@page_option("artifacts.html beside the first PRED")
-@no_page_option
-@pictures_option
-@force_option
-@quiet_option
-@click.option(
-    "--root", type=FOLDER, help="Where paths of images and masks start. [default: the folder of each file]"
-)
-@group_by_option()
-@resamples_option("Bootstrap resamples over images.")
-@seed_option
-def score_command(
-    predictions: tuple[str, ...],
-    truth: str,
-    json_file: Path | None,
-    csv_file: Path | None,
-    markdown_file: Path | None,
-    latex_file: Path | None,
-    report: Path | None,
-    no_report: bool,
-    pictures: PicturesMode,
-    force: bool,
-    quiet: bool,
-    **options: Unpack[ScoreKeywords],
-) -> None:
+@parameter_options(ArtifactScoreParameters)
+@score_options("artifacts.html beside the first PRED")
+def score_command(predictions: tuple[str, ...], **values: Any) -> None:
     """Score predicted artifacts against the true ones: authenticity, pixels, instances, presence, bins.
 
     PRED and TRUTH are each artifacts.jsonl or a run folder, a detector's verdicts as JSON Lines or CSV,
@@ -275,30 +158,13 @@ def score_command(
     from uncanny.eval.artifacts.score.result import COLUMNS, PAGE
     from uncanny.eval.common.anomalies.load import name_paths
 
-    named = name_paths(names_and_paths(predictions))
-    paths = {name: at_rest(path) for name, path in named.items()}
-    first = next(iter(paths.values()))
-    files = ScoreFiles.chosen(
-        (first if first.is_dir() else first.parent) / PAGE,
-        json_file=json_file,
-        csv_file=csv_file,
-        markdown_file=markdown_file,
-        latex_file=latex_file,
-        report=report,
-        no_report=no_report,
-        quiet=quiet,
-    )
-    outputs = files.outputs(("aj", "pad", "par"), COLUMNS)
-    check_outputs(outputs, [*paths.values(), Path(truth)], force=force)
+    paths = {name: at_rest(path) for name, path in name_paths(names_and_paths(predictions)).items()}
+    files = ScoreFiles.of(values, in_folder_of(next(iter(paths.values())), PAGE))
+    files.check(("aj", "pad", "par"), COLUMNS, [*paths.values(), values["truth"]])
     with ExitStack() as stack:
-        show = stack.enter_context(_progress(enabled=not quiet))
-        scores = score(paths, truth=truth, on_image=show, **options)
-    files.write(
-        to_json=scores.to_json,
-        to_csv=scores.to_csv,
-        tables=scores.tables,
-        report=partial(scores.report, pictures=pictures),
-    )
+        show = stack.enter_context(_progress(enabled=not files.quiet))
+        scores = score(paths, on_image=show, **given_parameters(ArtifactScoreParameters, values))
+    files.write_scores(scores)
     failures = any(each.has_failures for each in scores.values())
     raise click.exceptions.Exit(RUN_CODES["failures"] if failures else 0)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +15,9 @@ import click
 
 from uncanny.cli.common.asking import asked, asking_options
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, check_outputs, check_run_folder
+from uncanny.cli.common.files import ScoreFiles, check_run_folder
 from uncanny.cli.common.gates import gate_outputs, pass_gate
-from uncanny.cli.common.options import (
-    force_option,
-    gate_options,
-    json_file_option,
-    no_page_option,
-    page_option,
-    pictures_option,
-    table_options,
-)
+from uncanny.cli.common.options import gate_options, score_options
 from uncanny.cli.common.parameters import parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.terminal import complain, layout, say
@@ -37,7 +28,6 @@ from uncanny.eval.audit.protocol import PageParameters
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.run import Annotating
-    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.common.sources import AnnotationSource, Source
     from uncanny.records.run_folder import RunFolder
 
@@ -50,9 +40,6 @@ if TYPE_CHECKING:
     required=True,
     type=Place(named=True),
     metavar="NAME=RUN_OR_FILE_OR_FOLDER…|FOLDER",
-)
-@click.option(
-    "--own", multiple=True, metavar="NAME", help="A generator of your own, to be marked; repeatable."
 )
 @click.option(
     "--before",
@@ -68,33 +55,19 @@ if TYPE_CHECKING:
     metavar="NAME=RUN_OR_FILE",
     help="The same generators as a second assessor sees them; repeatable. Shows how far the ranks agree.",
 )
-@json_file_option
-@table_options
-@page_option("OUT/audit.html; without -o none is written")
 @parameter_options(PageParameters)
 @click.option(
     "--reports", is_flag=True, help="Write a page for each generator that has none, linked from the page."
 )
-@no_page_option
-@pictures_option
-@force_option
 @gate_options
-@asking_options(AuditParameters, without=["own", "before", "against"], several=False, summary=False)
+@score_options("OUT/audit.html; without -o none is written", quiet=False)
+@asking_options(AuditParameters, without=["before", "against"], several=False, summary=False)
 def command(
     generators: tuple[str, ...],
-    own: tuple[str, ...],
     before: tuple[str, ...],
     against: tuple[str, ...],
-    json_file: Path | None,
-    csv_file: Path | None,
-    markdown_file: Path | None,
-    latex_file: Path | None,
-    report: Path | None,
     title: str | None,
     reports: bool,
-    no_report: bool,
-    pictures: PicturesMode,
-    force: bool,
     fail_if: tuple[str, ...],
     junit: Path | None,
     **values: Any,
@@ -121,7 +94,7 @@ def command(
     from uncanny.eval.audit.score.result import COLUMNS
     from uncanny.eval.common.sources import read_sources
 
-    quiet, out = values["quiet"], values["out"]
+    quiet, out, force, own = values["quiet"], values["out"], values["force"], values["own"]
     named, notices = read_generators(generators)
     sources, second = read_sources(named), read_sources(named_sources(against))
     earlier = read_sources(named_sources(before))
@@ -131,22 +104,12 @@ def command(
     if fail_if:
         gated([source.name for source in sources], own)
     gate_files = gate_outputs(fail_if, junit)
-    files = ScoreFiles.chosen(
-        None if out is None else out / "audit.html",
-        json_file=json_file,
-        csv_file=csv_file,
-        markdown_file=markdown_file,
-        latex_file=latex_file,
-        report=report,
-        no_report=no_report,
-        quiet=quiet,
-        needs_place=True,
-    )
+    files = ScoreFiles.of(values, None if out is None else out / "audit.html", needs_place=True)
     images = [source for source in sources if source.kind == "images"]
     if notices and images and not quiet:
         complain(layout(notices))
     models = [] if values["model"] is None else [values["model"]]
-    parameters = AuditParameters(**asked(AuditParameters, values, models), own=own)
+    parameters = AuditParameters(**asked(AuditParameters, values, models))
     if values["dry_run"]:
         if not images:
             say("All generators have their annotations; nothing would be asked.")
@@ -155,21 +118,19 @@ def command(
         annotating.check(sources, second, parameters, earlier)
         raise click.exceptions.Exit(forecast_images(images, annotating))
     inputs = [source.path for source in (*sources, *second, *earlier) if source.path is not None]
-    outputs = files.outputs(("generators", "order"), COLUMNS)
-    check_outputs([*outputs, *gate_files], inputs, force=force)
+    files.check(("generators", "order"), COLUMNS, inputs, *gate_files)
     code = 0
     if images:
         annotating = annotating_of(parameters, images[0])
         for source in images:
             check_run_folder(annotating.folder(source).path, report=False, force=force)
         annotating.check(sources, second, parameters, earlier)
-        code = annotate_images(images, annotating, quiet=quiet, pages=not no_report)
+        code = annotate_images(images, annotating, quiet=quiet, pages=not values["no_report"])
         if code > RUN_CODES["failures"]:
             raise click.exceptions.Exit(code)
         sources = annotating.annotated(sources)
     result = score_sources(parameters, sources, second, earlier, notices)
-    write_page = partial(result.report, title=title, pictures=pictures, reports=reports)
-    files.write(to_json=result.to_json, to_csv=result.to_csv, tables=result.tables, report=write_page)
+    files.write_scores(result, title=title, reports=reports)
     scores = (score for board in result.leaderboards for score in board.generators.values())
     has_failed = any(score.left_out.not_done for score in scores)
     if not pass_gate(result.gate, fail_if, junit, quiet=quiet):

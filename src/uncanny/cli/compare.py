@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs
+from uncanny.cli.common.files import ScoreFiles, at_rest, in_folder_of
 from uncanny.cli.common.gates import gate_outputs, pass_gate
-from uncanny.cli.common.options import (
-    force_option,
-    gate_options,
-    json_file_option,
-    no_page_option,
-    page_option,
-    table_options,
-)
+from uncanny.cli.common.options import gate_options, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.server.run import on_server
@@ -31,27 +24,9 @@ if TYPE_CHECKING:
 @on_server("compare")
 @click.argument("runs", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]RUN_OR_FILE…")
 @parameter_options(CompareParameters)
-@json_file_option
-@table_options
-@page_option("compare.html beside the first run")
-@no_page_option
-@force_option
+@score_options("compare.html beside the first run")
 @gate_options
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
-def command(
-    runs: tuple[str, ...],
-    json_file: Path | None,
-    csv_file: Path | None,
-    markdown_file: Path | None,
-    latex_file: Path | None,
-    report: Path | None,
-    no_report: bool,
-    force: bool,
-    fail_if: tuple[str, ...],
-    junit: Path | None,
-    quiet: bool,
-    **values: Any,
-) -> None:
+def command(runs: tuple[str, ...], fail_if: tuple[str, ...], junit: Path | None, **values: Any) -> None:
     """What changed between two runs over the same images? Each further run is compared with the first.
 
     RUN_OR_FILE is a run of `uncanny annotate` or `detect`, or a file of annotations. What both found, what
@@ -75,26 +50,12 @@ def command(
 
     named = name_paths(names_and_paths(runs), what="runs")
     sources: dict[str, AnnotationSource] = {name: at_rest(path) for name, path in named.items()}
-    first = next(iter(named.values()))
-    files = ScoreFiles.chosen(
-        (first if first.is_dir() else first.parent) / "compare.html",
-        json_file=json_file,
-        csv_file=csv_file,
-        markdown_file=markdown_file,
-        latex_file=latex_file,
-        report=report,
-        no_report=no_report,
-        quiet=quiet,
-    )
-    inputs = [Path(path) for path in sources.values() if isinstance(path, Path)]
-    truth = values["truth"]
-    if truth is not None:
-        inputs.append(Path(truth))
+    files = ScoreFiles.of(values, in_folder_of(next(iter(named.values())), "compare.html"))
     compare_conditions(fail_if)
-    outputs = files.outputs(("runs", "per_image", "changed"), COLUMNS)
-    check_outputs([*outputs, *gate_outputs(fail_if, junit)], inputs, force=force)
+    inputs = [path for path in (*sources.values(), values["truth"]) if isinstance(path, str | Path)]
+    files.check(("runs", "per_image", "changed"), COLUMNS, inputs, *gate_outputs(fail_if, junit))
     result = compare(sources, **given_parameters(CompareParameters, values))
-    files.write(to_json=result.to_json, to_csv=result.to_csv, tables=result.tables, report=result.report)
-    if not pass_gate(result.gate, fail_if, junit, quiet=quiet):
+    files.write_scores(result)
+    if not pass_gate(result.gate, fail_if, junit, quiet=files.quiet):
         raise click.exceptions.Exit(RUN_CODES["gate"])
     raise click.exceptions.Exit(RUN_CODES["failures"] if result.has_failed else 0)

@@ -16,7 +16,7 @@ from uncanny.cli.common.asking import (
     asking_options,
 )
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import STANDARD_OUTPUT, ScoreFiles, check_outputs, check_run_folder
+from uncanny.cli.common.files import STANDARD_OUTPUT, ScoreFiles, check_run_folder
 from uncanny.cli.common.options import (
     PATH,
     force_option,
@@ -60,16 +60,7 @@ if TYPE_CHECKING:
 @force_option
 @run_page_option
 @pictures_option
-def command(
-    images: tuple[Path, ...],
-    csv_file: Path | None,
-    markdown_file: Path | None,
-    latex_file: Path | None,
-    report: bool,
-    pictures: PicturesMode,
-    force: bool,
-    **values: Any,
-) -> None:
+def command(images: tuple[Path, ...], report: bool, pictures: PicturesMode, **values: Any) -> None:
     """Tell generated images from real ones: yes or no, and what gives them away.
 
     IMAGES are image files and folders, or the word `scenes` for the bundled images. Results go to
@@ -95,19 +86,13 @@ def command(
     def summary(run: DetectRun) -> DetectSummary:
         return DetectSummary(run, values["root"], report, pictures)
 
-    files = ScoreFiles.chosen(
-        None,
-        json_file=STANDARD_OUTPUT if values["as_json"] else None,
-        csv_file=csv_file,
-        markdown_file=markdown_file,
-        latex_file=latex_file,
-        no_report=True,
-    )
+    printed = STANDARD_OUTPUT if values["as_json"] else None
+    files = ScoreFiles.of(values | {"json_file": printed, "report": None, "no_report": True})
     inputs = [] if values["truth"] is None else [Path(values["truth"])]
 
     def check(folder: Path) -> None:
-        check_run_folder(folder, inputs, report=report, force=force)
-        check_outputs(files.outputs((), MODEL_COLUMNS), [*images, *inputs, folder], force=force)
+        check_run_folder(folder, inputs, report=report, force=files.force)
+        files.check((), MODEL_COLUMNS, [*images, *inputs, folder])
 
     asking = Asking(
         DetectParameters,
@@ -186,10 +171,7 @@ def _write(files: ScoreFiles, runs: Mapping[str, DetectRun]) -> None:
     """The tables that are wanted as files; the summary is printed, or piped, by itself."""
     from uncanny.eval.detect.score import compare_runs
 
-    compared = compare_runs(runs)
-    replace(files, json=None, quiet=True).write(
-        to_json=compared.to_json, to_csv=compared.to_csv, tables=compared.tables
-    )
+    replace(files, json=None, quiet=True).write_scores(compare_runs(runs))
 
 
 def score_lines(score: DetectScore) -> list[str]:

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, rows_jsonl
-from uncanny.cli.common.options import (
-    PATH,
-    force_option,
-    json_file_option,
-    no_page_option,
-    page_option,
-    pictures_option,
-    table_options,
-)
+from uncanny.cli.common.files import ScoreFiles, at_rest, rows_jsonl
+from uncanny.cli.common.options import PATH, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.server.run import on_server
@@ -28,7 +19,6 @@ from uncanny.eval.semantic.parameters import SemanticParameters
 
 if TYPE_CHECKING:
     from uncanny.eval.common.anomalies.image import MatchedImage
-    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.semantic.parameters import OnImage, OnStart
 
 
@@ -36,30 +26,11 @@ if TYPE_CHECKING:
 @on_server("semantic")
 @click.argument("predictions", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]PRED…")
 @parameter_options(SemanticParameters)
-@json_file_option
-@table_options
+@score_options("semantic.html beside PRED")
 @click.option(
     "--per-image", type=PATH, metavar="FILE", help="Write an image a line, with every match, as JSON Lines."
 )
-@page_option("semantic.html beside PRED")
-@no_page_option
-@pictures_option
-@force_option
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
-def command(
-    predictions: tuple[str, ...],
-    json_file: Path | None,
-    csv_file: Path | None,
-    markdown_file: Path | None,
-    latex_file: Path | None,
-    per_image: Path | None,
-    report: Path | None,
-    no_report: bool,
-    pictures: PicturesMode,
-    force: bool,
-    quiet: bool,
-    **values: Any,
-) -> None:
+def command(predictions: tuple[str, ...], per_image: Path | None, **values: Any) -> None:
     """Score predicted anomalies against the true ones, by meaning: SemAP, SemF1, cSemAP, cSemF1.
 
     PRED is a run folder, records as JSON Lines, or one JSON object with images as keys and, as values, their
@@ -77,24 +48,12 @@ def command(
     from uncanny.eval.semantic.score.result import COLUMNS, page_beside
     from uncanny.semantic import score
 
-    named = name_paths(names_and_paths(predictions))
-    paths = {name: at_rest(path) for name, path in named.items()}
-    default_page = page_beside(next(iter(paths.values())))
-    files = ScoreFiles.chosen(
-        default_page,
-        json_file=json_file,
-        csv_file=csv_file,
-        markdown_file=markdown_file,
-        latex_file=latex_file,
-        report=report,
-        no_report=no_report,
-    )
-    outputs = files.outputs(("predictions", "signature"), COLUMNS)
-    if per_image is not None:
-        outputs.append(rows_jsonl(per_image, ("predictions", "n_pred", "n_true")))
-    check_outputs(outputs, [*paths.values(), Path(values["truth"])], force=force)
+    paths = {name: at_rest(path) for name, path in name_paths(names_and_paths(predictions)).items()}
+    files = ScoreFiles.of(values, page_beside(next(iter(paths.values()))))
+    rows = [] if per_image is None else [rows_jsonl(per_image, ("predictions", "n_pred", "n_true"))]
+    files.check(("predictions", "signature"), COLUMNS, [*paths.values(), values["truth"]], *rows)
     with ExitStack() as stack:
-        on_start, show = stack.enter_context(_progress(enabled=not quiet))
+        on_start, show = stack.enter_context(_progress(enabled=not files.quiet))
         write = None if per_image is None else stack.enter_context(_rows(per_image))
 
         def on_image(name: str, image: MatchedImage) -> None:
@@ -104,8 +63,7 @@ def command(
 
         given = given_parameters(SemanticParameters, values)
         scores = score(paths, on_start=on_start, on_image=on_image, **given)
-    write_page = partial(scores.report, pictures=pictures)
-    files.write(to_json=scores.to_json, to_csv=scores.to_csv, tables=scores.tables, report=write_page)
+    files.write_scores(scores)
     failures = any(each.has_failures for each in scores.predictions.values())
     raise click.exceptions.Exit(RUN_CODES["failures"] if failures else 0)
 

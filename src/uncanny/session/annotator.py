@@ -8,49 +8,36 @@ any loop. Nothing heavy is imported here for the same reason.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from uncanny.errors import UsageError
-from uncanny.parameters import called_right
+from uncanny.parameters import takes
 from uncanny.runs.sync import LoopThread, blocking, look_at, until_done, wait_for
+from uncanny.session.parameters import (
+    AnnotateImageParameters,
+    AnnotatorParameters,
+    DetectCallParameters,
+    DetectImageParameters,
+    ImageCallParameters,
+)
 
 if TYPE_CHECKING:
     import PIL.Image
 
-    from uncanny.agents.config import DetectProtocol
     from uncanny.schema import Annotation, Detection, Usage
-    from uncanny.session.examiner import (
-        AnnotateImageParameters,
-        AnnotatorParameters,
-        DetectImageParameters,
-        Examiner,
-    )
+    from uncanny.session.examiner import Examiner
 
 R = TypeVar("R")
 S = TypeVar("S")
 I = TypeVar("I")  # noqa: E741
 P = ParamSpec("P")
 ImageSource: TypeAlias = "str | PathLike[str] | bytes | PIL.Image.Image"
-
-
-def _keywords_of(
-    _parameters: Callable[[], Callable[P, Any]],
-) -> Callable[[Callable[Concatenate[S, I, ...], R]], Callable[Concatenate[S, I, P], R]]:
-    """For type checkers: the keywords are those of a model, which takes seconds to import."""
-    return lambda function: function
-
-
-def _image_keywords(
-    _parameters: Callable[[], Callable[P, Any]],
-) -> Callable[[Callable[Concatenate[I, ...], R]], Callable[Concatenate[I, P], R]]:
-    """The same for a function."""
-    return lambda function: function
 
 
 class Annotator:
@@ -70,35 +57,20 @@ class Annotator:
 
     Args:
         model: `provider/name`, as for `uncanny.annotate`.
-        **options: those below; all may be left out.
-
-    - `roles`, `fallback`, `base_url`, `prices`, `timeout_s`, `patience_s`: as for `uncanny.annotate`. A model
-      that was given up is tried again after 30 s.
-    - `concurrency`: most calls in flight at each model (32). Further images wait their turn.
-    - `max_cost_usd`, `max_tokens_total`: limits of the session as a whole. A call that would exceed them is
-      not made and raises BudgetError.
-    - `cache_dir`: folder of answers that outlive the session. Without it none are kept; `cache=False` keeps
-      none whatever the environment says.
-    - `prompts`: folder of prompts for `annotate` or for `detect`, whichever they are for.
-    - `schedule`, `repeats`, `max_objects`, `scene_scans`, `batch_objects`, `strictness`, `language`,
-      `box_format`, `formatter_output_tokens`: as for `uncanny.annotate`. `detect` does not use them.
-    - `temperature`, `top_p`, `max_output_tokens`: sampling. Where not given, the defaults of
-      `uncanny.annotate` and `uncanny.detect`.
-    - `max_side`, `image_format`, `jpeg_quality`, `max_pixels`: as for `uncanny.annotate`.
-    - `agents`, `nodes`, `graph`: as for `uncanny.annotate`.
-    - `stop`: ends what is in flight, and refuses what follows, when it is requested.
-    - `on_call`: gets every call as an `uncanny.CallRecord`, in the session's thread. What it raises is raised
-      by the method that made the call.
+        **options: those below; all may be left out. A model that was given up is tried again after 30 s.
+            Limits of cost and tokens are those of the session as a whole: a call that would exceed them is
+            not made and raises BudgetError. `prompts` are for `annotate` or for `detect`, whichever they are
+            for; options of annotating are not used by `detect`, and sampling defaults to that of
+            `uncanny.annotate` and `uncanny.detect`.
 
     Raises:
-        UsageError: on opening, for wrong options.
+        UsageError: for wrong options.
         ModelUnusableError: on opening, where a key is missing.
     """
 
-    @called_right
-    @_keywords_of(lambda: AnnotatorParameters)
-    def __init__(self, model: str, **options: Any) -> None:
-        self._session = _Session(model, options)
+    @takes(AnnotatorParameters)
+    def __init__(self, model: str, parameters: AnnotatorParameters) -> None:
+        self._session = _Session(model, parameters)
 
     async def __aenter__(self) -> Annotator:
         thread = self._session.start()
@@ -137,15 +109,11 @@ class Annotator:
     ) -> None:
         self._session.thread.close().result()
 
-    async def annotate(
-        self, image: ImageSource, *, name: str | None = None, deadline_s: float | None = None
-    ) -> Annotation:
+    @takes(ImageCallParameters)
+    async def annotate(self, image: ImageSource, parameters: ImageCallParameters) -> Annotation:
         """Annotate one image: what is wrong in it, each with name, phenomenon, reasoning and severity.
 
-        Args:
-            image: a path, the bytes of a file, or a Pillow image.
-            name: what the record calls it: by default the path as it was written, or else `image`.
-            deadline_s: seconds after which this image is given up, waiting included; None for no limit.
+        `image` is a path, the bytes of a file, or a Pillow image.
 
         Returns:
             The record. With `status` `failed` or `partial` its `errors` say what could not be answered.
@@ -158,23 +126,11 @@ class Annotator:
             StorageError: where answers cannot be kept, as on a full disk.
             UsageError: for wrong arguments, and where the session is not open.
         """
-        return await self._done(lambda examiner: examiner.annotate(image, name, deadline_s))
+        return await self._done(lambda examiner: examiner.annotate(image, parameters))
 
-    async def detect(
-        self,
-        image: ImageSource,
-        *,
-        name: str | None = None,
-        protocol: DetectProtocol = "conversation",
-        deadline_s: float | None = None,
-    ) -> Detection:
-        """Ask of one image whether it is generated, and what gives it away.
-
-        Args:
-            image: as for `annotate`.
-            name: as for `annotate`.
-            protocol: as for `uncanny.detect`.
-            deadline_s: as for `annotate`.
+    @takes(DetectCallParameters)
+    async def detect(self, image: ImageSource, parameters: DetectCallParameters) -> Detection:
+        """Ask of one image, given as for `annotate`, whether it is generated, and what gives it away.
 
         Returns:
             The record; `source` is `generated` or `real`, None where the answer is not clear.
@@ -182,7 +138,7 @@ class Annotator:
         Raises:
             UncannyError: as `annotate` does.
         """
-        return await self._done(lambda examiner: examiner.detect(image, name, protocol, deadline_s))
+        return await self._done(lambda examiner: examiner.detect(image, parameters))
 
     @property
     def usage(self) -> Usage:
@@ -207,24 +163,15 @@ class BlockingAnnotator:
     def __init__(self, session: _Session) -> None:
         self._session = session
 
-    def annotate(
-        self, image: ImageSource, *, name: str | None = None, deadline_s: float | None = None
-    ) -> Annotation:
+    @takes(ImageCallParameters)
+    def annotate(self, image: ImageSource, parameters: ImageCallParameters) -> Annotation:
         """As `Annotator.annotate`."""
-        return _result(self._session.submit(lambda examiner: examiner.annotate(image, name, deadline_s)))
+        return _result(self._session.submit(lambda examiner: examiner.annotate(image, parameters)))
 
-    def detect(
-        self,
-        image: ImageSource,
-        *,
-        name: str | None = None,
-        protocol: DetectProtocol = "conversation",
-        deadline_s: float | None = None,
-    ) -> Detection:
+    @takes(DetectCallParameters)
+    def detect(self, image: ImageSource, parameters: DetectCallParameters) -> Detection:
         """As `Annotator.detect`."""
-        return _result(
-            self._session.submit(lambda examiner: examiner.detect(image, name, protocol, deadline_s))
-        )
+        return _result(self._session.submit(lambda examiner: examiner.detect(image, parameters)))
 
     @property
     def usage(self) -> Usage:
@@ -235,9 +182,9 @@ class BlockingAnnotator:
 class _Session:
     """The thread of one `Annotator`, and whether it can be used."""
 
-    def __init__(self, model: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, model: str, parameters: AnnotatorParameters) -> None:
         self.thread = LoopThread(
-            partial(_examiner, model, options),
+            partial(_examiner, model, parameters),
             closed="The session was closed before the image was done",
         )
         self._started = False
@@ -274,11 +221,11 @@ class _Session:
 
 
 @asynccontextmanager
-async def _examiner(model: str, options: Mapping[str, Any]) -> AsyncIterator[Examiner]:
+async def _examiner(model: str, parameters: AnnotatorParameters) -> AsyncIterator[Examiner]:
     # Seconds, off the caller's event loop.
-    from uncanny.session.examiner import AnnotatorParameters, open_examiner
+    from uncanny.session.examiner import open_examiner
 
-    async with open_examiner(model, AnnotatorParameters(**options)) as examiner:
+    async with open_examiner(model, parameters) as examiner:
         yield examiner
 
 
@@ -290,26 +237,14 @@ def _result(future: Future[R]) -> R:
         raise error.with_traceback(None)  # noqa: B904  it is the same error, with its cause
 
 
-@called_right
-@_image_keywords(lambda: AnnotateImageParameters)
-async def annotate_image_async(
-    image: ImageSource,
-    *,
-    model: str,
-    name: str | None = None,
-    deadline_s: float | None = None,
-    **options: Any,
-) -> Annotation:
+@takes(AnnotateImageParameters)
+async def annotate_image_async(image: ImageSource, parameters: AnnotateImageParameters) -> Annotation:
     """Annotate one image, given as a path, as the bytes of a file or as a Pillow image. Nothing is written.
 
     It opens a session of its own; for more than one image, `uncanny.Annotator` shares one.
 
-    Args:
-        image: as for `uncanny.Annotator.annotate`, which also says what is raised.
-        model: `provider/name`.
-        name: as for `uncanny.Annotator.annotate`.
-        deadline_s: as for `uncanny.Annotator.annotate`.
-        **options: those of `uncanny.Annotator`.
+    `image` is as for `uncanny.Annotator.annotate`, which also says what is raised; the options are those of
+    `uncanny.Annotator`.
 
     `annotate_image_async` is the same for programs with an event loop.
 
@@ -319,35 +254,21 @@ async def annotate_image_async(
     >>> asyncio.run(uncanny.annotate_image_async(image, model="demo")).model
     'demo'
     """
-    async with Annotator(model, **options) as annotator:
-        return await annotator.annotate(image, name=name, deadline_s=deadline_s)
+    async with Annotator(parameters.model, **parameters.part(AnnotatorParameters).given) as annotator:
+        return await annotator.annotate(image, **parameters.part(ImageCallParameters).given)
 
 
 annotate_image = blocking(annotate_image_async)
 
 
-@called_right
-@_image_keywords(lambda: DetectImageParameters)
-async def detect_image_async(
-    image: ImageSource,
-    *,
-    model: str,
-    name: str | None = None,
-    protocol: DetectProtocol = "conversation",
-    deadline_s: float | None = None,
-    **options: Any,
-) -> Detection:
+@takes(DetectImageParameters)
+async def detect_image_async(image: ImageSource, parameters: DetectImageParameters) -> Detection:
     """Ask of one image whether it is generated, and what gives it away. Nothing is written.
 
     It opens a session of its own; for more than one image, `uncanny.Annotator` shares one.
 
-    Args:
-        image: as for `uncanny.Annotator.annotate`, which also says what is raised.
-        model: `provider/name`.
-        name: as for `uncanny.Annotator.annotate`.
-        protocol: as for `uncanny.detect`.
-        deadline_s: as for `uncanny.Annotator.annotate`.
-        **options: those of `uncanny.Annotator`.
+    `image` is as for `uncanny.Annotator.annotate`, which also says what is raised; the options are those of
+    `uncanny.Annotator`.
 
     `detect_image_async` is the same for programs with an event loop.
 
@@ -356,8 +277,8 @@ async def detect_image_async(
     >>> asyncio.run(uncanny.detect_image_async(image, model="demo")).status
     'ok'
     """
-    async with Annotator(model, **options) as annotator:
-        return await annotator.detect(image, name=name, protocol=protocol, deadline_s=deadline_s)
+    async with Annotator(parameters.model, **parameters.part(AnnotatorParameters).given) as annotator:
+        return await annotator.detect(image, **parameters.part(DetectCallParameters).given)
 
 
 detect_image = blocking(detect_image_async)

@@ -8,12 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import Field
-
-from uncanny.agents.config import AnnotateConfig, DetectConfig, DetectProtocol
-from uncanny.annotation.parameters import OwnParameters
+from uncanny.agents.config import DetectConfig
 from uncanny.annotation.run import AnnotateTask, annotate_config
 from uncanny.client.budget import Budget
 from uncanny.client.calls import CallRecord
@@ -21,18 +18,17 @@ from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.detect.run import DetectTask
 from uncanny.images.encode import PixelPolicy, SendLimits
 from uncanny.images.prepared import PreparedImage, png_of, prepare, prepare_bytes
-from uncanny.parameters import Text, check_parameters
 from uncanny.prompts import PromptSet, Protocol, prompt_set
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.engine import Engine, open_engine
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask
 from uncanny.runs.inputs import ImageFile
-from uncanny.runs.parameters import ConnectParameters, Model, PixelParameters
 from uncanny.runs.progress import Spending
 from uncanny.runs.stop import Stop
 from uncanny.runs.task import INPUTS_AHEAD
 from uncanny.schema import Annotation, Detection, Usage
+from uncanny.session.parameters import AnnotatorParameters, DetectCallParameters, ImageCallParameters
 from uncanny.wording import option
 
 if TYPE_CHECKING:
@@ -41,26 +37,6 @@ if TYPE_CHECKING:
 A = TypeVar("A", Annotation, Detection)
 # After so many seconds a model that was given up is tried again: a session may outlive an outage.
 REST_S = 30.0
-
-
-class AnnotatorParameters(ConnectParameters, PixelParameters, OwnParameters, AnnotateConfig):
-    """The parameters of a session, see `uncanny.Annotator`."""
-
-
-class AnnotateImageParameters(AnnotatorParameters):
-    """The parameters of `annotate_image`."""
-
-    model: Model
-    name: Text | None = None
-    """What the record calls the image."""
-    deadline_s: Annotated[float | None, Field(gt=0)] = None
-    """Give the image up after this many seconds."""
-
-
-class DetectImageParameters(AnnotateImageParameters):
-    """The parameters of `detect_image`."""
-
-    protocol: DetectProtocol = "conversation"
 
 
 @asynccontextmanager
@@ -122,16 +98,15 @@ class Examiner:
         at_once = min(MOST_IMAGES_AT_ONCE, annotate.options.concurrency + INPUTS_AHEAD)
         self._room = asyncio.Semaphore(at_once)
 
-    async def annotate(self, image: ImageSource, name: str | None, deadline_s: float | None) -> Annotation:
-        return await self._examined(self._annotate, image, name, deadline_s)
+    async def annotate(self, image: ImageSource, call: ImageCallParameters) -> Annotation:
+        return await self._examined(self._annotate, image, call)
 
-    async def detect(
-        self, image: ImageSource, name: str | None, protocol: DetectProtocol, deadline_s: float | None
-    ) -> Detection:
+    async def detect(self, image: ImageSource, call: DetectCallParameters) -> Detection:
         task = self._detect
-        if protocol != task.config.protocol:
-            task = replace(task, config=DetectConfig(**task.config.model_dump() | {"protocol": protocol}))
-        return await self._examined(task, image, name, deadline_s)
+        if call.protocol != task.config.protocol:
+            config = DetectConfig(**task.config.model_dump() | {"protocol": call.protocol})
+            task = replace(task, config=config)
+        return await self._examined(task, image, call)
 
     def usage(self) -> Usage:
         """What all calls so far have used; a figure that one of them left unmeasured is None."""
@@ -140,12 +115,7 @@ class Examiner:
             {"calls": spending.calls, **{name: spending.figure(name) for name in spending.sums}}
         )
 
-    async def _examined(
-        self, task: ImageTask[A], image: ImageSource, name: str | None, deadline_s: float | None
-    ) -> A:
-        check_parameters(name=name, deadline_s=deadline_s)
-        if deadline_s is not None and deadline_s <= 0:
-            raise UsageError(f"{option('deadline_s')} must be above 0, not {deadline_s!r}")
+    async def _examined(self, task: ImageTask[A], image: ImageSource, call: ImageCallParameters) -> A:
         work = asyncio.current_task()
         assert work is not None
         requested = False
@@ -157,10 +127,10 @@ class Examiner:
 
         try:
             with self._stop.listening(stop):
-                async with asyncio.timeout(deadline_s) as limit:
+                async with asyncio.timeout(call.deadline_s) as limit:
                     async with self._room:
                         policy, limits = task.policy, self._engine.limits
-                        opened = await asyncio.to_thread(_opened, image, name, policy, limits)
+                        opened = await asyncio.to_thread(_opened, image, call.name, policy, limits)
                         record = await task.examine(*opened, self._engine, [])
                         if isinstance(record, Annotation) and isinstance(image, str | PathLike):
                             record.set_place(file=Path(fspath(image)).absolute())  # noqa: ASYNC240
@@ -169,7 +139,7 @@ class Examiner:
             if not limit.expired():
                 raise
             raise StoppedError(
-                f"The image was not done within {deadline_s:g} s",
+                f"The image was not done within {call.deadline_s:g} s",
                 remedy=f"Raise {option('deadline_s')}, or ask fewer images at once.",
             ) from None
         except asyncio.CancelledError:

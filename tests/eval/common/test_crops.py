@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,10 +22,8 @@ from uncanny.eval.common.pixels.crops import (
     union,
 )
 from uncanny.eval.common.pixels.shapes import Point, box_crop, point_crop, polygon_crop
-from uncanny.eval.metrics import regions
+from uncanny.eval.metrics import RegionProtocol, regions
 from uncanny.eval.metrics.regions import (
-    REGION_PROTOCOLS,
-    RegionProtocol,
     instance_counts,
     region_counts,
 )
@@ -70,7 +70,12 @@ def test_the_union_of_crops_is_that_of_their_masks(crops: list[Crop]) -> None:
 
 
 @pytest.mark.usefixtures("bands")
-@given(st.lists(BOX, max_size=30), CROPS, st.sampled_from([0.3, 0.5, 1.0]), st.sampled_from(REGION_PROTOCOLS))
+@given(
+    st.lists(BOX, max_size=30),
+    CROPS,
+    st.sampled_from([0.3, 0.5, 1.0]),
+    st.sampled_from(get_args(RegionProtocol)),
+)
 def test_boxes_count_as_if_they_were_drawn(
     predicted: list[Crop], crops: list[Crop], t: float, protocol: RegionProtocol
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import cv2
 import numpy as np
@@ -18,8 +18,8 @@ from uncanny.eval.common.pixels.crops import Crop, Mask, crop, union
 from uncanny.eval.common.pixels.masks import component_crops
 from uncanny.eval.common.pixels.shapes import box_crop, polygon_crop
 from uncanny.eval.common.published import published
+from uncanny.eval.metrics import RegionProtocol
 from uncanny.eval.metrics.regions import (
-    REGION_PROTOCOLS,
     InstanceCounts,
     agreement,
     artifact_ratio,
@@ -258,7 +258,7 @@ def test_a_box_outside_the_image_is_wrong_and_an_empty_set_is_nothing() -> None:
     outside = box_crop((20, 20, 30, 30), SIZE)
     assert instance_counts([outside], [box_crop((0, 0, 2, 2), SIZE)]) == (0, 1, 0, 1)
     assert instance_counts([], []) == (0, 0, 0, 0)
-    for protocol in REGION_PROTOCOLS:
+    for protocol in get_args(RegionProtocol):
         assert instance_counts([outside], [], protocol=protocol) == (0, 1, 0, 0)
 
 

@@ -14,8 +14,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -200,42 +199,32 @@ class ScoreFiles:
     def of(
         cls, values: Mapping[str, Any], default_page: Path | None = None, *, needs_place: bool = False
     ) -> ScoreFiles:
-        """From what click has parsed of `score_options`; see `chosen`. Raises UsageError."""
-        names = ("json_file", "csv_file", "markdown_file", "latex_file", "report", "no_report", "quiet")
-        given = {name: values[name] for name in names if name in values}
-        files = cls.chosen(default_page, needs_place=needs_place, **({"json_file": None} | given))
-        return replace(files, force=values["force"], pictures=values.get("pictures", "link"))
-
-    @classmethod
-    def chosen(
-        cls,
-        default_page: Path | None,
-        *,
-        json_file: Path | None,
-        csv_file: Path | None = None,
-        markdown_file: Path | None = None,
-        latex_file: Path | None = None,
-        report: Path | None = None,
-        no_report: bool = False,
-        quiet: bool = False,
-        needs_place: bool = False,
-    ) -> ScoreFiles:
-        """From the options of a command; one that writes no page has no `default_page`. Raises UsageError.
+        """From what click has parsed of `score_options`; a command without a page has no `default_page`.
 
         Whoever pipes scores on gets a page only where one is named; `quiet` is about the terminal alone.
-        With `needs_place` a command that writes pages may have no `default_page`: then it says so.
+        With `needs_place` a command may have no place for its page: then it says so. Raises UsageError.
         """
-        named = {"--json": json_file, "--csv": csv_file, "--markdown": markdown_file, "--latex": latex_file}
+        options = {"--json": "json_file", "--csv": "csv_file", "--markdown": "markdown_file"}
+        options["--latex"] = "latex_file"
+        named: dict[str, Path | None] = {option: values.get(name) for option, name in options.items()}
         piped = [option for option, file in named.items() if file == STANDARD_OUTPUT]
         if len(piped) > 1:
             raise UsageError(f"{' and '.join(piped)} cannot both go to standard output")
-        forms: dict[TableForm, Path | None] = {"markdown": markdown_file, "latex": latex_file}
-        tables = {form: file for form, file in forms.items() if file is not None}
-        wanted = not no_report and (report is not None or not piped)
-        if not wanted:
-            return cls(json_file, None, csv_file, tables, quiet, left=default_page)
+        forms: dict[TableForm, Path | None] = {"markdown": named["--markdown"], "latex": named["--latex"]}
+        report = values.get("report")
+        wanted = not values.get("no_report") and (report is not None or not piped)
         place = report or default_page
-        return cls(json_file, place, csv_file, tables, quiet, unplaced=needs_place and place is None)
+        return cls(
+            named["--json"],
+            place if wanted else None,
+            named["--csv"],
+            {form: file for form, file in forms.items() if file is not None},
+            values["quiet"],
+            left=None if wanted else default_page,
+            unplaced=wanted and needs_place and place is None,
+            force=values["force"],
+            pictures=values.get("pictures", "link"),
+        )
 
     @property
     def printed(self) -> bool:
@@ -270,49 +259,34 @@ class ScoreFiles:
         read = [Path(each) for each in inputs if each is not None]
         check_outputs([*self.outputs(keys, columns), *others], read, force=self.force)
 
-    def write_scores(self, scores: Scores, *, after: str = "", **page: Any) -> None:
-        """Write and print what is wanted of `scores`, with their page, made with `page`."""
-        report = getattr(scores, "report", None)
-        self.write(
-            to_json=scores.to_json,
-            to_csv=scores.to_csv,
-            tables=scores.tables,
-            report=report and partial(report, pictures=self.pictures, **page),
-            after=after,
-        )
+    def write_scores(self, scores: Scores, *, after: str = "", **shown: Any) -> None:
+        """Write and print what is wanted of `scores`, with their page, made with `shown`.
 
-    def write(
-        self,
-        *,
-        to_json: Callable[[], object],
-        tables: Callable[[], Sequence[Table]],
-        to_csv: Callable[[], str],
-        report: Callable[[Path], object] | None = None,
-        after: str = "",
-    ) -> None:
-        """Write and print what is wanted of scores; `after` is what the terminal gets below the tables."""
+        `after` is what the terminal gets below the tables.
+        """
         from uncanny.eval.common.tables import tables_text as text
         from uncanny.json_values import dump_json
         from uncanny.records.jsonl import write_named
 
         if self.json == STANDARD_OUTPUT:
-            say_json(to_json())
+            say_json(scores.to_json())
         elif self.json is not None:
-            write_named(self.json, [dump_json(to_json(), indent=True)])
+            write_named(self.json, [dump_json(scores.to_json(), indent=True)])
         if self.csv == STANDARD_OUTPUT:
-            say(to_csv().removesuffix("\n"))
+            say(scores.to_csv().removesuffix("\n"))
         elif self.csv is not None:
-            write_named(self.csv, [to_csv().encode()])
+            write_named(self.csv, [scores.to_csv().encode()])
         for form, file in self.tables.items():
-            written = _written(tables(), form)
+            written = _written(scores.tables(), form)
             if file == STANDARD_OUTPUT:
                 say(written.removesuffix("\n"))
             else:
                 write_named(file, [_BEGINS[form].encode(), written.encode()])
         if self.printed:
-            say(text(tables(), width()) + after)
+            say(text(scores.tables(), width()) + after)
+        report = getattr(scores, "report", None)
         if self.page is not None and report is not None:
-            report(self.page)
+            report(self.page, pictures=self.pictures, **shown)
             if self.printed:
                 say(harmless(f"Report   {self.page}"))
         elif self.printed and self.unplaced:

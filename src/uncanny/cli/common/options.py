@@ -14,6 +14,8 @@ from uncanny.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 LONGEST_SHOWN = 40
+# Parameters without a bound of their own count no further; numbers beyond it fit into no file.
+MOST = 10**15
 
 
 class Whole(click.ParamType[int]):
@@ -129,9 +131,6 @@ port_option = click.option(
     help="Port on 127.0.0.1; 0 takes a free one.",
 )
 force_option = click.option("--force", is_flag=True, help="Replace files that are not this command's own.")
-seed_option = click.option(
-    "--seed", type=Whole(0, 2**63 - 1), default=0, show_default=True, help="Same seed, same intervals."
-)
 images_root_option = click.option(
     "--root", type=FOLDER, help="Name images in records relative to this. [default: the run folder]"
 )
@@ -182,23 +181,7 @@ def page_option(default: str) -> Callable[[F], F]:
     )
 
 
-def group_by_option(images: str = "images") -> Callable[[F], F]:
-    """The column of images that intervals and paired tests take together."""
-    return click.option(
-        "--group-by",
-        metavar="COLUMN|image",
-        help=f"Column of {images} that belong together, for intervals and paired tests; `image` for none. "
-        "[default: those of a pair or an original together]",
-    )
-
-
-def resamples_option(meaning: str) -> Callable[[F], F]:
-    return click.option(
-        "--resamples", type=Whole(0, 1_000_000), default=10_000, show_default=True, help=meaning
-    )
-
-
-def score_options(page: str | None = None) -> Callable[[F], F]:
+def score_options(page: str | None = None, *, quiet: bool = True) -> Callable[[F], F]:
     """The files that scores are written to, as `ScoreFiles.of` reads them; `page` says where a page goes."""
     pages = [] if page is None else [page_option(page), no_page_option, pictures_option]
-    return together(json_file_option, table_options, *pages, force_option, quiet_option)
+    return together(json_file_option, table_options, *pages, force_option, *([quiet_option] if quiet else []))

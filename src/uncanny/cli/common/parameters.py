@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 import click
 
 from uncanny.cli.common.files import all_at_rest
-from uncanny.cli.common.options import PATH, Real, Several, Whole
+from uncanny.cli.common.options import MOST, PATH, Real, Several, Whole
 from uncanny.cli.common.places import SCENES, Place, complete_folder, complete_model, named_files
-from uncanny.parameters import MOST, Parameters, Shown, default_words, flags_of, shown_as
+from uncanny.parameters import Parameters, Shown, default_words, flags_of, shown_as
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
