@@ -35,7 +35,6 @@ from uncanny.answers.packed import (
     InventoryItem,
     Judgement,
 )
-from uncanny.prompts import Protocol
 from uncanny.schema import Anomaly, SceneObject
 
 T = TypeVar("T", bound=BaseModel)
@@ -164,7 +163,7 @@ class Schedule:
     """
 
     name: ScheduleName
-    prompts: Protocol
+    prompts: str
     steps: tuple[Step, ...]
     forms: tuple[ListForm[Any], ...]
     repeats: int

@@ -13,6 +13,7 @@ from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.common.runs import page_of_run
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.parameters import path_of, takes
+from uncanny.protocol import named, protocols
 from uncanny.records.run_folder import RunFolder
 from uncanny.wording import counted, either, option
 
@@ -32,47 +33,41 @@ def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
     >>> uncanny.report(out).name
     'report.html'
     """
-    path, pictures = path_of("run", run), parameters.pictures
+    path = path_of("run", run)
     target = page_of_run(path) if parameters.out is None else Path(parameters.out)
+    placed = ReportParameters(**parameters.given | {"out": target})
     folder = RunFolder(path.parent if path.is_file() else path)
     folder.check_links()
     manifest = None if path.is_file() else folder.read_manifest()
-    if manifest is not None and manifest.task == "detect" and folder.annotations.is_file():
-        from uncanny.eval.detect.run import DetectRun
-
-        return DetectRun(path).report(target, max_images=parameters.max_images, pictures=pictures)
+    task = None if manifest is None else manifest.task
     if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file():
-        raise UsageError(f"{path} is an image and no run", remedy="Name the folder of a run.")
-    if path.is_file() or folder.annotations.is_file():
-        from uncanny.annotation.report.page import write_report
-
-        return write_report(path, max_images=parameters.max_images, out=target, pictures=pictures)
-    if (path / "answers.jsonl").is_file():
-        from uncanny.eval.mcq.run import McqRun
-
-        return McqRun(path).report(target, pictures=pictures)
-    if (path / "verdicts.jsonl").is_file():
-        from uncanny.eval.realism.score import score
-
-        return score(path).report(target, pictures=pictures)
-    if manifest is not None and manifest.task == "artifacts":
+        raise UsageError(f"{path} is an image, not a run", remedy="Name the folder of a run.")
+    with_pages = [each for each in protocols().values() if each.page]
+    # A file is one of annotations, which come first in the table. Records of other programs name no task.
+    for protocol in sorted(with_pages, key=lambda each: each.name != task):
+        if path.is_file() or (path / str(protocol.records)).is_file():
+            page: Path = named(protocol.page)(path, placed)
+            return page
+    known = protocols().get(task or "")
+    if known is not None and known.input.name and not known.report:
+        room = known.command[0]
         raise UsageError(
-            f"{path} is a run of `artifacts`, and its page is that of its scores, which needs the truth",
+            f"{path} is a run of `{room}`, and its page is that of its scores, which needs the truth",
             remedy="Write "
             + either(
-                python=f"uncanny.artifacts.score({str(path)!r}, truth=…).report()",
-                command_line=f"uncanny artifacts score {path} {option('truth', 'TRUTH')}",
+                python=f"uncanny.{room}.score({str(path)!r}, truth=…).report()",
+                command_line=f"uncanny {room} score {path} {option('truth', 'TRUTH')}",
             )
             + ".",
         )
-    if manifest is not None and manifest.task in ("perturb", "prompts"):
+    if manifest is not None and known is not None and not known.report:
         raise UsageError(
-            f"{path} is a run of `edits {manifest.task}`, which writes texts and has no page",
+            f"{path} is a run of `{' '.join(known.command)}`, which writes texts and has no page",
             remedy=f"They are in {path / (manifest.record_file or '')}.",
         )
-    if manifest is not None and manifest.task is not None:
+    if task is not None:
         raise UsageError(
-            f"{path} holds a run of {manifest.task!r}, which is none of uncanny's own or has no records yet",
+            f"{path} is a run of {task!r}, which is not one of uncanny's protocols or has no records yet",
             remedy="Write its page with the function of its protocol.",
         )
     inner = sorted(file.parent.name for file in path.glob("*/run.json"))
@@ -81,7 +76,5 @@ def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
             f"{path} is not a run, but holds {counted(len(inner), 'run')}: {', '.join(inner)}",
             remedy="Name one of them, or write the page of their scores.",
         )
-    raise UsageError(
-        f"{path} is not a run: it has no annotations.jsonl, answers.jsonl or verdicts.jsonl",
-        remedy="Name a run folder.",
-    )
+    files = dict.fromkeys(str(each.records) for each in with_pages)
+    raise UsageError(f"{path} is not a run: it has none of {', '.join(files)}", remedy="Name a run folder.")

@@ -16,14 +16,9 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from string import Template
-from typing import Final, Literal, get_args
 
 from uncanny.errors import ExtensionError
 from uncanny.wording import shown
-
-# `annotate` has the texts of its paper schedule, the other two have sets of their own.
-Protocol = Literal["packed", "annotate", "single", "detect", "mcq", "realism", "artifacts", "edits"]
-PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +102,12 @@ class PromptSet:
 
 
 @cache
+def set_names() -> tuple[str, ...]:
+    """The sets kept here. `annotate` has the texts of its paper schedule; other schedules have their own."""
+    return tuple(sorted(each.name for each in files(__name__).iterdir() if _texts(each)))
+
+
+@cache
 def prompt_set(name: str) -> PromptSet:
     """The set kept in the folder `name`. Raises LookupError if there is none."""
     return load_prompt_set(name, files(__name__) / name)
@@ -114,7 +115,7 @@ def prompt_set(name: str) -> PromptSet:
 
 def current_set(prompts: PromptSet) -> PromptSet:
     """What this version of the package asks in place of `prompts`: its set of that name, else the same."""
-    return prompt_set(prompts.name) if (files(__name__) / prompts.name).is_dir() else prompts
+    return prompt_set(prompts.name) if prompts.name in set_names() else prompts
 
 
 def load_prompt_set(name: str, folder: Traversable) -> PromptSet:
@@ -122,7 +123,7 @@ def load_prompt_set(name: str, folder: Traversable) -> PromptSet:
 
     `name` stands in records; it is none of the package's sets. Raises LookupError if there is no text.
     """
-    texts = _texts(folder) if folder.is_dir() else {}
+    texts = _texts(folder)
     if not texts:
         raise LookupError(f"no prompts in {name!r}")
     return make_set(name, texts)
@@ -138,14 +139,13 @@ def make_set(name: str, texts: Mapping[str, str]) -> PromptSet:
 def is_ours(set_id: str) -> bool:
     """Whether this is the id of one of the package's sets."""
     name = set_id.partition("@")[0]
-    folders = {each.name for each in files(__name__).iterdir() if each.is_dir()} - {"__pycache__"}
-    return name in folders and prompt_set(name).id == set_id
+    return name in set_names() and prompt_set(name).id == set_id
 
 
 def _texts(folder: Traversable) -> dict[str, str]:
     return {
         file.name.removesuffix(".md"): file.read_text(encoding="utf-8").strip()
-        for file in folder.iterdir()
+        for file in (folder.iterdir() if folder.is_dir() else ())
         if file.name.endswith(".md")
     }
 

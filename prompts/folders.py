@@ -18,7 +18,7 @@ from typing import Final
 from uncanny.beneath import OutsideError, names_in
 from uncanny.errors import UsageError
 from uncanny.files import open_file
-from uncanny.prompts import PromptSet, Protocol, make_set, prompt_set
+from uncanny.prompts import PromptSet, make_set, prompt_set
 from uncanny.settings import secrets
 from uncanny.wording import counted, option, shown
 
@@ -99,12 +99,12 @@ class TextFile:
         return (*self.needed, *self.optional)
 
 
-def text_files(protocol: Protocol) -> tuple[TextFile, ...]:
+def text_files(protocol: str) -> tuple[TextFile, ...]:
     """The texts of a protocol, by name."""
     return tuple(_text_file(name, text) for name, text in sorted(prompt_set(protocol).texts().items()))
 
 
-def read_prompts(protocol: Protocol, folder: str | os.PathLike[str] | None) -> PromptSet:
+def read_prompts(protocol: str, folder: str | os.PathLike[str] | None) -> PromptSet:
     """The texts of `folder`, and ours where it has none; all ours for None.
 
     The set has the name of ours, so that records say `mcq@` and a hash of all its texts. Files are UTF-8; a
@@ -122,7 +122,7 @@ def read_prompts(protocol: Protocol, folder: str | os.PathLike[str] | None) -> P
     return mixed.chosen_with(tuple(name for name in sorted(texts) if mixed[name].id != ours[name].id))
 
 
-def write_prompts(protocol: Protocol, folder: Path, *, force: bool = False) -> tuple[Path, ...]:
+def write_prompts(protocol: str, folder: Path, *, force: bool = False) -> tuple[Path, ...]:
     """Write our texts into `folder`, and `README.md` with a table of their variables; returns the files.
 
     Raises UsageError for a file that is there already and says something else, unless with `force`, and where
@@ -149,7 +149,7 @@ def write_prompts(protocol: Protocol, folder: Path, *, force: bool = False) -> t
     return tuple(files)
 
 
-def variables_page(protocol: Protocol) -> str:
+def variables_page(protocol: str) -> str:
     """The table of a protocol's texts and their variables, as Markdown."""
     names = sorted({name for file in text_files(protocol) for name in file.names})
     return "\n".join(
@@ -180,7 +180,7 @@ def _text_file(name: str, text: str) -> TextFile:
     return TextFile(f"{name}.md", needed, tuple(each for each in variables if each in OPTIONAL))
 
 
-def _read_folder(protocol: Protocol, folder: Path) -> dict[str, str]:
+def _read_folder(protocol: str, folder: Path) -> dict[str, str]:
     named = f"{option('prompts')}: {folder}"
     try:
         real = folder.resolve()
@@ -207,7 +207,7 @@ def _read_folder(protocol: Protocol, folder: Path) -> dict[str, str]:
     return {file.name.removesuffix(".md"): _read_text(file, real, known[file.name]) for file in texts}
 
 
-def _where_it_is(protocol: Protocol, name: str, known: Iterable[str]) -> str:
+def _where_it_is(protocol: str, name: str, known: Iterable[str]) -> str:
     """What to do about a text that a protocol has not: another schedule has it, or its name is misspelt."""
     if protocol in SCHEDULES:
         for other, schedule in SCHEDULES.items():
@@ -288,6 +288,6 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"${name}" for name in names)
 
 
-def _remedy(protocol: Protocol) -> str:
+def _remedy(protocol: str) -> str:
     texts = counted(len(text_files(protocol)), "text")
     return f"`uncanny prompts {protocol}` shows {texts} to begin from, and writes them into a folder."

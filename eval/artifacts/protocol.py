@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from uncanny.eval.artifacts.parameters import ArtifactsParameters
 from uncanny.protocol import Input, Protocol
 
 PROTOCOLS = (
@@ -11,8 +10,9 @@ PROTOCOLS = (
         ("artifacts", "run"),
         "Locate artifacts",
         "Locate the artifacts of images, by seven categories.",
-        ArtifactsParameters,
+        "uncanny.eval.artifacts.parameters:ArtifactsParameters",
         Input("images", "images", "Upload images, or choose a folder of the server."),
+        prompts=("artifacts",),
         records="artifacts.jsonl",
         report=False,
     ),

@@ -10,7 +10,7 @@ from pydantic import Field
 from uncanny.agents.config import AnnotateConfig
 from uncanny.eval.common.parameters import IntervalParameters, PositiveShare, Root
 from uncanny.eval.common.similarity import SimilarityName
-from uncanny.parameters import HERE, Place, Shown, Text
+from uncanny.parameters import HERE, Parameters, Place, Shown, Text
 from uncanny.runs.parameters import PixelParameters, RunParameters, TableParameters
 
 if TYPE_CHECKING:
@@ -59,3 +59,10 @@ class AuditParameters(IntervalParameters, RunParameters, PixelParameters, TableP
     worst: Annotated[int, Field(ge=0, le=10_000)] = MOST_WORST
     """Number of worst images kept per generator."""
     root: Root = None
+
+
+class AuditPageParameters(Parameters):
+    """How the audit's page is written."""
+
+    title: Annotated[Text | None, Shown(metavar="TEXT", default="Generator audit")] = None
+    """Title of the page."""

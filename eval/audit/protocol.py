@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from uncanny.eval.audit.parameters import AuditParameters
-from uncanny.parameters import Parameters, Shown, Text
 from uncanny.protocol import Input, Protocol
-
-
-class PageParameters(Parameters):
-    """How the audit's page is written."""
-
-    title: Annotated[Text | None, Shown(metavar="TEXT", default="Generator audit")] = None
-    """Title of the page."""
-
 
 PROTOCOLS = (
     Protocol(
@@ -22,7 +10,7 @@ PROTOCOLS = (
         ("audit",),
         "Rank generators",
         "Rank generators by how plausible their images are. Images are annotated by the model first.",
-        AuditParameters,
+        "uncanny.eval.audit.parameters:AuditParameters",
         Input(
             "generators",
             "generators",
@@ -30,6 +18,6 @@ PROTOCOLS = (
         ),
         makes="scores",
         csv_head="uncanny.eval.audit.score.result:COLUMNS",
-        more=PageParameters,
+        takes_more="uncanny.eval.audit.parameters:AuditPageParameters",
     ),
 )

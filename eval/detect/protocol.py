@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from uncanny.eval.detect.parameters import DetectParameters
 from uncanny.protocol import Input, Protocol
 
 PROTOCOLS = (
@@ -11,11 +10,14 @@ PROTOCOLS = (
         ("detect",),
         "Real or generated",
         "Tell generated images from real ones, and say by what.",
-        DetectParameters,
+        "uncanny.eval.detect.parameters:DetectParameters",
         Input("images", "images", "Upload images, or choose a folder of the server."),
+        prompts=("detect",),
         records="annotations.jsonl",
         tables=True,
         csv_head="uncanny.eval.detect.score:MODEL_COLUMNS",
         reviewed=True,
+        record="uncanny.schema:Detection",
+        page="uncanny.eval.detect.run:page_of",
     ),
 )

@@ -19,6 +19,7 @@ from uncanny.demo.scenes import SCENES
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells, Row
 from uncanny.eval.common.inputs.named_images import name_images
+from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.common.run_result import Records
 from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, of_scenes
 from uncanny.eval.detect.parameters import DetectParameters
@@ -157,7 +158,6 @@ class DetectRun(AnnotateRun):
         scenes. At most `max_images` are shown; full-size `pictures` are linked from their files, or embedded.
         """
         from uncanny.annotation.report.page import write_report
-        from uncanny.eval.common.parameters import ReportParameters
         from uncanny.eval.detect.report import page_scores
 
         page = ReportParameters(out=out, max_images=max_images, pictures=pictures)
@@ -322,3 +322,9 @@ class DetectTask(ImageTask[Detection]):
             description=state.get("description"),
             **other_models(calls, str(self.models.model)),
         )
+
+
+def page_of(run: Path, parameters: ReportParameters) -> Path:
+    """Write the page of a run, as `uncanny.report` does."""
+    out = None if parameters.out is None else Path(parameters.out)
+    return DetectRun(run).report(out, max_images=parameters.max_images, pictures=parameters.pictures)

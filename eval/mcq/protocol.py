@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from uncanny.eval.mcq.parameters import McqParameters
 from uncanny.protocol import Input, Protocol
 
 PROTOCOLS = (
@@ -10,11 +9,14 @@ PROTOCOLS = (
         "mcq",
         ("mcq", "run"),
         "Four questions",
-        "Ask four questions about the artifact of each image.",
-        McqParameters,
+        "Benchmark models on four questions about an artifact.",
+        "uncanny.eval.mcq.parameters:McqParameters",
         Input("items", "items", "The questions: a file of items, a folder with one, or `scenes`."),
+        prompts=("mcq",),
         records="answers.jsonl",
         then=("report",),
         unit="answers",
+        page="uncanny.eval.mcq.run:page_of",
     ),
+    Protocol("mcq_people", ("mcq", "people"), takes="uncanny.parameters:Parameters", report=False),
 )

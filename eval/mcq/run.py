@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells
+from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import Answer, ItemSet
@@ -186,3 +187,8 @@ async def _ask(
         prompts=prompts,
     )
     return McqRun(folder, await run_with(task, parameters), items)
+
+
+def page_of(run: Path, parameters: ReportParameters) -> Path:
+    """Write the page of a run, as `uncanny.report` does."""
+    return McqRun(run).report(parameters.out, pictures=parameters.pictures)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uncanny.eval.common.parameters import PairFolders
-from uncanny.eval.realism.parameters import RealismParameters
 from uncanny.protocol import Input, Protocol
 
 PROTOCOLS = (
@@ -12,11 +10,13 @@ PROTOCOLS = (
         ("realism", "run"),
         "Would it fool a viewer",
         "Find out which edited images would fool a viewer.",
-        RealismParameters,
+        "uncanny.eval.realism.parameters:RealismParameters",
         Input("pairs", "pairs", "A file of pairs, or `scenes`. Or name two folders under “More options”."),
+        prompts=("realism",),
         records="verdicts.jsonl",
         then=("report",),
         unit="pairs",
-        more=PairFolders,
+        page="uncanny.eval.realism.score:page_of",
+        takes_more="uncanny.eval.common.parameters:PairFolders",
     ),
 )

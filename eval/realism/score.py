@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_of, own_keys, which_columns
+from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.metrics.intervals import Bools, Codes, Ratio, group_codes, ratio, share_intervals
 from uncanny.eval.metrics.significance import position_bias
 from uncanny.eval.realism.parameters import RealismScoreParameters
@@ -24,6 +26,7 @@ from uncanny.eval.realism.result import CallCount, GroupScore, RealismScore, Set
 from uncanny.eval.realism.verdicts import Verdict, VerdictOutcome, Verdicts, VerdictSet, verdict_sets
 from uncanny.graphs.ugda_cases import CASES, LABELS
 from uncanny.parameters import takes
+from uncanny.records.run_folder import RunFolder
 from uncanny.schema import columns_of
 from uncanny.wording import option
 
@@ -165,3 +168,9 @@ def _questions(verdict: Verdict) -> int:
         return 0
     second = [verdict.original_first, verdict.edited_first]
     return 1 + (SECOND_CHECKS if verdict.first == "yes" or any(second) else 0)
+
+
+def page_of(run: Path, parameters: ReportParameters) -> Path:
+    """Write the page of a run's scores, as `uncanny.report` does."""
+    out = RunFolder(run).report if parameters.out is None else parameters.out
+    return score(run).report(out, pictures=parameters.pictures)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from uncanny.eval.semantic.parameters import SemanticParameters
 from uncanny.protocol import Input, Protocol
 
 PROTOCOLS = (
@@ -11,7 +10,7 @@ PROTOCOLS = (
         ("semantic",),
         "Score by meaning",
         "Score predicted anomalies against the true ones.",
-        SemanticParameters,
+        "uncanny.eval.semantic.parameters:SemanticParameters",
         Input("predictions", "named", "Runs or files with anomalies, each as NAME=…"),
         makes="scores",
         csv_head="uncanny.eval.semantic.score.result:COLUMNS",

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from uncanny.parameters import Parameters
+if TYPE_CHECKING:
+    from uncanny.parameters import Parameters
 
 MODULES: Final = (
     "uncanny.annotation.protocol",
@@ -47,36 +48,54 @@ class Input:
     least: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Protocol:
     """A way of examining images, or of scoring what was found in them.
 
     `name` is the task in `run.json` and the kind of a job; `command` are the words that call it. `title` and
-    `summary` say what it does, in two words and in a sentence. `parameters` are those of the function that
-    runs it, `more` those that its command has besides. `makes` is a run, scores with a page and tables, or
-    files. `records` is the file of its records: in a run's folder, or, of scores, the one that `records_at`,
-    a parameter, names. `report` says whether it has a page without further input; `then` is a command that
-    writes it. `tables`: a run's command writes tables of scores, too; `csv_head`, as
-    MODULE:NAME, are the columns of their CSV. `reviewed`: people judge its findings.
-    `unit` is what its records are of.
+    `summary` say what it does, in two words and in a sentence or two. `input` is its first argument; a
+    protocol without one is not a job. `makes` is a run, scores with a page and tables, or files. `records`
+    is the file of its records: in a run's folder, or, of scores, the one that `records_at`, a parameter,
+    names. `prompts` are the sets of texts of the package that it asks with. `report` says whether it has a
+    page without further input; `then` is a command that writes it. `tables`: a run's command writes tables
+    of scores, too. `reviewed`: people judge its findings. `unit` is what its records are of.
+
+    What takes long to import is named as MODULE:NAME. `takes` are the parameters of the function that runs
+    it, `takes_more` those that its command has besides. `record` is the class of its records. `page` writes
+    the page of a run, from its folder and `ReportParameters`. `csv_head` are the columns of its CSV.
     """
 
     name: str
     command: tuple[str, ...]
-    title: str
-    summary: str
-    parameters: type[Parameters]
-    input: Input
+    title: str = ""
+    summary: str = ""
+    takes: str = ""
+    input: Input = Input("", "images", "")
     makes: Literal["run", "scores", "files"] = "run"
     records: str | None = None
     records_at: str = ""
+    prompts: tuple[str, ...] = ()
     report: bool = True
     then: tuple[str, ...] = ()
     tables: bool = False
-    csv_head: str = ""
     reviewed: bool = False
     unit: str = "images"
-    more: type[Parameters] = Parameters
+    takes_more: str = "uncanny.parameters:Parameters"
+    record: str = ""
+    page: str = ""
+    csv_head: str = ""
+
+    @cached_property
+    def parameters(self) -> type[Parameters]:
+        """What the function that runs it takes."""
+        kind: type[Parameters] = named(self.takes)
+        return kind
+
+    @cached_property
+    def more(self) -> type[Parameters]:
+        """What its command takes besides."""
+        kind: type[Parameters] = named(self.takes_more)
+        return kind
 
     @property
     def asks(self) -> bool:
@@ -84,8 +103,30 @@ class Protocol:
         return "model" in self.parameters.model_fields
 
 
+def named(place: str) -> Any:
+    """What MODULE:NAME stands for."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
 @cache
 def protocols() -> Mapping[str, Protocol]:
     """All protocols by name, in the order in which pages list them."""
     modules = [import_module(name) for name in MODULES]
     return {each.name: each for module in modules for each in module.PROTOCOLS}
+
+
+def run_records() -> list[str]:
+    """The files of records that runs have, annotations first."""
+    names = (each.records for each in protocols().values() if each.makes == "run")
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def prompt_names() -> list[str]:
+    """The package's sets of texts that models are asked with."""
+    return list(dict.fromkeys(name for each in protocols().values() for name in each.prompts))
+
+
+def jobs() -> Mapping[str, Protocol]:
+    """Those that a service runs."""
+    return {name: each for name, each in protocols().items() if each.input.name}

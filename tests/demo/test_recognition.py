@@ -11,11 +11,12 @@ from tests.growth import check_linear
 from uncanny.answers.captions import MAGNITUDES
 from uncanny.demo.model import ANSWERERS
 from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, recognize
-from uncanny.prompts import PROTOCOLS, Prompt, PromptSet, prompt_set
+from uncanny.prompts import Prompt, PromptSet, prompt_set
+from uncanny.protocol import prompt_names
 from uncanny.schema import ARTIFACT_CATEGORIES
 
 ANNOTATE = prompt_set("annotate")
-SETS = [prompt_set(protocol) for protocol in PROTOCOLS]
+SETS = [prompt_set(protocol) for protocol in prompt_names()]
 NOT_ASKED = {"system", "relation_context", "open", "strict", "parts", *ARTIFACT_CATEGORIES, *MAGNITUDES}
 REPAIRS = {"repair", "repair_text"}
 ASKED = [

@@ -95,7 +95,8 @@ def _people() -> None:
 def _artifacts() -> None:
     file = _file("Artifacts")
     scores = uncanny.artifacts.score(file, truth=file, resamples=10)
-    assert scores["artifacts"].scopes["physics"].pixel["iou"].value == 1
+    (score,) = scores.values()
+    assert score.scopes["physics"].pixel["iou"].value == 1
 
 
 def _verdicts_of_a_detector() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from uncanny.errors import UsageError
-from uncanny.prompts import PROTOCOLS, Protocol, is_ours, make_set, prompt_set
+from uncanny.prompts import is_ours, make_set, prompt_set
 from uncanny.prompts.folders import (
     OPTIONAL,
     VARIABLES,
@@ -19,6 +19,7 @@ from uncanny.prompts.folders import (
     variables_page,
     write_prompts,
 )
+from uncanny.protocol import prompt_names
 from uncanny.settings import Settings
 
 QUESTION = "Pick one.\n\n$choices"
@@ -30,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "texts"
 
 
-def refused(folder: Path | str, protocol: Protocol = "mcq") -> str:
+def refused(folder: Path | str, protocol: str = "mcq") -> str:
     with pytest.raises(UsageError) as error:
         read_prompts(protocol, folder)
     return str(error.value)
@@ -53,8 +54,8 @@ def test_what_is_missing_is_taken_from_ours(folder: Path) -> None:
     assert mixed.lacks(prompt_set("mcq")) is None
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_is_written_is_read_as_ours(protocol: Protocol, folder: Path) -> None:
+@pytest.mark.parametrize("protocol", prompt_names())
+def test_what_is_written_is_read_as_ours(protocol: str, folder: Path) -> None:
     files = write_prompts(protocol, folder)
     assert {path.name for path in files} == {path.name for path in folder.iterdir()}
     (folder / ".DS_Store").write_bytes(b"\0\xff")
@@ -139,7 +140,7 @@ def test_what_is_no_folder_of_texts_is_refused(
     ],
 )
 def test_texts_of_another_schedule_are_refused_with_its_name(
-    protocol: Protocol, texts: Protocol, words: str, tmp_path: Path
+    protocol: str, texts: str, words: str, tmp_path: Path
 ) -> None:
     write_prompts(texts, tmp_path / "texts")
     message = refused(tmp_path / "texts", protocol)
@@ -215,8 +216,8 @@ def test_a_readme_alone_is_no_text(folder: Path) -> None:
     assert "holds no texts" in refused(folder)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_table_names_every_text_and_says_what_every_variable_is(protocol: Protocol) -> None:
+@pytest.mark.parametrize("protocol", prompt_names())
+def test_the_table_names_every_text_and_says_what_every_variable_is(protocol: str) -> None:
     page = variables_page(protocol)
     files = text_files(protocol)
     assert [file.file for file in files] == [f"{name}.md" for name in prompt_set(protocol).prompts]

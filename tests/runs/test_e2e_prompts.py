@@ -12,8 +12,9 @@ import uncanny
 from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.demo.scenes import scenes
 from uncanny.errors import RunMismatchError, UsageError
-from uncanny.prompts import PROTOCOLS, prompt_set
+from uncanny.prompts import prompt_set
 from uncanny.prompts.folders import SCHEDULES, read_prompts
+from uncanny.protocol import prompt_names
 
 SYSTEM = "Look closely, and answer in English."
 RUNS: dict[str, tuple[str, str]] = {
@@ -52,7 +53,7 @@ def test_texts_are_asked_and_recorded(command: str, texts: Path, tmp_path: Path)
     run = Run(tmp_path / "run")
     done = ask(command, run.path, "--prompts", texts)
     assert (done.code, done.told) == (0, "")
-    mixed = read_prompts(protocol, texts)  # type: ignore[arg-type]
+    mixed = read_prompts(protocol, texts)
     prompts = run.manifest()["prompts"]
     assert (prompts["id"], prompts["own"]) == (mixed.id, ["system"])
     assert prompts["texts"]["system"] == SYSTEM
@@ -101,7 +102,7 @@ def test_a_run_goes_on_with_the_users_texts_without_being_told(
 ) -> None:
     protocol, file = RUNS[command]
     run = Run(tmp_path / "run")
-    mixed = read_prompts(protocol, texts)  # type: ignore[arg-type]
+    mixed = read_prompts(protocol, texts)
     assert ask(command, run.path, "--prompts", texts).code == 0
     (texts / "system.md").unlink()
     source = "scenes" if " " in command else scenes()[0].image_path.parent
@@ -223,7 +224,7 @@ def test_each_schedule_is_asked_with_the_texts_that_were_written_out_for_it(
 def test_prompts_shows_texts_and_writes_them(tmp_path: Path) -> None:
     every = uncanny_here("prompts")
     assert every.code == 0
-    assert all(prompt_set(name).id in every.out for name in PROTOCOLS)
+    assert all(prompt_set(name).id in every.out for name in prompt_names())
     one = uncanny_here("prompts", "detect")
     assert one.out.splitlines()[0] == prompt_set("detect").id
     done = uncanny_here("prompts", "detect", "-o", tmp_path / "detect")

@@ -27,13 +27,12 @@ from uncanny.eval.common.inputs.image_files import (
     take_apart,
 )
 from uncanny.eval.common.inputs.table_records import record_tables
+from uncanny.protocol import run_records
 from uncanny.records.annotation_table import restore_lines
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.wording import counted, shown
 
 RECORDS = "annotations.jsonl"
-# What other runs call theirs: a file of such a name says nothing, its folder does.
-_OTHER_RECORDS = ("answers.jsonl", "verdicts.jsonl")
 
 PathLike = str | os.PathLike[str]
 # `Annotation`s, or records of the same keys as the files have.
@@ -148,7 +147,7 @@ def _check_run(folder: Path, lines: Path) -> None:
             f"{folder} is not a run, but holds {counted(len(inner), 'run')}: {', '.join(inner)}",
             remedy=f"Name each: {runs}",
         )
-    other = next((name for name in _OTHER_RECORDS if (folder / name).is_file()), None)
+    other = next((name for name in run_records() if (folder / name).is_file()), None)
     if other is not None:
         raise UsageError(
             f"{folder} is a run that finds no anomalies: it has {other} and no {RECORDS}",
@@ -241,7 +240,8 @@ def name_paths(paths: Sequence[tuple[str | None, Path]], *, what: str = "predict
 
 
 def _derived_name(path: Path) -> str:
-    if not path.is_dir() and path.name not in (RECORDS, *_OTHER_RECORDS):
+    # A file of such a name says nothing, its folder does.
+    if not path.is_dir() and path.name not in run_records():
         return path.stem
     folder = _folder(path)
     manifest = RunFolder(folder).read_manifest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from uncanny.annotation.parameters import AnnotateParameters
 from uncanny.protocol import Input, Protocol
 
 PROTOCOLS = (
@@ -11,9 +10,12 @@ PROTOCOLS = (
         ("annotate",),
         "Find anomalies",
         "Find what is wrong in images.",
-        AnnotateParameters,
+        "uncanny.annotation.parameters:AnnotateParameters",
         Input("images", "images", "Upload images, or choose a folder of the server.", bundled=False),
+        prompts=("packed", "annotate", "single"),
         records="annotations.jsonl",
         reviewed=True,
+        record="uncanny.schema:Annotation",
+        page="uncanny.annotation.report.page:page_of",
     ),
 )

@@ -16,29 +16,24 @@ from uncanny import __version__
 from uncanny.cli.common.command import Group
 from uncanny.cli.common.terminal import close_output, complain, layout, open_streams
 from uncanny.errors import UncannyError
+from uncanny.protocol import jobs
 from uncanny.wording import on_command_line
 
-# name: (module and name in it, one line of help)
+# name: (module and name in it, one line of help). Those of protocols come from their table.
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo:command", "Try it on the bundled images: no key, no GPU, no network."),
-    "annotate": ("annotate:command", "Find what is wrong in a folder of images."),
-    "detect": ("detect:command", "Tell generated images from real ones, and say by what."),
-    "artifacts": ("artifacts:command", "Locate the artifacts of images, by seven categories."),
-    "mcq": ("mcq:command", "Benchmark models on four questions about an artifact."),
-    "realism": ("realism:command", "Find out which edited images would fool a viewer."),
-    "edits": ("edits:command", "Measure edits, and see which ones detectors miss."),
-    "semantic": ("semantic:command", "Score predicted anomalies against the true ones: SemAP, SemF1."),
-    "audit": ("audit:command", "Rank generators by how plausible their images are."),
+    **{
+        each.command[0]: (f"{each.command[0]}:command", f"{each.summary.partition('. ')[0].rstrip('.')}.")
+        for each in jobs().values()
+    },
     "providers": ("providers:command", "List where models can be asked, and which keys are set."),
     "init": ("init:command", "Write a file of options, for --config; also from a run."),
     "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out."),
-    "compare": ("compare:command", "What changed between runs, models, prompts or schedules."),
     "review": ("review:command", "Judge the findings of a run on a page, one key a verdict."),
-    "serve": ("serve:command", "Serve all this over HTTP: pages, and an interface for programs."),
-    "token": ("token:command", "Say who may use the service, and as what."),
-    "export": ("export:command", "Write reviewed anomalies as data sets: CSV, COCO, chats."),
     "import": ("export:import_command", "Take verdicts, texts and boxes back from other tools."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),
+    "serve": ("serve:command", "Serve all this over HTTP: pages, and an interface for programs."),
+    "token": ("token:command", "Say who may use the service, and as what."),
     "fake-server": (
         "demo:fake_server_command",
         "Serve made-up answers over the OpenAI and Anthropic protocols.",

@@ -23,8 +23,7 @@ from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.terminal import complain, layout, say
 from uncanny.cli.server.run import on_server
 from uncanny.errors import UncannyError, UsageError
-from uncanny.eval.audit.parameters import AuditParameters
-from uncanny.eval.audit.protocol import PageParameters
+from uncanny.eval.audit.parameters import AuditPageParameters, AuditParameters
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.run import Annotating
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     metavar="NAME=RUN_OR_FILE",
     help="The same generators as a second assessor sees them; repeatable. Shows how far the ranks agree.",
 )
-@parameter_options(PageParameters)
+@parameter_options(AuditPageParameters)
 @click.option(
     "--reports", is_flag=True, help="Write a page for each generator that has none, linked from the page."
 )

@@ -25,22 +25,13 @@ from uncanny.cli.common.options import PATH, Real, Several, Whole, force_option,
 from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import harmless, say
 from uncanny.errors import UsageError
+from uncanny.protocol import protocols
 from uncanny.wording import shown
 
 if TYPE_CHECKING:
     from uncanny.records.run_manifest import RunManifest
 
 Words = tuple[str, ...]
-# Which command makes a run, by the `task` in its run.json.
-MAKERS: Final[Mapping[str, Words]] = {
-    "annotate": ("annotate",),
-    "detect": ("detect",),
-    "artifacts": ("artifacts", "run"),
-    "mcq": ("mcq", "run"),
-    "realism": ("realism", "run"),
-    "perturb": ("edits", "perturb"),
-    "prompts": ("edits", "prompts"),
-}
 _ANY_CALL: Final = "uncanny COMMAND … --config FILE"
 _WIDTH: Final = 100
 _DEFAULT: Final = re.compile(r"\s*\[default: (.+)\]$")
@@ -299,7 +290,8 @@ def toml(value: object) -> str:
 def _of_run(source: Path, out: Path, *, force: bool) -> str:
     """The file of a run, and beside it the texts it was asked with where they are not ours of now."""
     folder, manifest = _manifest(source)
-    words = MAKERS.get(manifest.task or "")
+    maker = protocols().get(manifest.task or "")
+    words = None if maker is None or not maker.asks else maker.command
     if words is None:
         raise UsageError(f"{source} is a run of {manifest.task or 'no task'}, which no command makes")
     ((_, command),) = _chosen(words)

@@ -9,14 +9,15 @@ import click
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.options import PATH, force_option
 from uncanny.cli.common.terminal import layout, say
-from uncanny.prompts import PROTOCOLS, Protocol, prompt_set
+from uncanny.prompts import prompt_set
+from uncanny.protocol import prompt_names
 
 
 @click.command("prompts", cls=Command, config=False)
-@click.argument("protocol", required=False, type=click.Choice(PROTOCOLS))
+@click.argument("protocol", required=False, type=click.Choice(prompt_names()))
 @click.option("-o", "--out", "out", type=PATH, metavar="DIR", help="Write the texts here, as .md files.")
 @force_option
-def command(protocol: Protocol | None, out: Path | None, force: bool) -> None:
+def command(protocol: str | None, out: Path | None, force: bool) -> None:
     """Show the texts that models are asked with, and their variables; with -o, write them out.
 
     Change some of them and ask with --prompts DIR: what DIR has not is taken from uncanny's. Without PROTOCOL
@@ -30,7 +31,7 @@ def command(protocol: Protocol | None, out: Path | None, force: bool) -> None:
     """
     from uncanny.prompts.folders import write_prompts
 
-    protocols = PROTOCOLS if protocol is None else (protocol,)
+    protocols = prompt_names() if protocol is None else (protocol,)
     if out is None:
         say("\n\n".join(_shown(each) for each in protocols))
         return
@@ -40,7 +41,7 @@ def command(protocol: Protocol | None, out: Path | None, force: bool) -> None:
         say(layout([f"{each}: {len(files) - 1} texts and a table of their variables, {folder}"]))
 
 
-def _shown(protocol: Protocol) -> str:
+def _shown(protocol: str) -> str:
     """The texts of a protocol as a table; variables in brackets may be left out."""
     from uncanny.prompts.folders import text_files
 

@@ -202,3 +202,4 @@ ANSWERERS: Mapping[str, Callable[[RecognizedPrompt, Sequence[View]], str | Json]
     "scan": scan_scene,
 }
 """Prompt → who answers it."""
+WITHOUT_IMAGE = ("integrate_merge", "integrate_list")

@@ -102,3 +102,4 @@ ANSWERERS: Final[Mapping[str, Any]] = {
     "removal": removal,
 }
 """Prompt → who answers it."""
+WITHOUT_IMAGE = tuple(ANSWERERS)

@@ -143,3 +143,4 @@ ANSWERERS = {
     BLIND: guess,
 }
 """Prompt → who answers it."""
+WITHOUT_IMAGE = (NO_IMAGE, BLIND)

@@ -10,42 +10,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, Final, Literal
 
 import orjson
 
-from uncanny.demo import annotate, artifacts, detect, edits, mcq, packed, realism
+from uncanny.demo import mcq
 from uncanny.demo.character import Character
 from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, recognize
 from uncanny.demo.scenes import scenes
 from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, seen_by, synthetic_view
 from uncanny.errors import RequestRejectedError
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, SentImage, Tokens
+from uncanny.protocol import prompt_names
 
 SchemaForm = Literal["none", "own", "shared"]
 """The answer's form: free, a record of its own schema, or `{"answer": …}` around any record."""
 
 Answerer = Callable[[RecognizedPrompt, Sequence[View]], str | Mapping[str, Any]]
 
+_MODULES: Final = {name: import_module(f"uncanny.demo.{name}") for name in prompt_names()}
 ANSWERERS: Final[Mapping[str, Mapping[str, Answerer]]] = {
-    "annotate": annotate.ANSWERERS,
-    "packed": packed.ANSWERERS,
-    "single": packed.SINGLE_ANSWERERS,
-    "detect": detect.ANSWERERS,
-    "mcq": mcq.ANSWERERS,
-    "realism": realism.ANSWERERS,
-    "artifacts": artifacts.ANSWERERS,
-    "edits": edits.ANSWERERS,
+    name: module.ANSWERERS for name, module in _MODULES.items()
 }
-"""Prompt set → prompt → who answers it."""
+"""Prompt set → prompt → who answers it, from the module of its name."""
 
 WITHOUT_IMAGE: Final = {
-    ("annotate", "integrate_merge"),
-    ("annotate", "integrate_list"),
-    ("packed", "format"),
-    ("mcq", mcq.NO_IMAGE),
-    ("mcq", mcq.BLIND),
-    *(("edits", name) for name in edits.ANSWERERS),
+    (name, prompt) for name, module in _MODULES.items() for prompt in getattr(module, "WITHOUT_IMAGE", ())
 }
 """Prompts, with their sets, that are asked without an image."""
 

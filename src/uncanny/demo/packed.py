@@ -1,4 +1,4 @@
-"""The demo model's answers to the prompts of the packed and the single schedule.
+"""The demo model's answers to the prompts of the packed schedule.
 
 It looks at several objects at once, gives boxes in whatever form it is asked for them, and keeps account of
 numbers. Where it is asked without a picture it goes by the texts it is given.
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from uncanny.demo.annotate import Json, quadruples
+from uncanny.demo.annotate import Json
 from uncanny.demo.character import Character
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.views import Place, SeenAnomaly, View, best_match, key_of, known_anomaly
@@ -138,17 +138,6 @@ def _text(row: Json, character: Character | None) -> dict[str, Any]:
     }
 
 
-def list_all(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
-    """The picture's quadruples as text."""
-    view = views[0]
-    entries = [
-        f"@{number}. Name: {row['name']}\nPhenomenon: {row['phenomenon']}\nReasoning: {row['reasoning']}\n"
-        f"Realism: {row['severity']}"
-        for number, row in enumerate(quadruples(view.anomalies, view.merged), 1)
-    ]
-    return "\n\n".join(entries) or "No anomalies."
-
-
 def box_as_asked(prompt: RecognizedPrompt, place: Place | None) -> dict[str, list[float]]:
     """A box under the key and in the numbers that the prompt asks for; empty where there is none."""
     key, rule = prompt.text("box_key") or "box", prompt.text("box_rule")
@@ -176,6 +165,5 @@ ANSWERERS: Final[Mapping[str, Callable[[RecognizedPrompt, Sequence[View]], str |
     "format": write,
 }
 """Prompt → who answers it."""
-SINGLE_ANSWERERS: Final[Mapping[str, Callable[[RecognizedPrompt, Sequence[View]], str | Json]]] = {
-    "list": list_all
-}
+
+WITHOUT_IMAGE: Final = ("format",)

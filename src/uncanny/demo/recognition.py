@@ -17,7 +17,8 @@ from typing import Any, Final, Literal
 import orjson
 
 from uncanny.demo.character import Character
-from uncanny.prompts import PROTOCOLS, prompt_set
+from uncanny.prompts import prompt_set
+from uncanny.protocol import prompt_names
 from uncanny.schema import ARTIFACT_CATEGORIES
 
 # (task, prompt) → the prompt whose text may stand ahead of it in the same message.
@@ -113,7 +114,7 @@ class PromptPattern:
 def prompt_patterns() -> tuple[PromptPattern, ...]:
     """Patterns of all prompts of all sets. The first call takes tens of milliseconds."""
     patterns: dict[str, PromptPattern] = {}
-    for task in PROTOCOLS:
+    for task in prompt_names():
         texts = prompt_set(task).texts()
         for name in (name for name in texts if name not in _NOT_ASKED and not name.startswith("box_")):
             first = _PRECEDED_BY.get((task, name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from uncanny.exports.parameters import ExportParameters
 from uncanny.protocol import Input, Protocol
 
 PROTOCOLS = (
@@ -11,7 +10,7 @@ PROTOCOLS = (
         ("export",),
         "Export a dataset",
         "Write the verified anomalies of a run as datasets.",
-        ExportParameters,
+        "uncanny.exports.parameters:ExportParameters",
         Input("run", "run", "The run whose findings are exported.", bundled=False),
         makes="files",
         report=False,

@@ -18,6 +18,7 @@ from uncanny.beneath import confine
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
 from uncanny.files import open_file, read_file
 from uncanny.json_values import dump_json
+from uncanny.protocol import protocols
 from uncanny.records.annotation_table import LINES, TABLE, restore_lines
 from uncanny.records.jsonl import shared_file, write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
@@ -26,16 +27,6 @@ from uncanny.wording import either, option, shown
 
 MOST_SHOWN = 60
 MOST_DIFFERENCES = 4
-# What the task of a run is called on the command line.
-COMMANDS = {
-    "mcq": "mcq run",
-    "mcq_people": "mcq people",
-    "edits_people": "edits people",
-    "realism": "realism run",
-    "artifacts": "artifacts run",
-    "perturb": "edits perturb",
-    "prompts": "edits prompts",
-}
 LOCK = ".lock"
 # In the message of RunLockedError, by which others tell this end of a command.
 LOCKED = "working on"
@@ -404,8 +395,8 @@ def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str
 
 def _command(task: object) -> str:
     """What a run's task is started with."""
-    name = str(task)
-    command = COMMANDS.get(name, name)
+    known = protocols().get(str(task))
+    command = str(task) if known is None else " ".join(known.command)
     return either(python=command.replace(" ", "."), command_line=command)
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from uncanny.errors import UsageError
 from uncanny.images.encode import PixelPolicy
 from uncanny.parameters import refuse_table
-from uncanny.prompts import PromptSet, Protocol
+from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
@@ -39,7 +39,7 @@ class ImageRun(TypedDict):
     columns: Sequence[str] | None
 
 
-def task_parts(protocol: Protocol, images: Images, parameters: ImageParameters) -> ImageRun:
+def task_parts(protocol: str, images: Images, parameters: ImageParameters) -> ImageRun:
     """What every task over images is made of, from the parameters of a public function. Raises UsageError."""
     return {
         "folder": parameters.folder,

@@ -18,7 +18,7 @@ from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.detect.run import DetectTask
 from uncanny.images.encode import PixelPolicy, SendLimits
 from uncanny.images.prepared import PreparedImage, png_of, prepare, prepare_bytes
-from uncanny.prompts import PromptSet, Protocol, prompt_set
+from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.engine import Engine, open_engine
@@ -167,7 +167,7 @@ def _opened(
     return ImageFile(Path(), name or "image", image), prepare_bytes(image, policy, limits)
 
 
-def _texts(protocol: Protocol, other: Protocol, folder: str | PathLike[str] | None) -> PromptSet:
+def _texts(protocol: str, other: str, folder: str | PathLike[str] | None) -> PromptSet:
     """The prompts of `protocol` in the folder; ours where those in it are for the `other`."""
     try:
         return read_prompts(protocol, folder)

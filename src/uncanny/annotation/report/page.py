@@ -26,6 +26,7 @@ from uncanny.annotation.report.counts import (
 )
 from uncanny.eval.common.page import page_environment, stamp, write_rendered
 from uncanny.eval.common.page_data import page_json
+from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.common.pictures import (
     PageViews,
     PicturesMode,
@@ -61,6 +62,12 @@ class PageScores:
     lead: str
     tables: Sequence[Table]
     right: Mapping[str, bool] = field(default_factory=dict)
+
+
+def page_of(run: Path, parameters: ReportParameters) -> Path:
+    """Write the page of a run of `annotate`, or of a file of annotations, as `uncanny.report` does."""
+    out = None if parameters.out is None else Path(parameters.out)
+    return write_report(run, max_images=parameters.max_images, out=out, pictures=parameters.pictures)
 
 
 def write_report(

@@ -23,6 +23,7 @@ import orjson
 from uncanny.cli.common.terminal import complain, harmless, say, say_json, width
 from uncanny.errors import UncannyError, UsageError
 from uncanny.files import MOST_DOCUMENT, check_file, is_own_pipe, too_large
+from uncanny.protocol import run_records
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
@@ -31,18 +32,10 @@ if TYPE_CHECKING:
 STANDARD_OUTPUT = Path("-")
 _HEAD_BYTES = 8192
 _BLOCK = 1 << 20
-# Files that commands find in a folder they are given.
-_RECORDS = (
-    *(
-        "annotations.jsonl",
-        "annotations.parquet",
-        "answers.jsonl",
-        "verdicts.jsonl",
-        "calls.jsonl",
-        "spending.jsonl",
-    ),
-    *("artifacts.jsonl", "judgements.jsonl", "profiles.jsonl", "reviews.jsonl"),
-    *("items.jsonl", "pairs.jsonl", "run.json"),
+# What commands find in a folder beside the records of its run.
+_BESIDE = (
+    *("annotations.parquet", "calls.jsonl", "spending.jsonl", "judgements.jsonl", "profiles.jsonl"),
+    *("reviews.jsonl", "items.jsonl", "pairs.jsonl", "run.json"),
 )
 _MANIFEST = frozenset({"format", "uncanny", "task"})
 
@@ -344,7 +337,7 @@ def check_run_folder(
             f"{run} cannot be used as a run folder: permission denied",
             remedy="Name a folder that can be written with -o.",
         )
-    own = [run / name for name in ("run.json", "calls.jsonl", "answers.jsonl", "verdicts.jsonl")]
+    own = [run / name for name in ("run.json", "calls.jsonl", *run_records())]
     for file in (file for each in inputs if each.is_file() for file in _files(each)):
         if any(_same(file, written) for written in own):
             raise UsageError(
@@ -400,7 +393,8 @@ def _may_write_to(folder: Path) -> bool:
 
 
 def _files(path: Path) -> list[Path]:
-    return [path / name for name in _RECORDS if (path / name).is_file()] if path.is_dir() else [path]
+    names = (*run_records(), *_BESIDE)
+    return [path / name for name in names if (path / name).is_file()] if path.is_dir() else [path]
 
 
 def _is_read_in(path: Path, folders: Iterable[Path]) -> bool:

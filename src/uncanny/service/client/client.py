@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +12,8 @@ from typing import Any, Final, Self
 
 from uncanny.errors import NotFoundError, UsageError
 from uncanny.files import read_file
+from uncanny.parameters import shown_as
+from uncanny.protocol import Protocol, jobs
 from uncanny.records.reviews import Decision
 from uncanny.service import State
 from uncanny.service.client.answers import (
@@ -170,73 +173,40 @@ class Client:
         reviewed = self.job(job) if isinstance(job, str) else job
         return [reviewed.judge(finding, decision) for finding, decision in judged]
 
-    def annotate(
-        self,
-        images: Images | Source | Sequence[Source],
-        *,
-        model: str,
-        name: str | None = None,
-        key: str | None = None,
-        **params: Any,
-    ) -> ClientJob:
-        """`uncanny annotate` there. `images` are sent first, unless they are there already.
+    def __getattr__(self, kind: str) -> Callable[..., ClientJob]:
+        """A method for each protocol: `client.annotate(images, model=…)`, `client.compare({"a": job, …})`.
 
-        `params` are those of `uncanny.annotate`: `schedule`, `max_cost_usd`, …
+        Its first argument is that of the command. Files are sent first, unless they are there already; the
+        parameters are those of the function, `name` is what the job is called, `key` as for `submit`.
         """
-        params |= {"images": self._images(images), "model": model}
-        return self.submit("annotate", params, name=name, key=key)
+        protocol = jobs().get(kind)
+        if protocol is None:
+            raise AttributeError(f"A client has no {kind!r}; its jobs are {', '.join(jobs())}")
+        return partial(self._start, protocol)
 
-    def detect(
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *jobs()]
+
+    def _start(
         self,
-        images: Images | Source | Sequence[Source],
+        protocol: Protocol,
+        inputs: Any,
         *,
-        model: str,
         name: str | None = None,
         key: str | None = None,
         **params: Any,
     ) -> ClientJob:
-        """`uncanny detect` there; `images` may be the word `scenes`."""
-        params |= {"images": self._images(images), "model": model}
-        return self.submit("detect", params, name=name, key=key)
-
-    def artifacts(
-        self,
-        images: Images | Source | Sequence[Source],
-        *,
-        model: str,
-        name: str | None = None,
-        key: str | None = None,
-        **params: Any,
-    ) -> ClientJob:
-        """`uncanny artifacts run` there; `images` may be the word `scenes`."""
-        params |= {"images": self._images(images), "model": model}
-        return self.submit("artifacts", params, name=name, key=key)
-
-    def mcq(
-        self,
-        items: Source,
-        *,
-        model: str,
-        name: str | None = None,
-        key: str | None = None,
-        **params: Any,
-    ) -> ClientJob:
-        """`uncanny mcq run` there, over an item file or `scenes`."""
-        return self.submit("mcq", params | {"items": self._file(items), "model": model}, name=name, key=key)
-
-    def realism(
-        self,
-        pairs: Source,
-        *,
-        model: str,
-        name: str | None = None,
-        key: str | None = None,
-        **params: Any,
-    ) -> ClientJob:
-        """`uncanny realism run` there, over a pair file or `scenes`."""
-        return self.submit(
-            "realism", params | {"pairs": self._file(pairs), "model": model}, name=name, key=key
-        )
+        given: Any
+        if protocol.input.kind == "images":
+            given = self._images(inputs)
+        elif isinstance(inputs, Mapping):
+            given = {each: self._file(source) for each, source in inputs.items()}
+        else:
+            given = self._file(inputs)
+        fields = protocol.parameters.model_fields
+        files = {each for each in params if each in fields and shown_as(fields[each]).place == "source"}
+        params |= {each: self._file(params[each]) for each in files}
+        return self.submit(protocol.name, params | {protocol.input.name: given}, name=name, key=key)
 
     # References.
 

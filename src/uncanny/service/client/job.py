@@ -14,6 +14,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from uncanny.errors import ConflictError, ServiceError
+from uncanny.protocol import jobs, named
 from uncanny.records.reviews import Decision
 from uncanny.service import Show, State
 from uncanny.service.client.answers import (
@@ -215,9 +216,10 @@ class ClientJob:
 
         `image` names the file as the server has it. Raises ServiceError for a record that is none.
         """
-        from uncanny.schema import Annotation, Detection
-
-        form = Detection if self.kind == "detect" else Annotation
+        known = jobs().get(self.kind)
+        if known is None or not known.record:
+            raise ConflictError(f"{self.id} is a job of {self.kind}, which has no annotations")
+        form: type[Annotation] = named(known.record)
         for record in self.records():
             try:
                 yield form.model_validate(record)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from uncanny.errors import NotFoundError, ParamsError, UncannyError
 from uncanny.parameters import flags_of, in_words
-from uncanny.protocol import Protocol, protocols
+from uncanny.protocol import Protocol, jobs
 from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.jobs.params import (
     PATTERNS,
@@ -118,7 +118,7 @@ def kind_of(protocol: Protocol) -> Kind:
     )
 
 
-KINDS: Final[Mapping[str, Kind]] = {each.name: kind_of(each) for each in protocols().values()}
+KINDS: Final[Mapping[str, Kind]] = {each.name: kind_of(each) for each in jobs().values()}
 
 
 def records_file(service: Service, job: Job) -> Path | None:

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from uncanny.errors import NotFoundError, UncannyError
 from uncanny.eval.common.runs import open_run
+from uncanny.protocol import jobs
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
@@ -31,8 +32,6 @@ _LOG_SHOWN: Final = 20_000
 _FILES_SHOWN: Final = 200
 _INPUTS_SHOWN: Final = 10
 _DAY: Final = "private, max-age=86400"
-# Kinds that work on the records of others.
-_SCORES: Final = ("semantic", "compare")
 _GONE: Final = (
     b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 120">'
     b'<rect width="160" height="120" fill="#868f99" fill-opacity=".25"/>'
@@ -70,7 +69,7 @@ class PageView(JobView):
         self.failures = index.failures() if index is not None else Failures()
         self.limits = _limits(job) if job.state == "over_budget" else []
         if job.state == "incomplete" and not self.failures.items:
-            self.advice = OF_RUNS if job.kind in _SCORES else IN_PART
+            self.advice = OF_RUNS if jobs()[job.kind].input.kind == "named" else IN_PART
             self.retry_word = "Try again"
 
 
