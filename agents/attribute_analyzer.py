@@ -1,15 +1,14 @@
 """AttributeAnalyzer: what about one object, taken by itself, cannot be real?
 
 First a free look, then a check of every claim against the picture. Source: AnomReason, section 2.2. In the
-packed schedule several objects are looked at in one call, and the integrator checks what comes of it.
+packed schedule one call looks at several objects (`steps.LOOKS`), and the integrator checks what comes of it.
 """
 
 from __future__ import annotations
 
-from uncanny.agents.batches import look_at_batch
 from uncanny.agents.context import as_json
-from uncanny.agents.state import BatchState, Context, ObjectState, Sighting
-from uncanny.agents.steps import ANALYZE_BATCH, ATTRIBUTE_LOOK, ATTRIBUTE_VERIFY
+from uncanny.agents.state import Context, ObjectState
+from uncanny.agents.steps import ATTRIBUTE_LOOK, ATTRIBUTE_VERIFY
 
 
 async def analyze_attributes(state: ObjectState, image: Context) -> ObjectState:
@@ -18,8 +17,3 @@ async def analyze_attributes(state: ObjectState, image: Context) -> ObjectState:
     notes = await image.text(ATTRIBUTE_LOOK, subject=name, object=description)
     verified = await image.items(ATTRIBUTE_VERIFY, subject=name, object=description, notes=notes)
     return {"attributes": list(verified)}
-
-
-async def analyze_batch(state: BatchState, image: Context) -> Sighting:
-    """`findings` about the objects of a batch, each by itself, and `errors`: objects without an answer."""
-    return await look_at_batch(ANALYZE_BATCH, state, image)

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, cast, get_args
 from uncanny.agents.batches import look_at_batch
 from uncanny.agents.scene_scanner import look_at_image
 from uncanny.agents.state import BatchState, Context, ScanState, Sighting
-from uncanny.agents.steps import ROLES, SCAN_OPENLY, ListStep, Per
+from uncanny.agents.steps import LOOKS, ROLES, ListStep, Per
 from uncanny.answers.packed import FAULTS, Fault
 from uncanny.errors import UsageError
 from uncanny.prompts import Prompt, make_prompt
@@ -90,7 +90,7 @@ class OwnAgent:
             1,
             self.name,
             self.per,
-            output_tokens=SCAN_OPENLY.output_tokens,
+            output_tokens=LOOKS[0].output_tokens,
             form=FAULTS,
             text=None if self.prompt is None else _read(self.name, self.prompt),
         )

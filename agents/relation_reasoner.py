@@ -1,16 +1,15 @@
 """RelationReasoner: what about one object's relations to the others cannot be real?
 
 It knows all objects and the findings about this one by itself. Source: AnomReason, section 2.2. In the packed
-schedule it is asked about several objects in one call, beside the AttributeAnalyzer, and knows the names of
+schedule one call is about several objects (`steps.LOOKS`), beside the AttributeAnalyzer, and has the names of
 all, those above the limit too.
 """
 
 from __future__ import annotations
 
-from uncanny.agents.batches import look_at_batch
 from uncanny.agents.context import as_json
-from uncanny.agents.state import BatchState, Context, ObjectState, Sighting
-from uncanny.agents.steps import RELATE_BATCH, RELATION_LOOK, RELATION_VERIFY
+from uncanny.agents.state import Context, ObjectState
+from uncanny.agents.steps import RELATION_LOOK, RELATION_VERIFY
 
 
 async def reason_relations(state: ObjectState, image: Context) -> ObjectState:
@@ -28,8 +27,3 @@ async def reason_relations(state: ObjectState, image: Context) -> ObjectState:
         RELATION_VERIFY, scene, subject=name, object=description, attributes=known, notes=notes
     )
     return {"relations": list(verified)}
-
-
-async def relate_batch(state: BatchState, image: Context) -> Sighting:
-    """`findings` about the objects of a batch among all others, and `errors`: objects without an answer."""
-    return await look_at_batch(RELATE_BATCH, state, image)

@@ -8,7 +8,7 @@ nothing but such a look, answered by the whole list of anomalies.
 from __future__ import annotations
 
 from uncanny.agents.state import Context, PackedState, ScanState, Sighting, as_findings
-from uncanny.agents.steps import LIST_ALL, SCAN, SCAN_OPENLY, ListStep
+from uncanny.agents.steps import LIST_ALL, SCAN, ListStep
 from uncanny.answers.forms import ANOMALIES
 from uncanny.answers.lists import read_first
 from uncanny.answers.packed import Fault
@@ -17,11 +17,6 @@ from uncanny.answers.packed import Fault
 async def scan_scene(state: ScanState, image: Context) -> ScanState:
     """`findings` of one scan."""
     return {"findings": list(await image.items(SCAN, sample=state["order"]))}
-
-
-async def scan_openly(state: ScanState, image: Context) -> Sighting:
-    """What one open look at the whole picture finds wrong."""
-    return await look_at_image(SCAN_OPENLY, state, image)
 
 
 async def look_at_image(step: ListStep[Fault], state: ScanState, image: Context) -> Sighting:

@@ -39,24 +39,6 @@ from uncanny.schema import Anomaly, SceneObject
 
 T = TypeVar("T", bound=BaseModel)
 
-Agent = Literal[
-    "ObjectPerceiver",
-    "AttributeAnalyzer",
-    "RelationReasoner",
-    "AnomalyIntegrator",
-    "AnomalyFormatter",
-    "SceneScanner",
-]
-# The names users give: `--role integrator=openai/gpt-4o-mini`.
-ROLES: Final[Mapping[str, Agent]] = {
-    "perceiver": "ObjectPerceiver",
-    "attributes": "AttributeAnalyzer",
-    "relations": "RelationReasoner",
-    "integrator": "AnomalyIntegrator",
-    "formatter": "AnomalyFormatter",
-    "scanner": "SceneScanner",
-}
-
 # What a step is taken for, each time anew.
 Per = Literal["image", "repeat", "object", "batch", "scan"]
 ScheduleName = Literal["packed", "paper", "single"]
@@ -148,9 +130,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ListStep(Step, Generic[T]):
-    """A kind of call whose answer is a list, constrained to the schema of `form` where the model can."""
+    """A kind of call whose answer is a list, constrained to the schema of `form` where the model can.
+
+    `look` is the name of a node in the graph of `packed` that looks for faults, in the image or in
+    each batch of its objects, as `per` says. It makes this call and no other, unless `work` names, as
+    MODULE:NAME, an async function that does more.
+    """
 
     form: ListForm[T] = field(kw_only=True)
+    look: str = field(default="", kw_only=True)
+    work: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +158,11 @@ class Schedule:
     repeats: int
     scene_scans: int
     without_effect: tuple[str, ...] = ()
+
+    @property
+    def looks(self) -> dict[str, ListStep[Any]]:
+        """The steps that look for faults, by the names of their nodes."""
+        return {step.look: step for step in self.steps if isinstance(step, ListStep) and step.look}
 
     def calls(self, times: Mapping[Per, int]) -> int:
         """Calls for an image in which each thing occurs so many times, without retries."""
@@ -288,26 +282,24 @@ TAKE_INVENTORY: Final[ListStep[InventoryItem]] = ListStep(
     output_tokens=Size(_LIST, subject=40),
     form=INVENTORY,
 )
-SCAN_OPENLY: Final[ListStep[Fault]] = ListStep(
-    "SceneScanner", 1, "scan", "scan", output_tokens=Size(_LIST, finding=85), form=FAULTS
-)
-ANALYZE_BATCH: Final[ListStep[Fault]] = ListStep(
-    "AttributeAnalyzer",
-    1,
-    "attributes",
-    "batch",
-    data_tokens=Size(subject=40),
-    output_tokens=Size(_LIST, finding=85),
-    form=FAULTS,
-)
-RELATE_BATCH: Final[ListStep[Fault]] = ListStep(
-    "RelationReasoner",
-    1,
-    "relations",
-    "batch",
-    data_tokens=Size(subject=40, object=6),
-    output_tokens=Size(_LIST, finding=85),
-    form=FAULTS,
+_FAULTS: Final = Size(_LIST, finding=85)
+# Who looks for faults: a further agent is a line here, and its prompt in `prompts/packed`.
+LOOKS: Final[tuple[ListStep[Fault], ...]] = (
+    ListStep("SceneScanner", 1, "scan", "scan", output_tokens=_FAULTS, form=FAULTS, look="scan"),
+    ListStep(
+        *("AttributeAnalyzer", 1, "attributes", "batch"),
+        data_tokens=Size(subject=40),
+        output_tokens=_FAULTS,
+        form=FAULTS,
+        look="attributes",
+    ),
+    ListStep(
+        *("RelationReasoner", 1, "relations", "batch"),
+        data_tokens=Size(subject=40, object=6),
+        output_tokens=_FAULTS,
+        form=FAULTS,
+        look="relations",
+    ),
 )
 JUDGE: Final[ListStep[Judgement]] = ListStep(
     "AnomalyIntegrator",
@@ -337,7 +329,7 @@ WRITE: Final[ListStep[FinalText]] = ListStep(
 PACKED: Final = Schedule(
     "packed",
     "packed",
-    (TAKE_INVENTORY, SCAN_OPENLY, ANALYZE_BATCH, RELATE_BATCH, JUDGE, WRITE),
+    (TAKE_INVENTORY, *LOOKS, JUDGE, WRITE),
     PACKED_FORMS,
     repeats=1,
     scene_scans=1,
@@ -366,3 +358,13 @@ SCHEDULES: Final[Mapping[ScheduleName, Schedule]] = {
     schedule.name: schedule for schedule in (PACKED, PAPER, SINGLE)
 }
 DEFAULT_SCHEDULE: Final[ScheduleName] = "packed"
+_OF_NODES: Final = {
+    "perceiver": "ObjectPerceiver",
+    "integrator": "AnomalyIntegrator",
+    "formatter": "AnomalyFormatter",
+    "scanner": "SceneScanner",
+}
+# The names users give: `--role integrator=openai/gpt-4o-mini`. An agent that looks has that of its node.
+ROLES: Final[Mapping[str, str]] = _OF_NODES | {
+    step.look: step.agent for step in LOOKS if step.agent not in _OF_NODES.values()
+}

@@ -14,9 +14,9 @@ there is no list of objects, integrate and format ask nothing. `single` is one n
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
-from typing import Any, Final, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -26,13 +26,12 @@ from langgraph.typing import ContextT
 
 from uncanny.agents.anomaly_formatter import write_anomalies
 from uncanny.agents.anomaly_integrator import judge
-from uncanny.agents.attribute_analyzer import analyze_batch
+from uncanny.agents.batches import look_at_batch
 from uncanny.agents.object_perceiver import take_inventory
 from uncanny.agents.own_agent import LookAtBatch, LookAtImage, OwnAgent, check_agents
-from uncanny.agents.relation_reasoner import relate_batch
-from uncanny.agents.scene_scanner import list_anomalies, scan_openly
+from uncanny.agents.scene_scanner import list_anomalies, look_at_image
 from uncanny.agents.state import BatchFinding, BatchState, Context, PackedState, ScanState, Sighting
-from uncanny.agents.steps import Per, ScheduleName
+from uncanny.agents.steps import LOOKS, ListStep, Per, ScheduleName
 from uncanny.errors import ExtensionError, StepFailedError
 from uncanny.graphs.annotate import (
     REPLACED,
@@ -47,6 +46,7 @@ from uncanny.graphs.annotate import (
     qualified_name,
     same_image,
 )
+from uncanny.protocol import named
 
 
 class PackedNodes(TypedDict, total=False):
@@ -60,25 +60,6 @@ class PackedNodes(TypedDict, total=False):
     format: Callable[[PackedState, Context], Awaitable[PackedState]]
 
 
-PACKED_NODES: Final[PackedNodes] = {
-    "perceive": take_inventory,
-    "attributes": analyze_batch,
-    "relations": relate_batch,
-    "integrate": judge,
-    "scan": scan_openly,
-    "format": write_anomalies,
-}
-# The key that a node has to set.
-PACKED_RESULTS: Final[Mapping[str, str]] = {
-    "perceive": "objects",
-    "attributes": "findings",
-    "relations": "findings",
-    "integrate": "faults",
-    "scan": "findings",
-    "format": "anomalies",
-}
-# Nodes that look for faults, and what they look at; those of the user's own come after them.
-LOOKS: Final[Mapping[str, Per]] = {"attributes": "batch", "relations": "batch", "scan": "scan"}
 PackedGraph = CompiledStateGraph[PackedState, ContextT, AnnotateInput, PackedState]
 """A compiled graph over the state of the schedule `packed`."""
 
@@ -112,13 +93,22 @@ def build_packed_graph(
     """The graph for any context that `open_image` makes a `Context` of; otherwise as `packed_graph`."""
     nodes = nodes or {}
     agents = check_agents(agents)
-    replaced = node_names(nodes, PACKED_RESULTS) | {
-        each.name: each.as_planned(qualified_name) for each in agents
+    # Nodes that look for faults, and what they look at; those of the user's own come last.
+    looks: dict[str, Per] = {step.look: step.per for step in LOOKS}
+    # The key that a node has to set.
+    results = {"perceive": "objects", "integrate": "faults", "format": "anomalies"}
+    results |= dict.fromkeys(looks, "findings")
+    replaced = node_names(nodes, results) | {each.name: each.as_planned(qualified_name) for each in agents}
+    looks |= {each.name: each.per for each in agents}
+    results |= dict.fromkeys((each.name for each in agents), "findings")
+    active: Mapping[str, Any] = {
+        "perceive": take_inventory,
+        "integrate": judge,
+        "format": write_anomalies,
+        **{step.look: looker(step) for step in LOOKS},
+        **nodes,
+        **{each.name: each.node() for each in agents},
     }
-    results = {**PACKED_RESULTS, **dict.fromkeys((each.name for each in agents), "findings")}
-    active: PackedNodes = {**PACKED_NODES, **nodes}
-    lookers: Mapping[str, Any] = {**active, **{each.name: each.node() for each in agents}}
-    looks: dict[str, Per] = {**LOOKS, **{each.name: each.per for each in agents}}
     at_batches = [name for name, per in looks.items() if per == "batch"]
     at_image = [name for name, per in looks.items() if per != "batch"]
 
@@ -134,8 +124,8 @@ def build_packed_graph(
         image = await open_image(state["image"], runtime.context, False)
         with image.scope.branch():
             try:
-                update = await active["perceive"](state, image)
-                return {"cut": [], **checked("perceive", active, update, PACKED_RESULTS)}
+                update: PackedState = await active["perceive"](state, image)
+                return {"cut": [], **checked("perceive", active, update, results)}
             except StepFailedError as failed:
                 return {"failure": failed.record}
         return {}
@@ -162,12 +152,12 @@ def build_packed_graph(
             order = place(name, state["order"], image)
             with image.scope.branch():
                 try:
-                    seen = await lookers[name](state, image)
-                    sighting: Sighting = checked(name, lookers, seen, results)
+                    seen = await active[name](state, image)
+                    sighting: Sighting = checked(name, active, seen, results)
                 except StepFailedError as failed:
                     unanswered: Sighting = {"findings": [], "errors": [failed.record], "answered": False}
                     return {"sightings": [{**unanswered, "order": order}]}
-                check_findings(name, lookers, sighting)
+                check_findings(name, active, sighting)
                 return {"sightings": [{"errors": [], "answered": True, **sighting, "order": order}]}
             return {}
 
@@ -179,7 +169,8 @@ def build_packed_graph(
         if state.get("failure"):
             return {}
         try:
-            update = checked("integrate", active, await active["integrate"](state, image), PACKED_RESULTS)
+            judged: PackedState = await active["integrate"](state, image)
+            update = checked("integrate", active, judged, results)
             return {"candidates": [], **update}
         except StepFailedError as failed:
             return {"failure": failed.record}
@@ -187,7 +178,8 @@ def build_packed_graph(
     async def write(state: PackedState, runtime: Runtime[ContextT]) -> PackedState:
         image = await open_image(state["image"], runtime.context, False)
         try:
-            return checked("format", active, await active["format"](state, image), PACKED_RESULTS)
+            written: PackedState = await active["format"](state, image)
+            return checked("format", active, written, results)
         except StepFailedError as failed:
             return {"failure": failed.record}
 
@@ -211,6 +203,14 @@ def build_packed_graph(
     )
     graph.add_edge("format", END)
     return graph.compile(name="annotate")
+
+
+def looker(step: ListStep[Any]) -> LookAtImage | LookAtBatch:
+    """What a step of `LOOKS` does in the graph."""
+    if step.work:
+        work: LookAtImage | LookAtBatch = named(step.work)
+        return work
+    return partial(look_at_batch if step.per == "batch" else look_at_image, step)
 
 
 def batches(state: PackedState, most: int, agents: Sequence[str]) -> list[Send]:

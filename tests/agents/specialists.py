@@ -9,7 +9,6 @@ import orjson
 from tests.client.scripted import CAPABILITIES, Line, ScriptedProvider, guarded, picture, text_response
 from uncanny.agents.annotate_context import AnnotateContext
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.steps import Agent
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, SentImage
@@ -36,12 +35,12 @@ class Specialists:
 
     def __init__(self, *objects: str, capabilities: Capabilities = CAPABILITIES) -> None:
         self.objects = objects
-        self.answers: dict[tuple[Agent, int, str | None], Answer] = {}
+        self.answers: dict[tuple[str, int, str | None], Answer] = {}
         self.model = ScriptedProvider(self._answer, capabilities=capabilities)
 
     def _answer(self, request: ModelRequest) -> Line | Awaitable[Line]:
         for subject in (request.subject, None):
-            answer = self.answers.get((request.agent, request.step, subject))  # type: ignore[arg-type]
+            answer = self.answers.get((request.agent, request.step, subject))
             if answer is not None:
                 return answer(request)
         about = request.subject or "scene"
@@ -62,7 +61,7 @@ class Specialists:
                 return listed("anomalies", fault)
         return text_response(f"Notes on {about}.")
 
-    def requests(self, agent: Agent, step: int | None = None) -> list[ModelRequest]:
+    def requests(self, agent: str, step: int | None = None) -> list[ModelRequest]:
         return [
             request
             for request in self.model.requests

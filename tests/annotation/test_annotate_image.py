@@ -81,7 +81,7 @@ async def test_when_every_object_failed_an_empty_list_is_no_answer(file: ImageFi
 @pytest.mark.parametrize("agent", ["ObjectPerceiver", "AnomalyFormatter"])
 async def test_a_failed_perceiver_or_formatter_fails_the_image(file: ImageFile, agent: str) -> None:
     asked = Specialists("cup")
-    asked.answers[agent, 1, None] = lambda _: text_response("hm?")  # type: ignore[index]
+    asked.answers[agent, 1, None] = lambda _: text_response("hm?")
     found = (await annotated(annotator(asked), file)).record
     check_record(found)
     assert found.status == "failed"

@@ -23,7 +23,8 @@ from tests.exports.made_runs import many_records
 folder, count = Path(sys.argv[1]), int(sys.argv[2])
 folder.mkdir()
 many_records(folder, count)
-uncanny.export(folder, sys.argv[3].split(","), folder.with_name(f"out{count}"), all=True, source="generated")
+out = folder.with_name(f"out{count}")
+uncanny.export(folder, to=sys.argv[3].split(","), out=out, all=True, source="generated")
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 

@@ -14,7 +14,6 @@ from tests.client.scripted import Line, text_response, texts
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.context import STEP_ERRORS
 from uncanny.agents.state import AnnotateState
-from uncanny.agents.steps import Agent
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError
 from uncanny.graphs.annotate import annotate_graph
 from uncanny.models.base import ModelRequest
@@ -107,7 +106,7 @@ async def test_scans_join_the_findings_after_the_objects_in_order() -> None:
     assert len(state["examined"]) == 5
 
 
-STEPS: list[tuple[Agent, int]] = [
+STEPS: list[tuple[str, int]] = [
     ("AttributeAnalyzer", 1),
     ("AttributeAnalyzer", 2),
     ("RelationReasoner", 1),
@@ -118,7 +117,7 @@ STEPS: list[tuple[Agent, int]] = [
 
 
 @pytest.mark.parametrize(("agent", "step"), STEPS)
-async def test_a_failed_step_ends_its_object_and_no_other(agent: Agent, step: int) -> None:
+async def test_a_failed_step_ends_its_object_and_no_other(agent: str, step: int) -> None:
     specialists = Specialists("cup", "table", "hand")
     specialists.answers[agent, step, "table"] = FAILING
     state = await run(specialists)
@@ -184,7 +183,7 @@ async def test_scans_run_even_where_there_is_no_object() -> None:
 
 
 @pytest.mark.parametrize(("agent", "step"), [("ObjectPerceiver", 1), *STEPS, ("AnomalyFormatter", 1)])
-async def test_what_ends_the_run_is_raised_as_it_is(agent: Agent, step: int) -> None:
+async def test_what_ends_the_run_is_raised_as_it_is(agent: str, step: int) -> None:
     specialists = Specialists("cup", "table")
     specialists.answers[agent, step, None] = lambda _: ModelUnusableError("wrong key")
     with pytest.raises(ModelUnusableError, match="wrong key"):

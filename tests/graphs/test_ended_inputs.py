@@ -13,7 +13,6 @@ from tests.client.scripted import Line, ScriptedProvider, busy, guarded, make_re
 from tests.virtual_time import in_virtual_time
 from uncanny.agents.artifact_answerer import QuestionPrompt
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.steps import Agent
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import BudgetError, ModelUnusableError
@@ -83,7 +82,7 @@ OBJECTS = ("cup", "table", "hand", "lamp")
     [("ObjectPerceiver", 1), ("AttributeAnalyzer", 1), ("RelationReasoner", 2), ("AnomalyIntegrator", 2)],
 )
 @pytest.mark.parametrize("form", ["bulk", "studio"])
-async def test_an_image(form: str, agent: Agent, step: int, cache: AnswerCache) -> None:
+async def test_an_image(form: str, agent: str, step: int, cache: AnswerCache) -> None:
     number = 3 if agent == "ObjectPerceiver" else len(OBJECTS)
     specialists = Specialists(*OBJECTS)
     together = Together(number, specialists._answer)

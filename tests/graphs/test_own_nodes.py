@@ -117,7 +117,7 @@ async def test_one_node_is_replaced_and_the_others_stay() -> None:
 @pytest.mark.parametrize("stepwise", [False, True])
 async def test_a_call_of_an_own_node_that_fails_is_recorded_as_a_step_of_its_agent(stepwise: bool) -> None:
     specialists = Specialists("cup", "table")
-    specialists.answers["MyAnalyzer", 1, "table"] = lambda _: RequestRejectedError("no")  # type: ignore[index]
+    specialists.answers["MyAnalyzer", 1, "table"] = lambda _: RequestRejectedError("no")
     state = await run(specialists, {"attributes": my_attributes}, stepwise=stepwise)
     assert errors(state) == [("MyAnalyzer", 1, "table")]
     assert formatted(specialists) == ["cup 0"]

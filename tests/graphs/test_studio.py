@@ -16,7 +16,6 @@ from tests.agents.specialists import image_context as context_of
 from tests.client.scripted import guarded
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.state import Context
-from uncanny.agents.steps import Agent
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.demo.scenes import Scene, scenes
@@ -56,7 +55,7 @@ async def test_both_forms_agree_on_every_bundled_scene(scene: Scene) -> None:
     assert state["objects"]
 
 
-FAILURES: list[tuple[Agent, int, str | None]] = [
+FAILURES: list[tuple[str, int, str | None]] = [
     ("ObjectPerceiver", 1, None),
     ("AttributeAnalyzer", 1, "cup"),
     ("RelationReasoner", 2, None),
@@ -67,7 +66,7 @@ FAILURES: list[tuple[Agent, int, str | None]] = [
 
 
 @pytest.mark.parametrize(("agent", "step", "subject"), FAILURES)
-async def test_both_forms_fail_alike(agent: Agent, step: int, subject: str | None) -> None:
+async def test_both_forms_fail_alike(agent: str, step: int, subject: str | None) -> None:
     specialists = Specialists("cup", "table", "hand")
     specialists.answers[agent, step, subject] = lambda _: RequestRejectedError("no")
     config = AnnotateConfig(schedule="paper", scene_scans=2, max_objects=2)

@@ -150,7 +150,8 @@ annotate()
     "resume": "run = annotate()\nrun",
     "frame": "frame = run.to_pandas('images')\nprint(len(frame), 'rows', frame.sha256.notna().sum())\nframe",
     "export": (
-        "data = uncanny.export(run.path, ['csv', 'coco'], os.environ['RUN'] + '-data', all=True)\nprint(data)"
+        "out = os.environ['RUN'] + '-data'\n"
+        "data = uncanny.export(run.path, to=['csv', 'coco'], out=out, all=True)\nprint(data)"
     ),
 }
 
