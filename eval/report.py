@@ -55,8 +55,8 @@ def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
             f"{path} is a run of `{room}`, and its page is that of its scores, which needs the truth",
             remedy="Write "
             + either(
-                python=f"uncanny.{room}.score({str(path)!r}, truth=…).report()",
-                command_line=f"uncanny {room} score {path} {option('truth', 'TRUTH')}",
+                f"uncanny.{room}.score({str(path)!r}, truth=…).report()",
+                terminal=f"uncanny {room} score {path} {option('truth', 'TRUTH')}",
             )
             + ".",
         )

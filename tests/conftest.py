@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 from collections.abc import Iterator
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 settings.register_profile("quick", max_examples=25, deadline=None)
 settings.register_profile("full", max_examples=300, deadline=None)
 settings.load_profile("quick")
+
+# What cannot have text in it, and what takes long to read.
+_NO_TEXT = (".png", ".jpg", ".jpeg", ".webp", ".avif", ".npy", ".npz", ".safetensors")
+_MOST_READ = 4_000_000
 
 # No test leaves this machine, and each HTTP client would read all the world's certificates, 25 ms a time.
 os.environ.pop("SSL_CERT_FILE", None)
@@ -41,6 +46,25 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """No file that a test leaves behind has a mark of `uncanny.wording`: those are for this process alone."""
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if folder is not None:
+        assert not list(marked_files(folder)), "a mark was written to a file"
+
+
+def marked_files(folder: Path) -> Iterator[Path]:
+    """Files in `folder` with the beginning of a mark, as it is or as JSON escapes it, but for pictures."""
+    for directory, _, names in os.walk(folder):
+        for file in (Path(directory, name) for name in names if not name.endswith(_NO_TEXT)):
+            if file.is_file() and file.stat().st_size < _MOST_READ:
+                with contextlib.suppress(OSError):
+                    content = file.read_bytes()
+                    if b"\xef\xb7\x90" in content or b"\\ufdd0" in content:
+                        yield file
 
 
 @settings(max_examples=1, database=None)

@@ -195,7 +195,7 @@ def check_named(generators: Sequence[Source], before: Sequence[Source], own: Seq
         for name in given:
             if name not in names:
                 raise UsageError(
-                    f"{option(parameter)} names {name!r}, which is no generator here",
+                    f"{option(parameter)} names {name!r}, which is not a generator here",
                     remedy=f"Name one of {', '.join(names)}.",
                 )
 

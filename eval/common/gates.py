@@ -15,7 +15,7 @@ from typing import Final, Literal
 from xml.etree import ElementTree
 
 from uncanny.errors import UsageError
-from uncanny.wording import counted, option, shown
+from uncanny.wording import Words, counted, marked, option, shown
 
 State = Literal["clear", "holds", "unmeasured"]
 Side = Literal["value", "lower", "upper"]
@@ -83,7 +83,7 @@ class Outcome:
 
     condition: Condition
     state: State
-    why: str
+    why: Words
 
     @property
     def passed(self) -> bool:
@@ -196,10 +196,10 @@ def _judged(condition: Condition, subjects: Sequence[Subject]) -> Outcome:
     for wanted in fails:
         found = [why for state, why in states if state == wanted]
         if found:
-            return Outcome(condition, wanted, "; ".join(found))
+            return Outcome(condition, wanted, Words("; ".join(found)))
     if not states:
-        return Outcome(condition, "unmeasured", "there is nothing to judge")
-    return Outcome(condition, "clear", "; ".join(why for _, why in states))
+        return Outcome(condition, "unmeasured", Words("there is nothing to judge"))
+    return Outcome(condition, "clear", Words("; ".join(why for _, why in states)))
 
 
 def _change(condition: Condition, subject: Subject) -> tuple[State, str]:
@@ -234,9 +234,11 @@ def _level(condition: Condition, subject: Subject) -> tuple[State, str]:
 
 
 def summary(result: GateResult) -> Iterator[str]:
-    """The lines that a terminal ends with."""
+    """The lines that a terminal ends with, with marks."""
     failed = [each for each in result.outcomes if not each.passed]
-    yield from map(str, result.outcomes)
+    yield from (
+        f"{_WORDS[each.state]}: {each.condition.text}: {marked(each.why)}" for each in result.outcomes
+    )
     yield f"Gate: {len(failed):,} of {counted(len(result.outcomes), 'condition')} failed."
 
 

@@ -346,7 +346,7 @@ def detect_scores(
     if not isinstance(runs, Mapping):
         raise UsageError(f"{option('runs')} must be a mapping from name to run, not {shown(runs)}")
     if not runs:
-        raise UsageError(f"{option('runs')} names none", remedy="Name at least one run.")
+        raise UsageError(f"{option('runs')} must not be empty", remedy="Name at least one run.")
     check_records(list(runs), str, what=f"{option('runs')} must have texts for names")
     opened = {
         name: run if isinstance(run, DetectRun) else DetectRun(path_of("run", run))

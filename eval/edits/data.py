@@ -181,7 +181,7 @@ def load(source: EditSource | None, parameters: LoadParameters) -> EditSet:
         return _of_folders(original, edited, masks)
     if masks is not None:
         raise UsageError(
-            f"{option('masks')} goes with {option('original')} and {option('edited')}",
+            f"{option('masks')} needs {option('original')} and {option('edited')}",
             remedy="Name masks in the records.",
         )
     if isinstance(source, EditSet):
@@ -339,7 +339,9 @@ def _of_folders(original: Path, edited: Path, masks: Path | None) -> EditSet:
     by_name: dict[str, Path] = {}
     if masks is not None:
         if not masks.is_dir():
-            raise UsageError(f"{masks} is no folder", remedy="Name the folder of the masks, or leave it out.")
+            raise UsageError(
+                f"{masks} is not a folder", remedy="Name the folder of the masks, or leave it out."
+            )
         by_name = dict(images_by_name(masks)[0])
         by_name |= {file.relative_to(masks).with_suffix("").as_posix(): file for file in masks.rglob("*.npy")}
     pairs = []

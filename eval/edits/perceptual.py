@@ -73,9 +73,7 @@ def open_perceptual(parameters: PerceptualParameters) -> Perceptual:
     lpips, dreamsim, text_model = parameters.lpips, parameters.dreamsim, parameters.text_model
     weights = None if parameters.lpips_weights is None else Path(parameters.lpips_weights)
     if lpips is None and weights is not None:
-        raise UsageError(
-            f"{option('lpips_weights')} goes with {option('lpips')}", remedy="Name the network too."
-        )
+        raise UsageError(f"{option('lpips_weights')} needs {option('lpips')}", remedy="Name the network too.")
     device = parameters.device
     return Perceptual(
         None if lpips is None else Lpips(lpips, weights, device),

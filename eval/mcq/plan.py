@@ -174,7 +174,7 @@ def plan(parameters: PlanParameters) -> McqPlan:
     share = None
     source = (
         f"Discordance is that of models which err independently, the worse one right on {_percent(worse)} %: "
-        f"models that find the same items hard need fewer. {option('scores')} takes it from an earlier score"
+        "models that find the same items hard need fewer. Pass scores of an earlier run to use theirs"
     )
     if discordant is not None:
         share, source = discordant, f"Discordance is as given, {_percent(discordant)} %"

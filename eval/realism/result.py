@@ -24,7 +24,6 @@ from uncanny.eval.realism.verdicts import VerdictOutcome, VerdictSet
 from uncanny.graphs.ugda_cases import CASES, LABELS, Case, Label
 from uncanny.parameters import path_of
 from uncanny.schema import stand_ins
-from uncanny.wording import either
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
@@ -290,8 +289,7 @@ class RealismScore(RowsResult):
             for other, count in each.stand_ins.items():
                 yield f"{name}: {count:,} of {each.labelled:,} labels came from {other}, in whole or in part"
             if each.verdicts.unfinished is not None:
-                run = either(python="realism.run", command_line="uncanny realism run")
-                yield f"{name}: {each.verdicts.unfinished}; the same `{run}` goes on"
+                yield f"{name}: {each.verdicts.unfinished}; start it again to resume"
             without = [f"{n:,} {kind}" for kind, n in each.overall.outcomes.items() if kind != "judged" and n]
             if without:
                 yield (

@@ -32,7 +32,8 @@
     ├── ServiceError               a service on another machine cannot be reached, or fails
     └── StorageError               a run under way can write no more, or open no more files
 
-Each message says what happened, where, and, as `remedy`, what to do about it.
+Each message says what happened, where, and, as `remedy`, what to do about it. It names parameters as such
+(`wording.option`): as text it is in the words of Python, and other interfaces show `text` in theirs.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from uncanny.wording import shown
+from uncanny.wording import Words, either, marked, option, shown
 
 if TYPE_CHECKING:
     from uncanny.schema import StepError
@@ -111,16 +112,22 @@ class UncannyError(Exception):
     """Base of the tree. `str()` is one line for people: what happened, and the remedy where there is one."""
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
-        self.message = writable(message)
-        self.remedy = None if remedy is None else writable(remedy)
+        self.message = Words(writable(marked(message)))
+        self.remedy = None if remedy is None else Words(writable(marked(remedy)))
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        return f"{self.message}. {self.remedy}" if self.remedy else self.message
+        return str(self.text)
 
-    def lines(self) -> tuple[str, ...]:
-        """`str()` as lines: one, but for an error that lists several. What a line quotes may have breaks."""
-        return (str(self),)
+    @property
+    def text(self) -> Words:
+        """`str()` with what other interfaces need to show it in their words."""
+        return Words("\n".join(map(marked, self.lines())))
+
+    def lines(self) -> tuple[Words, ...]:
+        """`text` as lines: one, but for an error that lists several. What a line quotes may have breaks."""
+        message = marked(self.message)
+        return (Words(f"{message}. {marked(self.remedy)}" if self.remedy else message),)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For process pools: all of it goes to another process, its cause and notes too.
@@ -213,8 +220,14 @@ class ParamsError(UsageError):
     """Parameters of a job that do not fit. `fields` has the place of each, such as `images.0`, and why."""
 
     def __init__(self, fields: Sequence[tuple[str, str]], *, remedy: str | None = None) -> None:
-        self.fields = tuple(fields)
-        super().__init__("; ".join(f"{field}: {why}" for field, why in self.fields), remedy=remedy)
+        self.fields: tuple[tuple[str, str], ...] = tuple((field, Words(why)) for field, why in fields)
+        super().__init__("; ".join(f"{_field(field)}: {marked(why)}" for field, why in fields), remedy=remedy)
+
+
+def _field(place: str) -> str:
+    """A place as the interface that asked for the job calls it; `params` are all of them."""
+    own = place if place == "params" else option(place.partition(".")[0])
+    return either(place, terminal=own, service=place)
 
 
 class RunMismatchError(UsageError):
@@ -243,13 +256,10 @@ class ItemsError(UsageError):
         lines += [f"  {text}" for text, _ in grouped[:_MOST_LISTED]]
         if left := sum(number for _, number in grouped[_MOST_LISTED:]):
             lines.append(f"  and {left} more")
-        self._lines = (*lines, *([remedy] if remedy else []))
+        self._lines = tuple(map(Words, (*lines, *([remedy] if remedy else []))))
         super().__init__("\n".join(lines), remedy=remedy)
 
-    def __str__(self) -> str:
-        return "\n".join(self._lines)
-
-    def lines(self) -> tuple[str, ...]:
+    def lines(self) -> tuple[Words, ...]:
         return self._lines
 
 
@@ -284,13 +294,10 @@ class NotAlikeError(UsageError):
     def __init__(self, message: str, mismatches: Sequence[str], *, remedy: str | None = None) -> None:
         self.mismatches = tuple(mismatches)
         lines = [f"{message}:", *(f"  {mismatch}" for mismatch in mismatches)]
-        self._lines = (*lines, *([remedy] if remedy else []))
+        self._lines = tuple(map(Words, (*lines, *([remedy] if remedy else []))))
         super().__init__("\n".join(lines), remedy=remedy)
 
-    def __str__(self) -> str:
-        return "\n".join(self._lines)
-
-    def lines(self) -> tuple[str, ...]:
+    def lines(self) -> tuple[Words, ...]:
         return self._lines
 
 

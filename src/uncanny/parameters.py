@@ -42,7 +42,7 @@ from pydantic import (
 from pydantic_core import PydanticUndefined
 
 from uncanny.errors import UsageError, writable
-from uncanny.wording import option, shown
+from uncanny.wording import Interface, either, option, shown
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -103,9 +103,6 @@ class Parameters(BaseModel):
 
 def _is_numpy_scalar(value: object) -> bool:
     return type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
-
-
-Interface = Literal["python", "terminal", "service"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +247,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), lambda _: "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), lambda _: "must be a number"),
     "string_type": lambda _: "must be text",
-    "bool_type": lambda _: "must be True or False",
+    "bool_type": lambda _: either("must be True or False", service="must be true or false"),
     "path_type": lambda _: "must be a path",
     **dict.fromkeys(("mapping_type", "dict_type"), lambda _: "must be a mapping"),
     **dict.fromkeys(("list_type", "tuple_type", "sequence_str"), lambda _: "must be a list"),

@@ -3,11 +3,12 @@ the words of the interface they use."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
+from typing import Literal, Self
 
 # Controls, separators of lines, directions, invisible and tag characters, lone surrogates. What joins letters
 # and emoji (U+200C, U+200D) stays.
@@ -35,85 +36,104 @@ def escaped(char: str) -> str:
     return char.encode("unicode_escape").decode()
 
 
-# Of the whole process and all its threads: the command line owns its process, programs never set it.
-_command_line = False
-_in_service = False
-_FLAGS = {
-    "conditions": "--fail-if",
-    "out": "-o",
-    "roles": "--role",
-    "timeout_s": "--timeout",
-    "patience_s": "--patience",
-    # Given once for each.
-    "categories": "--category",
-    "columns": "--column",
-    "kinds": "--kind",
-    "magnitudes": "--magnitude",
-    "show_images": "--images",
-}
+# Around what is named: noncharacters, which Unicode keeps for a program's own use.
+_BEGIN, _END = "\ufdd0", "\ufdd1"
+_MARK = re.compile(f"{_BEGIN}([^{_BEGIN}{_END}]*){_END}")
+Interface = Literal["python", "terminal", "service"]
 
 
-@contextmanager
-def on_command_line() -> Iterator[None]:
-    """What is said within is for people at a command line; else it is for those who call from Python."""
-    global _command_line
-    before, _command_line = _command_line, True
-    try:
-        yield
-    finally:
-        _command_line = before
+def option(name: str, value: object = None) -> str:
+    """The parameter `name`, with a value where one is advised: a mark in the text of an error.
 
-
-def in_service() -> None:
-    """From now on this process is a command that a service runs: what is said is read on its pages.
-
-    Whoever reads it has the options of the service's forms, which are called as at a command line, but not
-    the environment that the service runs in.
+    Each interface shows it in its own way (`rendered`). True is the value of a switch.
     """
-    global _in_service
-    _in_service = True
+    return _mark([name, value])
 
 
-def is_in_service() -> bool:
-    """Whether a service runs this process as a command: what it writes is read on other machines."""
-    return _in_service
+def either(python: str, *, terminal: str | None = None, service: str | None = None) -> str:
+    """What interfaces call differently, as a mark. Without words of its own a service says it as a terminal
+    does, and that as Python."""
+    own = {"terminal": terminal, "service": terminal if service is None else service}
+    return _mark({"python": python, **{name: text for name, text in own.items() if text is not None}})
+
+
+def environment(variables: str) -> str:
+    """Variables to be set. Who reads a service's pages is told whose environment they belong to."""
+    return either(variables, service=f"{variables} in the environment of the service")
 
 
 def server_address(variable: str = "…_BASE_URL") -> str:
     """What a model's address is given by; `variable` is the one of its provider in the environment."""
-    return environment(variable) if _in_service else option("base_url")
+    return either(option("base_url"), service=environment(variable))
 
 
-def environment(variables: str) -> str:
-    """Variables as whoever is told to set them has to know of them: with whose they are, if not their own."""
-    return f"{variables} in the environment of the service" if _in_service else variables
+def _mark(content: object) -> str:
+    # Marks within are written as escapes.
+    return f"{_BEGIN}{json.dumps(content, default=str)}{_END}"
 
 
-def option(name: str, value: object = None) -> str:
-    """The parameter `name` as whoever is told of it writes it, with a value where one is advised.
+def flag(name: str, value: object = None) -> str:
+    """A parameter on a command line whose options are not known: `--max-side`, `--limit 5`."""
+    words = f"--{name.replace('_', '-')}"
+    return words if value is None or value is True else f"{words} {value}"
 
-    `--max-cost-usd`, `--limit 5` at a command line; `` `max_cost_usd` ``, `` `limit=5` `` in Python. True is
-    the value of a switch.
+
+def rendered(text: str, interface: Interface, flag: Callable[[str, object], str] = flag) -> str:
+    """The text with each mark in the words of an interface; `flag` names an option of a command line.
+
+    A parameter is `` `limit` `` or `` `limit=5` `` in Python, `--limit` or `--limit 5` at a command line, and
+    the field `` `limit` `` or `` `limit: 5` `` of a service.
     """
-    if not _command_line:
-        return f"`{name}`" if value is None else f"`{name}={value!r}`"
-    flag = _FLAGS.get(name) or f"--{name.replace('_', '-')}"
-    return flag if value is None or value is True else f"{flag} {value}"
+    text = marked(text)
+    if _BEGIN not in text:
+        return text
+
+    def words(mark: re.Match[str]) -> str:
+        try:
+            content = json.loads(mark[1])
+        except (ValueError, RecursionError):  # not one of ours
+            return mark[0]
+        match content:
+            case [str(name), value]:
+                if interface == "terminal":
+                    return flag(name, value)
+                if value is None:
+                    return f"`{name}`"
+                if interface == "python":
+                    return f"`{name}={value!r}`"
+                return f"`{name}: {json.dumps(value, ensure_ascii=False)}`"
+            case {"python": str(python)}:
+                return rendered(str(content.get(interface, python)), interface, flag)
+        return mark[0]
+
+    return _MARK.sub(words, text)
 
 
-def either(*, python: str, command_line: str, service: str | None = None) -> str:
-    """What is called differently by interface; in a service, unless that is given, as at a command line."""
-    if _in_service and service is not None:
-        return service
-    return command_line if _command_line else python
+class Words(str):
+    """A text in the words of Python that other interfaces can show in theirs: it remembers its marks.
+
+    Whatever is made of it, such as a part or an f-string, is a plain text in the words of Python. To make a
+    text that keeps the marks, put `marked(…)` of it into a new one.
+    """
+
+    _marked: str
+
+    def __new__(cls, text: str) -> Self:
+        text = marked(text)
+        words = super().__new__(cls, rendered(text, "python"))
+        words._marked = text
+        return words
 
 
-def waiting_words(calls: int) -> str:
+def marked(text: str) -> str:
+    """The text with its marks, to become part of another."""
+    return text._marked if isinstance(text, Words) else text
+
+
+def waiting_words(calls: int) -> Words:
     """What is said at once to whoever interrupts a run, as calls in flight can take half a minute."""
-    again = either(
-        python=" Interrupt again to leave now.", command_line=" Ctrl-C again to leave now.", service=""
-    )
-    return f"Stopping: waiting for {counted(calls, 'call')}.{again}"
+    again = either(" Interrupt again to leave now.", terminal=" Ctrl-C again to leave now.", service="")
+    return Words(f"Stopping: waiting for {counted(calls, 'call')}.{again}")
 
 
 NOT_PRICED = "not priced"

@@ -13,6 +13,7 @@ import uncanny as package
 from tests.runs.e2e import check_no_traceback, uncanny, uncanny_here
 from uncanny import cli, errors
 from uncanny.schema import StepError
+from uncanny.wording import rendered
 
 
 def kinds(base: type[errors.UncannyError] = errors.UncannyError) -> Iterator[type[errors.UncannyError]]:
@@ -115,7 +116,7 @@ def test_no_error_of_ours_is_a_traceback(
     done = uncanny_here("demo")
     check_no_traceback(done)
     assert (done.code, done.out) == (2, "")
-    assert done.told.splitlines() == f"Error: {make(kind)}".splitlines()
+    assert done.told.splitlines() == f"Error: {rendered(make(kind).text, 'terminal')}".splitlines()
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, click.Abort])

@@ -45,7 +45,7 @@ def test_its_own_output_is_written_again(tmp_path: Path) -> None:
         (["scenes", "--difference-threshold", "nan"], "--difference-threshold nan is not"),
         (["scenes", "--cutoffs", "edits.jsonl"], "is not valid JSON"),
         (["scenes", "--original", ".", "--edited", "."], "named twice"),
-        (["--original", "nowhere", "--edited", "."], "is no folder"),
+        (["--original", "nowhere", "--edited", "."], "is not a folder"),
         (["--original", "."], "go together"),
         (["edits.jsonl", "-o", "edits.jsonl"], "would be written over"),
         (["edits.jsonl", "-o", "other.jsonl"], "is no file of measured edits"),

@@ -12,7 +12,7 @@ import pytest
 import uncanny
 from tests.runs.e2e import pictures, uncanny_here
 from uncanny.runs.forecast import Forecast
-from uncanny.wording import on_command_line
+from uncanny.wording import rendered
 
 FORECASTS: dict[str, Callable[..., Forecast]] = {
     "annotate": uncanny.annotate_forecast,
@@ -31,8 +31,8 @@ def test_a_dry_run_prints_the_public_forecast(command: str, tmp_path: Path) -> N
     forecast = FORECASTS[command](source, model="openai/gpt-4o", limit=2)
     words = (*command.split(), source, "--limit", "2", "--dry-run")
     dry = uncanny_here(*words, "--model", "openai/gpt-4o")
-    with on_command_line():
-        assert dry.out.rstrip("\n") == forecast.text() == str(forecast)
+    assert dry.out.rstrip("\n") == rendered(forecast.text(), "terminal")
+    assert forecast.text() == str(forecast)
     assert str(forecast).endswith("`limit=5` gives real figures.")
     json = uncanny_here(*words, "--model", "openai/gpt-4o", "--json").json()
     assert list(json.items()) == list(forecast.to_json().items())

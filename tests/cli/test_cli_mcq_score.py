@@ -146,7 +146,7 @@ def test_answers_to_questions_that_were_changed_are_left_out_and_named(edited: P
     assert shown.code == 0
     note = f"demo: 1 answer was given before the question was changed, and left out ({first} q2)"
     assert note in unwrapped(shown.out)
-    assert "uncanny mcq run" in unwrapped(shown.out)
+    assert "Start the same run again" in unwrapped(shown.out)
     one_line(uncanny_here(*command, "--require-complete"), "question changed since: 1")
 
 

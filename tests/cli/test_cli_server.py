@@ -147,7 +147,7 @@ def test_every_option_that_is_not_taken_is_named(
         "http://x",
     )
     assert refused.code == 2
-    assert "takes no --base-url, --cache-dir" in refused.told
+    assert "does not take --base-url, --cache-dir" in refused.told
     prompts = there(service, "annotate", photos, "-m", "demo", "-o", tmp_path / "run", "--prompts", tmp_path)
     assert (prompts.code, "--prompts names a folder" in prompts.told) == (2, True)
     several = there(service, "detect", "scenes", "-m", "demo", "-m", "noop", "-o", tmp_path / "run")

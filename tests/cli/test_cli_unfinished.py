@@ -39,7 +39,7 @@ def test_realism(cut_short: CutShort, tmp_path: Path) -> None:
     run = cut_short("realism", 3)
     done = uncanny_here("realism", "score", run, "--resamples", "0", "--json", tmp_path / "scores.json")
     missing = "its run is not finished (interrupted), 13 of 16 pairs are missing"
-    assert f"demo: {missing}; the same `uncanny realism run` goes on" in " ".join(done.out.split())
+    assert f"demo: {missing}; start it again to resume" in " ".join(done.out.split())
     figures = orjson.loads((tmp_path / "scores.json").read_bytes())
     assert (figures["n"], figures["unfinished"]) == (
         3,

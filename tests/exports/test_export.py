@@ -171,7 +171,7 @@ def test_lists_over_the_limit_become_several_chats_in_an_order_of_their_own(tmp_
 def test_detection_needs_to_know_what_images_are(run: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"all": True, "test_fraction": 0, "chat": "tags"}
     result = uncanny.export(run, to="sft-detect", out=tmp_path / "out", **options)
-    assert result.notes["sft-detect"] == {"images of unknown source, left out (`source`)": 3}
+    assert result.notes["sft-detect"] == {"images without a `source`, left out": 3}
     sources = tmp_path / "sources.jsonl"
     sources.write_text(
         '{"image": "photos/b.png", "source": "real"}\n{"image": "photos/c.png", "source": "generated"}\n'

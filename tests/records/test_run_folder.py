@@ -14,10 +14,12 @@ from pathlib import Path
 import orjson
 import pytest
 
+from uncanny.cli.annotate import command as annotate
+from uncanny.cli.common.terminal import as_shown, note_command, running
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
 from uncanny.records.run_folder import RunFolder, check_same_protocol, setting
 from uncanny.records.run_manifest import RunManifest
-from uncanny.wording import on_command_line
+from uncanny.wording import rendered
 
 HOLD = (
     "import sys, time\n"
@@ -222,9 +224,10 @@ def test_each_other_setting_is_named(folder: RunFolder) -> None:
 def test_settings_are_called_as_whoever_gives_them_calls_them(
     place: tuple[str, ...], python: str, command_line: str
 ) -> None:
-    assert setting(*place) == python
-    with on_command_line():
-        assert setting(*place) == command_line
+    assert rendered(setting(*place), "python") == python
+    with running("terminal"):
+        note_command(annotate)
+        assert as_shown(setting(*place)) == command_line
 
 
 def test_a_folder_that_was_deleted_is_put_back_and_held_again(folder: RunFolder) -> None:

@@ -183,7 +183,9 @@ def uncanny_here(*arguments: object, env: Mapping[str, str | None] = NO_CHANGE) 
     for stream in (out, err):
         stream.seek(0)
     assert isinstance(end.value.code, int)
-    return Done(end.value.code, out.read(), err.read())
+    done = Done(end.value.code, out.read(), err.read())
+    assert "\ufdd0" not in done.out + done.err, "a mark of `uncanny.wording` was printed"
+    return done
 
 
 def edit_answers(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:

@@ -102,7 +102,7 @@ def test_a_dry_run_says_what_is_missing_and_what_is_not_known(
     env = {"OPENAI_COMPATIBLE_API_KEY": None}
     done = uncanny_here(*arguments, env=env)
     assert (done.code, done.err) == (0, "")
-    assert "give --base-url or set OPENAI_COMPATIBLE_BASE_URL" in done.out
+    assert "Give --base-url or set OPENAI_COMPATIBLE_BASE_URL" in done.out
     assert "How many tokens an image takes is not known for openai-compatible/x" in done.out
     assert "Price unknown for openai-compatible/x: give one with --prices." in done.out
     assert "images on top" in done.out

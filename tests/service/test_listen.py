@@ -202,7 +202,7 @@ def test_a_proxy_that_is_not_named_is_warned_of_once(proxies: tuple[str, ...], l
         assert process.stderr is not None
         said = process.stderr.read().splitlines()
     assert len(said) == lines
-    assert all("proxy='127.0.0.1'" in line and "198.51.100.1" not in line for line in said)
+    assert all("proxies='127.0.0.1'" in line and "198.51.100.1" not in line for line in said)
 
 
 def test_what_is_reached_from_this_machine_only() -> None:

@@ -17,7 +17,6 @@ from uncanny.eval.common.runs import ReadRun
 from uncanny.eval.common.sources import FINISHED, OpenSource, Source, of_place, open_source
 from uncanny.records.run_folder import Unfinished, unfinished
 from uncanny.schema import Annotation
-from uncanny.wording import option
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ def _read(records: OpenSource, aggregate: Aggregate, pair_by: str | None) -> lis
         try:
             aggregate.add(record, number if line is None else line)
         except ValueError as error:
-            message = f"{error}; {option('pair_by')} needs it in every record"
+            message = f"{error}; images are paired by it, so each record needs it"
             problems.append(Problem(record.image, pair_by, message, line=line))
     return problems
 

@@ -38,7 +38,7 @@ def paired_files(original: Path, edited: Path) -> tuple[list[PairedFiles], Skipp
     for folder in (original, edited):
         if not folder.is_dir():
             raise UsageError(
-                f"{folder} is no folder",
+                f"{folder} is not a folder",
                 remedy="Give a pair file, a folder with original/ and edited/ in it, or both with "
                 f"{option('original')} and {option('edited')}.",
             )

@@ -14,7 +14,6 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, of_validation, parse_records
 from uncanny.files import read_json
 from uncanny.schema import Box, Number, Record, Whole
-from uncanny.wording import either
 
 JUDGEMENTS: Final = "judgements.jsonl"
 PROFILES: Final = "profiles.jsonl"
@@ -135,6 +134,5 @@ def read_judgements(folders: Sequence[Path]) -> tuple[list[Judgement], list[Prof
         what = str(folders[0]) if len(folders) == 1 else f"{len(folders)} folders"
         raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")
     if not judgements:
-        remedy = either(python="Have images judged first.", command_line="Begin with `uncanny edits people`.")
-        raise UsageError("Nobody has judged anything yet", remedy=remedy)
+        raise UsageError("There are no judgements yet", remedy="Begin with `uncanny edits people`.")
     return judgements, profiles

@@ -57,7 +57,7 @@ def groupings(edits: Edits, parameters: StressParameters) -> list[Grouping]:
             continue
         values = None if name in LEVELS else edits.numbers(name)
         if name in cutoffs and values is None:
-            raise UsageError(f"{option('cutoffs')}: {name} is no column of numbers")
+            raise UsageError(f"{option('cutoffs')}: {name} is not a column of numbers")
         measured = [] if values is None else values[typical & ~np.isnan(values)].tolist()
         numeric = name in METRICS + SCENE_METRICS or name in cutoffs
         if values is not None and (numeric or len(set(measured)) > MOST_NUMBER_LEVELS):

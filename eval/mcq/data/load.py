@@ -94,9 +94,7 @@ def load_run_items(run: Path) -> ItemSet:
 
 
 def _score_call(run: Path) -> str:
-    return either(
-        python=f"uncanny.mcq.score(items, {str(run)!r})", command_line=f"uncanny mcq score ITEMS {run}"
-    )
+    return either(f"uncanny.mcq.score(items, {str(run)!r})", terminal=f"uncanny mcq score ITEMS {run}")
 
 
 def is_bundled(source: str | os.PathLike[str]) -> bool:

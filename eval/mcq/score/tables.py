@@ -18,7 +18,7 @@ from uncanny.eval.common.texts import asked_with, texts_notes
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer
 from uncanny.eval.mcq.score.controls import BLIND_PREFIX, RANDOM, is_baseline
 from uncanny.eval.mcq.score.matrix import is_rater
-from uncanny.wording import counted, either
+from uncanny.wording import counted
 
 if TYPE_CHECKING:
     from uncanny.eval.mcq.score.result import McqScores, ModelScore
@@ -235,10 +235,9 @@ def changed_note(changed: Sequence[tuple[str, str]]) -> str:
     answers = "1 answer was" if len(changed) == 1 else f"{len(changed):,} answers were"
     named = ", ".join(f"{item} {question}" for item, question in changed[:MOST_NAMED])
     more = f", and {len(changed) - MOST_NAMED:,} more in the JSON" if len(changed) > MOST_NAMED else ""
-    run = either(python="mcq.run", command_line="uncanny mcq run")
     return (
         f"{answers} given before the question was changed, and left out ({named}{more}). "
-        f"The same `{run}` asks again; or score against the items as they were."
+        "Start the same run again to ask the changed questions, or score against the items as they were."
     )
 
 

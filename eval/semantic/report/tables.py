@@ -25,7 +25,6 @@ from uncanny.eval.semantic.report.rows import (
 )
 from uncanny.eval.semantic.report.words import METRICS, measure_words
 from uncanny.eval.semantic.score.result import Metric, PredictionScore, SemanticScore
-from uncanny.wording import option
 
 # Up to so many pairs of files have a table of their differences; all are in the JSON.
 MOST_PAIRS = 6
@@ -165,7 +164,7 @@ def _notes(score: SemanticScore) -> Iterator[str]:
     yield f"Truth: {truth.path}: {truth.images:,} images, {truth.anomalies:,} anomalies"
     yield f"Signature: {score.signature}"
     if score.no_comparison is not None:
-        left = f" {option('published', True)} shows none." if score.published else ""
+        left = " They are not shown." if score.published else ""
         yield f"Published figures do not compare: {score.no_comparison}.{left}"
     elif score.published:
         yield caveat("semantic_scores", score.texts)

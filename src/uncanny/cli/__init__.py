@@ -14,10 +14,9 @@ import click
 
 from uncanny import __version__
 from uncanny.cli.common.command import Group
-from uncanny.cli.common.terminal import close_output, complain, layout, open_streams
+from uncanny.cli.common.terminal import as_shown, close_output, complain, layout, open_streams, running
 from uncanny.errors import UncannyError
 from uncanny.protocol import jobs
-from uncanny.wording import on_command_line
 
 # name: (module and name in it, one line of help). Those of protocols come from their table.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -66,8 +65,7 @@ class LazyGroup(Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with on_command_line():
-                return super().invoke(ctx)
+            return super().invoke(ctx)
         except KeyboardInterrupt as error:
             # click would print an empty line for it.
             raise click.Abort from error
@@ -105,9 +103,16 @@ _WORD_END: Final = 100
 def main(arguments: Sequence[str] | None = None, values: Mapping[str, Any] | None = None) -> NoReturn:
     """Run the command line and exit. Users see one line for their mistakes, never a traceback.
 
-    With `values` the arguments are the words of a command, and those are its parameters by name.
+    With `values` the arguments are the words of a command, and those are its parameters by name: a service
+    runs it, and its messages are in the service's words.
     """
     open_streams()
+    with running("terminal" if values is None else "service"):
+        sys.exit(_run(arguments, values))
+
+
+def _run(arguments: Sequence[str] | None, values: Mapping[str, Any] | None) -> int:
+    """Returns the exit code."""
     try:
         code = uncanny.main(args=arguments, prog_name="uncanny", standalone_mode=False, obj=values)
     except click.exceptions.Exit as end:
@@ -121,7 +126,7 @@ def main(arguments: Sequence[str] | None = None, values: Mapping[str, Any] | Non
         complain("Interrupted.")
         code = INTERRUPTED
     except UncannyError as error:
-        first, *more = map(_without_long_words, error.lines())
+        first, *more = (_without_long_words(as_shown(line)) for line in error.lines())
         complain(layout([f"Error: {first}", *more]))
         code = USAGE
     except BrokenPipeError:
@@ -131,7 +136,7 @@ def main(arguments: Sequence[str] | None = None, values: Mapping[str, Any] | Non
     except OSError as error:
         if error.filename is None and error.errno == errno.ENOENT:
             complain(layout([f"Error: {_no_folder(error)}"]))
-            sys.exit(1)
+            return 1
         if error.filename is None and error.errno not in (*_FULL, errno.EIO):
             raise
         what = "the output" if error.filename is None else str(error.filename)
@@ -141,7 +146,7 @@ def main(arguments: Sequence[str] | None = None, values: Mapping[str, Any] | Non
             close_output()
         # A name that no file can have is a slip of whoever wrote it.
         code = USAGE if error.errno == errno.ENAMETOOLONG else 1
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
 def _no_folder(error: OSError) -> str:

@@ -20,7 +20,7 @@ from uncanny.cli.common.gates import gate_outputs, pass_gate
 from uncanny.cli.common.options import gate_options, score_options
 from uncanny.cli.common.parameters import parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
-from uncanny.cli.common.terminal import complain, layout, say
+from uncanny.cli.common.terminal import complain, layout, say, told
 from uncanny.cli.server.run import on_server
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.audit.parameters import AuditPageParameters, AuditParameters
@@ -67,7 +67,7 @@ def command(
     against: tuple[str, ...],
     title: str | None,
     reports: bool,
-    fail_if: tuple[str, ...],
+    conditions: tuple[str, ...],
     junit: Path | None,
     **values: Any,
 ) -> None:
@@ -99,10 +99,10 @@ def command(
     earlier = read_sources(named_sources(before))
     check_annotated(second, earlier)
     check_named(sources, earlier, own)
-    audit_conditions(fail_if)
-    if fail_if:
+    audit_conditions(conditions)
+    if conditions:
         gated([source.name for source in sources], own)
-    gate_files = gate_outputs(fail_if, junit)
+    gate_files = gate_outputs(conditions, junit)
     files = ScoreFiles.of(values, None if out is None else out / "audit.html", needs_place=True)
     images = [source for source in sources if source.kind == "images"]
     if notices and images and not quiet:
@@ -132,7 +132,7 @@ def command(
     files.write_scores(result, title=title, reports=reports)
     scores = (score for board in result.leaderboards for score in board.generators.values())
     has_failed = any(score.left_out.not_done for score in scores)
-    if not pass_gate(result.gate, fail_if, junit, quiet=quiet):
+    if not pass_gate(result.gate, conditions, junit, quiet=quiet):
         raise click.exceptions.Exit(RUN_CODES["gate"])
     raise click.exceptions.Exit(max(code, RUN_CODES["failures"] if has_failed else 0))
 
@@ -201,7 +201,7 @@ def _write_page(source: Source, run: RunFolder) -> None:
         write_report(run.path)
     except (OSError, UncannyError) as error:
         again = f"; `uncanny report {run.path}` writes it again" if isinstance(error, OSError) else ""
-        complain(layout([f"{source.name}: Warning: its page could not be written: {error}{again}"]))
+        complain(layout([f"{source.name}: Warning: its page could not be written: {told(error)}{again}"]))
 
 
 def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:

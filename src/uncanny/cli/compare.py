@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @parameter_options(CompareParameters)
 @score_options("compare.html beside the first run")
 @gate_options
-def command(runs: tuple[str, ...], fail_if: tuple[str, ...], junit: Path | None, **values: Any) -> None:
+def command(runs: tuple[str, ...], conditions: tuple[str, ...], junit: Path | None, **values: Any) -> None:
     """What changed between two runs over the same images? Each further run is compared with the first.
 
     RUN_OR_FILE is a run of `uncanny annotate` or `detect`, or a file of annotations. What both found, what
@@ -51,11 +51,11 @@ def command(runs: tuple[str, ...], fail_if: tuple[str, ...], junit: Path | None,
     named = name_paths(names_and_paths(runs), what="runs")
     sources: dict[str, AnnotationSource] = {name: at_rest(path) for name, path in named.items()}
     files = ScoreFiles.of(values, in_folder_of(next(iter(named.values())), "compare.html"))
-    compare_conditions(fail_if)
+    compare_conditions(conditions)
     inputs = [path for path in (*sources.values(), values["truth"]) if isinstance(path, str | Path)]
-    files.check(("runs", "per_image", "changed"), COLUMNS, inputs, *gate_outputs(fail_if, junit))
+    files.check(("runs", "per_image", "changed"), COLUMNS, inputs, *gate_outputs(conditions, junit))
     result = compare(sources, **given_parameters(CompareParameters, values))
     files.write_scores(result)
-    if not pass_gate(result.gate, fail_if, junit, quiet=files.quiet):
+    if not pass_gate(result.gate, conditions, junit, quiet=files.quiet):
         raise click.exceptions.Exit(RUN_CODES["gate"])
     raise click.exceptions.Exit(RUN_CODES["failures"] if result.has_failed else 0)

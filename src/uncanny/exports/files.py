@@ -86,6 +86,6 @@ def _format_of(file: Path) -> ReadName:
             if "annotations" in keys:
                 return "coco"
     raise UsageError(
-        f"What form {file} has cannot be told",
+        f"Cannot tell the format of {file}",
         remedy=f"Name it with {option('format')}: {', '.join(READ_NAMES)}.",
     )

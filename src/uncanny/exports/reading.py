@@ -157,7 +157,7 @@ def import_annotations(files: Files, parameters: ImportAnnotationsParameters) ->
         if name == REVIEWS:
             raise UsageError(
                 f"{file} is a log of reviews, which belongs to a run",
-                remedy=f"Name the run with {either(python='import_reviews', command_line=option('run'))}.",
+                remedy=f"Name the run with {either('import_reviews', terminal=option('run'))}.",
             )
         names.add(name)
         for entry in FORMATS[name].load_reader()(file):

@@ -112,7 +112,8 @@ def json_object(file: Path) -> Mapping[str, Any]:
         raise UsageError(f"{file} is not valid JSON: {error}", remedy="Export it again.") from error
     if not isinstance(content, dict):
         raise UsageError(
-            f"{file} holds no JSON object", remedy=f"Name the file of another form with {option('format')}."
+            f"{file} does not contain a JSON object",
+            remedy=f"If it has another format, pass {option('format')}.",
         )
     return content
 

@@ -37,6 +37,7 @@ from uncanny.models.base import (
 )
 from uncanny.models.error_body import KeyMask, one_line
 from uncanny.schema import as_dollars
+from uncanny.wording import Words
 
 log = logging.getLogger("uncanny")
 
@@ -256,8 +257,8 @@ class CustomModel(ModelProvider):
             # Nobody here cancelled it: something within the provider was, and took its call along.
             raise TransientError(f"{self.name}: its call was cancelled within", kind="connection") from error
         except (TransientError, RequestRejectedError, ModelUnusableError) as error:
-            error.message = one_line(error.message, self.secrets)
-            error.remedy = error.remedy and one_line(error.remedy, self.secrets)
+            error.message = Words(one_line(error.message, self.secrets))
+            error.remedy = error.remedy and Words(one_line(error.remedy, self.secrets))
             raise
         except BaseException as error:  # SystemExit too: a call does not end the program
             message = one_line(f"{self.name}: {text_of(error)}", self.secrets)

@@ -303,8 +303,7 @@ def missing_key(name: str, *variables: str, keys_from: str | None = None) -> Mod
         f"{name} needs a key and {words} is not set",
         remedy=next(filter(None, map(_load_dotenv, variables)), None)
         or either(
-            python=f"Set the environment variable {words}.{source}",
-            command_line=f"Set the environment variable {words}.{source}",
+            f"Set the environment variable {words}.{source}",
             service=f"Set {environment(words)}.{source}",
         ),
     )

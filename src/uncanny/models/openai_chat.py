@@ -35,7 +35,7 @@ from uncanny.models.http import Exchange
 from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, Rejection, bad_body
 from uncanny.models.presets import OPENAI, ApiVariant, LimitName
 from uncanny.schema import as_dollars
-from uncanny.wording import option, server_address
+from uncanny.wording import Words, marked, option, server_address
 
 # One name for all steps: it is rendered ahead of the prompt, too.
 SHARED_NAME = "answer"
@@ -418,7 +418,8 @@ class ChatModel(ModelProvider):
             return place.below_version()
         if place is not self._place:
             if _may_be_the_path(error):
-                before.message += f" ({place.address}, tried as well, is no better)"
+                also = f" ({place.address}, tried as well, fails too)"
+                before.message = Words(marked(before.message) + also)
                 raise before from None
             if not isinstance(error, TransientError):
                 self._someone_at(place)
@@ -428,10 +429,11 @@ class ChatModel(ModelProvider):
         """There is a server at `place`: where that is below the version, it is used from now on."""
         if self._in_doubt and place.address.has_version:
             self._in_doubt = False
-            self.notices.append(
+            words = (
                 f"{self.name}: nothing is at {self._place.address}; {place.address} was used: "
                 f"give that as {server_address()}"
             )
+            self.notices.append(Words(words))
             self._place = place
 
     async def close(self) -> None:

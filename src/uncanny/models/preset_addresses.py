@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 from uncanny.errors import UsageError
 from uncanny.models.addresses import OWN_PATH, Address, parse_address
 from uncanny.models.presets import PRESETS, Preset
-from uncanny.wording import either, environment, option
+from uncanny.wording import Words, either, environment, marked, option
 
 _PLACE = "{place}"
 _PLACE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
@@ -69,19 +69,18 @@ def address_of(
     return address, [] if preset.addresses else _better_known(name, model, parts)
 
 
-def missing_address(preset: Preset, model: str, base_url: str | None) -> str | None:
+def missing_address(preset: Preset, model: str, base_url: str | None) -> Words | None:
     """Why a run could not start for want of an address, or for what is wrong with it; None where it could."""
     if base_url or os.environ.get(preset.url_variable, "").strip():
         try:
             address_of(preset, model, base_url)
         except UsageError as error:
-            return str(error)
+            return error.text
         return None
     try:
         _own_address(preset, preset.name)
     except UsageError as error:
-        remedy = error.remedy or ""
-        return f"{error.message} before a run: {remedy[:1].lower()}{remedy[1:]}"
+        return Words(f"Before a run, {marked(error.text)}")
     return None
 
 
@@ -96,11 +95,7 @@ def _own_address(preset: Preset, name: str) -> str:
         named = " or ".join(variables)
         raise UsageError(
             f"{name} needs the server's address",
-            remedy=either(
-                python=f"Give {option('base_url')} or set {named}.",
-                command_line=f"Give {option('base_url')} or set {named}.",
-                service=f"Set {environment(named)}.",
-            ),
+            remedy=either(f"Give {option('base_url')} or set {named}.", service=f"Set {environment(named)}."),
         )
     if _PLACE_NAME.fullmatch(place) is None:
         raise UsageError(

@@ -397,7 +397,7 @@ def _command(task: object) -> str:
     """What a run's task is started with."""
     known = protocols().get(str(task))
     command = str(task) if known is None else " ".join(known.command)
-    return either(python=command.replace(" ", "."), command_line=command)
+    return either(command.replace(" ", "."), terminal=command, service=command)
 
 
 def _differences(place: tuple[str, ...], before: object, now: object) -> Iterator[str]:

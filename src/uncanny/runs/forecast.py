@@ -22,7 +22,7 @@ from uncanny.models.registry import ModelId, missing_addresses
 from uncanny.runs.config import ModelOptions
 from uncanny.runs.image_task import ImageTask, still_pending
 from uncanny.runs.inputs import mean_size, sample_sizes, skipped_line, unreadable_warning
-from uncanny.wording import NOT_PRICED, cost, layout, option
+from uncanny.wording import NOT_PRICED, Words, cost, layout, marked, option
 
 # Where no run folder is named; a forecast leaves nothing there.
 UNNAMED: Final = Path("runs/unnamed")
@@ -227,7 +227,7 @@ class Forecast(ABC):
     def lines(self) -> list[str]:
         """What is particular to the protocol, for people: inputs, calls, tokens and cost."""
 
-    def text(self) -> str:
+    def text(self) -> Words:
         """What the command prints with `--dry-run`."""
         models = ", ".join(self.image_tokens_unknown)
         why = f"How many tokens an image takes is not known for {models}"
@@ -237,19 +237,18 @@ class Forecast(ABC):
             why += ": what the images cost comes on top"
         unpriced = ", ".join(sorted(self.usage.unpriced))
         give = f"Price unknown for {unpriced}: give one with {option('prices')}."
-        return layout(
-            [
-                *self.lines(),
-                *([f"{why}."] if models else []),
-                *([give] if unpriced else []),
-                *self.missing,
-                "Nothing was asked. These are estimates without retries and repairs; "
-                f"{option('limit', 5)} gives real figures.",
-            ]
-        )
+        lines = [
+            *self.lines(),
+            *([f"{why}."] if models else []),
+            *([give] if unpriced else []),
+            *map(marked, self.missing),
+            "Nothing was asked. These are estimates without retries and repairs; "
+            f"{option('limit', 5)} gives real figures.",
+        ]
+        return Words(layout(lines))
 
     def __str__(self) -> str:
-        return self.text()
+        return str(self.text())
 
     def inputs_json(self) -> dict[str, Any]:
         """Inputs and what lay beside them, as JSON has them."""

@@ -18,7 +18,7 @@ from uncanny.runs.config import RunOptions
 from uncanny.runs.manifest import Manifest, begun_with, lost_texts
 from uncanny.runs.progress import Progress, Recount, SpendingFile
 from uncanny.runs.task import Task
-from uncanny.wording import option
+from uncanny.wording import Words, option
 
 Item = TypeVar("Item")
 R = TypeVar("R", bound=BaseModel)
@@ -63,10 +63,9 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
     with nothing_left_behind(records):
         pending = task.load_pending(records, progress)
     if pending and before is not None and task.prompts.id != own.id and not task.prompts.chosen:
-        progress.warnings.append(
-            f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
-            f"Name another folder with {option('out')} to ask with those of this version, {own.id}."
-        )
+        words = f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
+        words += f"Name another folder with {option('out')} to ask with those of this version, {own.id}."
+        progress.warnings.append(Words(words))
     if len(records) and folder.read_manifest() is None:
         progress.warnings.append(
             f"{folder.manifest} is missing; model and prompts of the records are those of now, other "

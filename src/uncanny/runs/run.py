@@ -33,7 +33,7 @@ from uncanny.runs.stop import Ending, Reason, Stop
 from uncanny.runs.sync import cancel_all, in_thread
 from uncanny.runs.task import Task
 from uncanny.schema import StepError
-from uncanny.wording import counted, harmless, option
+from uncanny.wording import Words, counted, harmless, marked, option
 
 if TYPE_CHECKING:
     from uncanny.client.budget import Budget
@@ -198,7 +198,7 @@ class Run(Generic[Item, R]):
                 agents=task.roles,
                 on_call=self._note_call,
                 on_estimate=self.progress.spending.estimate,
-                on_fallback=lambda _endpoint, error: warnings.append(str(error)),
+                on_fallback=lambda _endpoint, error: warnings.append(error.text),
                 warn=warnings.append,
                 server_log=folder.path / "vllm.log",
                 on_ready=lambda: self.observer.on_start(self.progress),
@@ -421,9 +421,9 @@ class Run(Generic[Item, R]):
             if gone:
                 records.set_aside(gone, target)
                 keep = option("keep_missing", True)
-                yield f"{what} moved to {target}. Pass {keep} to keep such records in the run."
+                yield Words(f"{what} moved to {target}. Pass {keep} to keep such records in the run.")
         except (UsageError, StorageError) as error:
-            yield f"{self.task.folder.path} could not be brought up to date: {error.message}"
+            yield Words(f"{self.task.folder.path} could not be brought up to date: {marked(error.message)}")
 
     def _begin(self) -> None:
         """Raises UsageError where nothing can be written: better now than after the first answers."""
@@ -469,7 +469,7 @@ class Run(Generic[Item, R]):
             except OSError as error:
                 if not warned:
                     more = "; the run goes on, and so does trying"
-                    self.progress.warnings.append(_unwritten_manifest(self.loaded.manifest, error) + more)
+                    self.progress.warnings.append(_unwritten_manifest(self.loaded.manifest, error, more))
                 warned = True
 
 
@@ -497,6 +497,6 @@ def _names_in(removed: Path) -> set[str]:
     return names
 
 
-def _unwritten_manifest(manifest: Manifest, error: OSError | StorageError) -> str:
-    why = str(error) if isinstance(error, StorageError) else error.strerror or str(error)
-    return f"{manifest.path} could not be written: {why}"
+def _unwritten_manifest(manifest: Manifest, error: OSError | StorageError, more: str = "") -> Words:
+    why = marked(error.text) if isinstance(error, StorageError) else error.strerror or str(error)
+    return Words(f"{manifest.path} could not be written: {why}{more}")

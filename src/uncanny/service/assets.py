@@ -18,6 +18,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from uncanny.errors import StorageError, UncannyError
 from uncanny.eval.common.page import breakable, stamp
+from uncanny.wording import rendered
 
 _SHARED: Final = "uncanny.service"
 # Where a file lies: package, then folders and name within.
@@ -137,9 +138,9 @@ def _tag(place: _Place) -> str:
 
 def _failed(_: Request, error: Exception) -> Response:
     """What went wrong, in its own words, for the line in which the page says so; 409 is a piece of it."""
-    return PlainTextResponse(
-        str(error).encode("utf-8", "replace"), 507 if isinstance(error, StorageError) else 400
-    )
+    assert isinstance(error, UncannyError)
+    text = rendered(error.text, "service")
+    return PlainTextResponse(text.encode("utf-8", "replace"), 507 if isinstance(error, StorageError) else 400)
 
 
 def _lost(_: Request, error: Exception) -> Response:

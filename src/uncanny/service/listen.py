@@ -23,7 +23,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from uncanny.errors import UsageError
-from uncanny.wording import option
+from uncanny.wording import Words, option
 
 HOST: Final = "127.0.0.1"
 # In so many seconds all lines of a request's head have to be there, from the connection or its first byte on.
@@ -107,11 +107,12 @@ class BehindProxies:
             return
         if any(name in _FORWARDED for name, _ in scope["headers"]):
             self._warned.add(sender)
-            _LOG.warning(
-                "A request from %s has a proxy's header, which is not believed, as that proxy is not named: "
-                "everybody behind it counts as one address. If it is your proxy, start again with %s.",
-                *(sender, option("proxy", sender)),
+            words = (
+                f"A request from {sender} has a proxy's header. The service ignores it, so everybody behind "
+                f"that proxy counts as one address. If it is your proxy, restart with "
+                f"{option('proxies', sender)}."
             )
+            _LOG.warning(Words(words))
 
 
 class _Protocol(H11Protocol):

@@ -135,5 +135,5 @@ def test_the_headline_is_about_ones_own_generator_where_it_is_named(tmp_path: Pa
     assert headline(audit({"ours": sources["ours"]}, own=["ours"])) == f"{ours}."
     twice = {"ours": sources["ours"], "again": sources["ours"]}
     assert headline(audit(twice, own="ours")).startswith(f"{ours}. No significant difference between")
-    with pytest.raises(UsageError, match="`own` names 'z', which is no generator here"):
+    with pytest.raises(UsageError, match="`own` names 'z', which is not a generator here"):
         audit(sources, own="z")

@@ -156,7 +156,7 @@ def test_the_earlier_release_has_to_be_made_alike_and_be_of_a_generator(tmp_path
     with pytest.raises(NotAlikeError, match="a, before: vllm/x"):
         audit({"a": now}, before={"a": old})
     assert audit({"a": now}, before={"a": old}, allow_mixed=True).leaderboard.mixed
-    with pytest.raises(UsageError, match="`before` names 'b', which is no generator here"):
+    with pytest.raises(UsageError, match="`before` names 'b', which is not a generator here"):
         audit({"a": now}, before={"b": now})
     with pytest.raises(UsageError, match="Annotate them first, as those of now"):
         audit({"a": now}, before={"a": "scenes:drawn"})

@@ -189,7 +189,7 @@ def test_a_truth_that_is_none_is_refused(truth: Any, message: str, tmp_path: Pat
     ("runs", "message"),
     [
         ("runs/d", "must be a mapping from name to run"),
-        ({}, "names none"),
+        ({}, "must not be empty"),
         ({1: "runs/d"}, "must have texts for names, not 1"),
         ({"a": None}, "must be a path, not None"),
         ({"a": [3]}, r"must be a path, not \[3\]"),

@@ -78,9 +78,9 @@ def test_folders_with_masks_and_methods(tmp_path: Path) -> None:
     assert [files.masks[0].name for files in pairs if isinstance(files.masks[0], Path)] == ["a.png", "b.npy"]
     again = load(original=tmp_path / "original", edited=tmp_path / "edited")
     assert [files.masks for files in again] == [(), ()]
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         load(original=tmp_path / "original", edited=tmp_path / "edited", masks=tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="goes with"):
+    with pytest.raises(UsageError, match="needs"):
         load(tmp_path, masks=tmp_path / "masks")
 
 

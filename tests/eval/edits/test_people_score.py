@@ -325,7 +325,7 @@ def test_what_cannot_be_scored_is_said(pairs: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         score_people(pairs, tmp_path / "nowhere")
     (tmp_path / "empty.jsonl").touch()
-    with pytest.raises(UsageError, match="Nobody has judged"):
+    with pytest.raises(UsageError, match="no judgements yet"):
         score_people(pairs, tmp_path / "empty.jsonl")
     with pytest.raises(UsageError, match="None of the judgements"):
         score_people(pairs, write(tmp_path / "other", [judged(9, "edited", "ann", "real")]))

@@ -287,7 +287,7 @@ def test_cutoffs_and_columns_of_ones_own() -> None:
     assert counts == [1, 1, 6]
     with pytest.raises(UsageError, match=r"no column 'weather'.*There are edited"):
         uncanny.edits.stress({"m": seen}, meta=meta, by=["weather"])
-    with pytest.raises(UsageError, match="method is no column of numbers"):
+    with pytest.raises(UsageError, match="method is not a column of numbers"):
         uncanny.edits.stress({"m": seen}, meta=meta, cutoffs={"method": (1, 2)})
     with pytest.raises(UsageError, match="must have the lower end of mask_ratio first"):
         uncanny.edits.stress({"m": seen}, meta=meta, cutoffs={"mask_ratio": (2, 1)})

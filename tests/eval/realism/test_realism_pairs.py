@@ -79,7 +79,7 @@ def test_no_pairs_at_all(content: bytes, tmp_path: Path) -> None:
         load_pairs(tmp_path / "p.jsonl")
     with pytest.raises(UsageError, match="cannot be read"):
         load_pairs(tmp_path / "none.jsonl")
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         load_pairs(tmp_path)
 
 
@@ -153,7 +153,7 @@ def test_load_takes_what_the_command_takes(tmp_path: Path, monkeypatch: pytest.M
     assert realism.load(folders) is folders
     assert len(realism.load("scenes")) == 16
     (tmp_path / "scenes").mkdir()
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         realism.load("scenes")
     for wrong in ({}, {"source": ".", "original": "o", "edited": "e"}, {"original": "o"}):
         with pytest.raises(UsageError):

@@ -140,6 +140,15 @@ def test_wrong_parameters_are_refused_by_their_field(shared_client: TestClient, 
     assert shared_client.get(f"{API}/jobs?state=queued").json()["jobs"] == []
 
 
+def test_a_wrong_parameter_is_named_as_json_has_it(shared_client: TestClient) -> None:
+    answer = submit(shared_client, params={"images": "scenes", "model": "demo", "cache": "yes"})
+    assert answer.json()["error"] == {
+        "code": "invalid",
+        "field": "cache",
+        "message": "cache: must be true or false",
+    }
+
+
 def test_links_out_of_a_root_lead_nowhere(data: Path, tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     (root / "photos").mkdir(parents=True)

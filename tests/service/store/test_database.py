@@ -54,7 +54,7 @@ def test_a_database_of_another_folder_is_refused(tmp_path: Path, postgres_server
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("nonsense", "no address"),
+        ("nonsense", "not the address"),
         ("mysql://u@h/d", "names 'mysql'"),
         ("postgresql://u:secret@127.0.0.1:1/d", "cannot be used"),
     ],

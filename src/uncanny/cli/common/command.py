@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uncanny.cli.common.places import PathOnDisk
-from uncanny.cli.common.terminal import Origin, note_origins
+from uncanny.cli.common.terminal import Origin, note_command
 from uncanny.errors import UsageError
 from uncanny.extras import Extra, install_hint
 from uncanny.wording import shown
@@ -59,7 +59,7 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
-        note_origins(())
+        note_command(self)
         if ctx.obj is not None:
             return super().parse_args(ctx, [*args, *self._take_values(ctx, ctx.obj)])
         values, _, parameters = self.make_parser(ctx).parse_args(list(args))
@@ -128,9 +128,8 @@ class Command(click.Command):
             for name, setting in settings.items()
             if isinstance(setting.param, click.Option)
         }
-        note_origins(
-            _origin(setting) for name, setting in settings.items() if not _is_given(values.get(name))
-        )
+        origins = [_origin(setting) for name, setting in settings.items() if not _is_given(values.get(name))]
+        note_command(self, origins)
         arguments: list[str] = []
         for parameter in self.params:
             if isinstance(parameter, click.Argument) and not _is_given(values.get(parameter.name or "")):

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _HEAD_BYTES = 200
 
 
-def gate_outputs(fail_if: Sequence[str], junit: Path | None) -> list[Output]:
+def gate_outputs(conditions: Sequence[str], junit: Path | None) -> list[Output]:
     """The JUnit file, to be checked with other outputs. Raises UsageError for one without a condition."""
     if junit is None:
         return []
-    if not fail_if:
+    if not conditions:
         raise UsageError(
             "--junit writes the conditions of --fail-if, and there is none", remedy="Add --fail-if."
         )
@@ -28,14 +28,14 @@ def gate_outputs(fail_if: Sequence[str], junit: Path | None) -> list[Output]:
 
 
 def pass_gate(
-    gate: Callable[[Sequence[str]], GateResult], fail_if: Sequence[str], junit: Path | None, *, quiet: bool
+    gate: Callable[[Sequence[str]], GateResult], conditions: Sequence[str], junit: Path | None, *, quiet: bool
 ) -> bool:
     """Judge, write and tell on standard error, `quiet` only of failures; for when all else is written."""
     from uncanny.eval.common.gates import summary
 
-    if not fail_if:
+    if not conditions:
         return True
-    result = gate(fail_if)
+    result = gate(conditions)
     if junit is not None:
         result.write_junit(junit)
     if not (quiet and result.passed):

@@ -142,7 +142,7 @@ json_file_option = click.option(
 gate_options = together(
     click.option(
         "--fail-if",
-        "fail_if",
+        "conditions",
         multiple=True,
         metavar="CONDITION",
         help="End with exit code 4 if this holds or is not measured: `worse`, `af>1.5`; repeatable.",

@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json
+from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json, told
 from uncanny.errors import UncannyError
 from uncanny.runs.parameters import RunParameters
 from uncanny.runs.run import RunEnd, run_with
 from uncanny.runs.stop import Stop
 from uncanny.runs.task import Task
-from uncanny.wording import waiting_words
+from uncanny.wording import Words, marked, waiting_words
 
 if TYPE_CHECKING:
     from uncanny.eval.common.run_result import RunResult
@@ -129,7 +129,7 @@ def _page(summary: Summary, end: RunEnd) -> tuple[Path | None, RunEnd]:
             again = f"`uncanny report {summary.run.path}` writes it again"
             words = f"{error.filename} could not be written: {error.strerror or error}; {again}"
         else:  # the same would end it again
-            words = f"report.html was not written: {error}"
+            words = Words(f"report.html was not written: {told(error)}")
         end.progress.warnings.append(words)
         return None, replace(end, unwritten=(*end.unwritten, Path("report.html")))
 
@@ -152,10 +152,12 @@ def complaints(end: RunEnd) -> list[str]:
     missing = progress.total - progress.done
     left = f"1 {progress.unit.removesuffix('s')}" if missing == 1 else f"{missing:,} {progress.unit}"
     lines = [
-        f"Warning: {warning}" for warning in progress.warnings if not end.error or warning != str(end.error)
+        f"Warning: {marked(warning)}"
+        for warning in progress.warnings
+        if not end.error or warning != str(end.error)
     ]
     if end.error is not None:
-        lines.append(f"Stopped, {left} not done: {end.error}")
+        lines.append(f"Stopped, {left} not done: {told(end.error)}")
     elif end.reason == "interrupt":
         lines.append(f"Interrupted, {left} not done. The same command goes on.")
     return lines
@@ -175,7 +177,9 @@ def show_forecast(forecast: Forecast, *, as_json: bool = False, name: str | None
     if as_json:
         say_json(forecast.to_json())
     else:
-        say(forecast.text() if name is None else f"{harmless(name)}\n{forecast.text()}")
+        text = marked(forecast.text())
+        say(text if name is None else f"{harmless(name)}\n{text}")
     for warning in forecast.warnings:
-        complain(layout([f"Warning: {warning}" if name is None else f"{name}: Warning: {warning}"]))
+        words = f"Warning: {marked(warning)}"
+        complain(layout([words if name is None else f"{name}: {words}"]))
     return RUN_CODES["failures"] if forecast.skipped.get("unreadable_folder") else 0

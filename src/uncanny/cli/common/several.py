@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from uncanny.cli.common.asking import asked
 from uncanny.cli.common.session import INTERRUPTED, RUN_CODES, Summary, TerminalStop, show_end, show_forecast
-from uncanny.cli.common.terminal import complain, cost, harmless, layout, say, say_json
+from uncanny.cli.common.terminal import complain, cost, harmless, layout, marked, say, say_json
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.common.run_result import RunResult
 from uncanny.models.registry import parse_model
@@ -152,7 +152,7 @@ def _run(
     except (UncannyError, OSError) as error:
         result.error = str(error)
         lines = error.lines() if isinstance(error, UncannyError) else (str(error),)
-        complain(layout([f"{result.name}: {lines[0]}", *lines[1:]]))
+        complain(layout([f"{result.name}: {marked(lines[0])}", *map(marked, lines[1:])]))
 
 
 def _show_all(results: Sequence[_Result[R]], asking: Asking[R], *, as_json: bool, quiet: bool) -> int:
@@ -163,7 +163,7 @@ def _show_all(results: Sequence[_Result[R]], asking: Asking[R], *, as_json: bool
         if runs:
             scores = asking.score(runs)
     except UncannyError as error:
-        complain(layout(["The runs cannot be scored together:", *error.lines()]))
+        complain(layout(["The runs cannot be scored together:", *map(marked, error.lines())]))
         code = max(code, RUN_CODES["failures"])
     if as_json:
         models = {

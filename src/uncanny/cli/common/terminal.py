@@ -14,14 +14,33 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TextIO
 
-from uncanny.wording import at_least, cost, count, duration, escaped, harmless, layout, share
+import click
+
+from uncanny.errors import UncannyError
+from uncanny.wording import (
+    Interface,
+    Words,
+    at_least,
+    cost,
+    count,
+    duration,
+    escaped,
+    flag,
+    harmless,
+    layout,
+    marked,
+    rendered,
+    share,
+)
 
 __all__ = [
     "Origin",
+    "as_shown",
     "at_least",
     "close_output",
     "complain",
@@ -30,12 +49,15 @@ __all__ = [
     "duration",
     "harmless",
     "layout",
-    "note_origins",
+    "marked",
+    "note_command",
     "on_terminal",
     "open_streams",
+    "running",
     "say",
     "say_json",
     "share",
+    "told",
     "width",
 ]
 
@@ -62,8 +84,61 @@ class Origin:
         return any(flag in named for flag in self.flags) or any(value in text for value in self.quoted)
 
 
-# Of the command that this process runs.
-_origins: list[Origin] = []
+@dataclass(slots=True)
+class Running:
+    """A command line that runs: whom it speaks to, its command, and which options have values from a file."""
+
+    interface: Interface = "terminal"
+    command: click.Command | None = None
+    origins: tuple[Origin, ...] = ()
+
+    def flag(self, name: str, value: object = None) -> str:
+        """A parameter as the command calls it: `--max-side 1024`, `IMAGES`; by its name if it has none."""
+        known = self.command.params if self.command is not None else ()
+        parameter = next((each for each in known if each.name == name), None)
+        if parameter is None:
+            return flag(name, value)
+        if not isinstance(parameter, click.Option):
+            return parameter.human_readable_name if value is None else str(value)
+        if value is False and parameter.secondary_opts:
+            return parameter.secondary_opts[0]
+        # As the examples write it.
+        own = next(
+            (each for each in parameter.opts if each == "-o" or each.startswith("--")), parameter.opts[0]
+        )
+        return own if value is None or value is True else f"{own} {value}"
+
+
+# Of each thread that runs a command line, and of those that it starts with its context.
+_running: ContextVar[Running] = ContextVar("running")
+
+
+@contextlib.contextmanager
+def running(interface: Interface) -> Iterator[None]:
+    """Within, this thread runs a command line, and what it prints is in the words of `interface`."""
+    token = _running.set(Running(interface))
+    try:
+        yield
+    finally:
+        _running.reset(token)
+
+
+def note_command(command: click.Command, origins: Iterable[Origin] = ()) -> None:
+    """Which command runs now, and which of its options have their values from a file."""
+    here = _running.get(None)
+    if here is not None:
+        here.command, here.origins = command, tuple(origins)
+
+
+def told(error: Exception) -> str:
+    """What an error says, to become part of what is printed."""
+    return marked(error.text) if isinstance(error, UncannyError) else str(error)
+
+
+def as_shown(text: str) -> str:
+    """The text as the reader of this command's output knows what it names."""
+    here = _running.get(None) or Running()
+    return rendered(text, here.interface, here.flag)
 
 
 def say(text: str) -> None:
@@ -76,14 +151,10 @@ def complain(text: str) -> None:
 
     Of options that are named in it, and whose values are from a file, it says so.
     """
-    origins = [f"{each.flags[0]} is set in {each.where}." for each in _origins if each.is_meant(text)]
+    text, here = as_shown(text), _running.get(None) or Running()
+    origins = [f"{each.flags[0]} is set in {each.where}." for each in here.origins if each.is_meant(text)]
     with contextlib.suppress(OSError):
         _print("\n".join([text, *map(harmless, origins)]), sys.stderr)
-
-
-def note_origins(origins: Iterable[Origin]) -> None:
-    """Which options of this command have their values from a file; in place of those of an earlier one."""
-    _origins[:] = origins
 
 
 def say_json(content: object) -> None:
@@ -147,11 +218,11 @@ class _Log(logging.Handler):
         super().__init__(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
-        complain(self.format(record))
+        complain(record.msg if isinstance(record.msg, Words) else self.format(record))
 
 
 def _print(text: str, stream: TextIO) -> None:
-    print(layout(text.split("\n")), file=stream, flush=True)
+    print(layout(as_shown(text).split("\n")), file=stream, flush=True)
 
 
 def _on_nothing(number: int) -> TextIO:

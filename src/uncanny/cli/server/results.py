@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json
+from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json, told
 from uncanny.errors import NotFoundError, UncannyError, UsageError
 
 if TYPE_CHECKING:
@@ -112,9 +112,8 @@ class Results:
             complain(layout([f"{job.id} has ended: {job.url}", f"Results: {self.way_back()}"]))
             return INTERRUPTED
         except (UncannyError, OSError) as error:
-            complain(
-                layout([f"Error: {error}", f"{job.id} has ended: {job.url}. Results: {self.way_back()}"])
-            )
+            lines = [f"Error: {told(error)}", f"{job.id} has ended: {job.url}. Results: {self.way_back()}"]
+            complain(layout(lines))
             return BROKEN
         for warning in warnings:
             complain(harmless(f"Warning: {warning}"))

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from uncanny.cli.common.terminal import complain, harmless, layout, on_terminal, say, say_json
 from uncanny.cli.server.results import BROKEN, INTERRUPTED, Results
 from uncanny.errors import NotFoundError, ServiceError, UsageError
-from uncanny.wording import counted
+from uncanny.wording import counted, option
 
 if TYPE_CHECKING:
     from uncanny.cli.server.folder import ServerFolder
@@ -83,7 +83,6 @@ class _ServerRun:
             for name, value in values.items()
             if context.get_parameter_source(name) in _GIVEN and value is not None
         }
-        self._flags = {each.name or "": each.opts[-1] for each in context.command.params}
         self._usage = context.command_path
         self._results = Results(client.url, command, values)
 
@@ -146,17 +145,17 @@ class _ServerRun:
             raise UsageError(f"{self._client.url} runs no {self._usage.removeprefix('uncanny ')}")
         taken = kind.params.get("properties", {})
         known = {"root", "original", "edited", "masks"} & self._inputs_of_pairs()
-        refused = [self._flags.get(name, name) for name in params if name not in taken and name not in known]
+        refused = sorted(name for name in params if name not in taken and name not in known)
         files = [name for name, value in params.items() if isinstance(value, Path) and name not in known]
         if refused:
             raise UsageError(
-                f"{self._client.url} takes no {', '.join(sorted(refused))}",
+                f"{self._client.url} does not take {', '.join(map(option, refused))}",
                 remedy="Leave it out, or run the command here.",
             )
         for name in files:
             if params[name].is_dir():
                 raise UsageError(
-                    f"{self._flags.get(name, name)} names a folder, which is not sent",
+                    f"{option(name)} names a folder, and folders are not sent",
                     remedy="Name one of the service's own: server:PATH.",
                 )
 
@@ -211,9 +210,9 @@ class _ServerRun:
             )
         differing = differing_options(state.options, options)
         if state.job is not None and not _LIMITS.issuperset(differing):
-            flags = ", ".join(self._flags.get(name, name) for name in differing)
+            names = ", ".join(map(option, differing))
             raise UsageError(
-                f"{target} is the run of {state.job}, which was asked with other {flags}",
+                f"{target} is the run of {state.job}, which was started with other values of {names}",
                 remedy="Name another run with -o, or give the same options.",
             )
         if state.job is None:

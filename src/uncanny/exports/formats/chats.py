@@ -20,7 +20,6 @@ from uncanny.json_values import dump_json
 from uncanny.models.tokens import text_tokens
 from uncanny.prompts import prompt_set
 from uncanny.schema import Anomaly
-from uncanny.wording import option
 
 NOTHING: Final = "No anomalies."
 VERDICTS: Final = {"generated": "Yes.", "real": "No."}
@@ -144,7 +143,7 @@ class DetectWriter(ChatWriter):
 
     def turns(self, image: ExportImage) -> Iterator[list[tuple[str, str]]]:
         if image.source is None:
-            self.note(f"images of unknown source, left out ({option('source')})")
+            self.note("images without a `source`, left out")
             return
         verdict = (self.asked("source"), VERDICTS[image.source])
         if image.source == "generated":

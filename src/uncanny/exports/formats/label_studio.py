@@ -34,7 +34,7 @@ from uncanny.exports.writer import ExportJob, FormatWriter
 from uncanny.json_values import dump_json
 from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, quadruple_sha256
 from uncanny.schema import KINDS
-from uncanny.wording import is_in_service
+from uncanny.settings import settings
 
 FILE: Final = "tasks.json"
 CONFIG: Final = "config.xml"
@@ -98,12 +98,12 @@ class LabelStudioWriter(FormatWriter):
     def _address(self, image: ExportImage) -> str:
         """As Label Studio's local storage has it, whose root is `/`, unless a prefix is asked for.
 
-        What a service writes is used on other machines: there the root is the folder of the copies, or of the
-        images.
+        Where inputs are confined to some folders, as a service's jobs are, it is for other machines: there
+        the root is the folder of the copies, or of the images.
         """
         if self.job.parameters.image_prefix is not None:
             return self.reference(image)
-        if is_in_service():
+        if settings().input_folders is not None:
             return LOCAL_FILES + quote(self.job.upload_path(image))
         return LOCAL_FILES + quote(self.job.picture(image).absolute().as_posix().lstrip("/"))
 

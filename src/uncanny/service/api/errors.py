@@ -35,6 +35,7 @@ from uncanny.parameters import in_words
 from uncanny.service.jobs.params import PATTERNS
 from uncanny.service.safety import BodyError
 from uncanny.service.store.database import WRITTEN
+from uncanny.wording import rendered
 
 API: Final = "/api/"
 _LOG: Final = logging.getLogger("uncanny.service")
@@ -114,7 +115,8 @@ def error_response(
     field: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    error = {"code": code or _MEANING.get(status, ("error", ""))[0], "message": _short(message)}
+    words = _short(rendered(message, "service"))
+    error = {"code": code or _MEANING.get(status, ("error", ""))[0], "message": words}
     if field is not None:
         error["field"] = _short(field)
     return Response(orjson.dumps({"error": error}), status, headers, "application/json")
@@ -178,7 +180,7 @@ async def _uncanny(request: Request, error: Exception) -> Response:
         case _:
             status = 422
     field = error.fields[0][0] if isinstance(error, ParamsError) and error.fields else None
-    return _answer(request, status, str(error), field=field)
+    return _answer(request, status, error.text, field=field)
 
 
 async def _no_database(request: Request, error: Exception) -> Response:
@@ -220,7 +222,7 @@ def _answer(
 
         back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?next={quote(back, safe='/')}", 303)
-    answer = page(request, status, _short(message))
+    answer = page(request, status, _short(rendered(message, "service")))
     for name, value in (headers or {}).items():
         answer.headers.setdefault(name, value)
     return answer

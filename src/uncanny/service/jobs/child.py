@@ -16,8 +16,6 @@ from typing import Final, NoReturn
 
 import orjson
 
-from uncanny.wording import in_service
-
 ORPHANED: Final = 137
 # An argument: the pipe ends at once, and nobody takes over.
 FORECAST: Final = "forecast"
@@ -42,7 +40,6 @@ def main() -> NoReturn:
         threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
     # Where a shell starts the service in the background it ignores interrupts, and so would this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    in_service()
     # The command line is above the service; a job is one of its commands.
     import_module("uncanny.cli").main(order["command"], order["values"])
     raise AssertionError("the command line ends the process")

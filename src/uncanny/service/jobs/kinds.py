@@ -217,5 +217,5 @@ def _wrong_models(values: Params) -> list[tuple[str, str]]:
             if model is not None:
                 parse_model(model)
         except UncannyError as error:
-            wrong.append((place, str(error)))
+            wrong.append((place, error.text))
     return wrong

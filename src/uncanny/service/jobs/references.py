@@ -19,7 +19,7 @@ from uncanny.service import ENDED
 from uncanny.service.folders import Roots
 from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.store.ids import is_id
-from uncanny.wording import option, shown
+from uncanny.wording import shown
 
 if TYPE_CHECKING:
     from uncanny.service.service import Service
@@ -108,9 +108,7 @@ class Weights(Reference):
     def place(self, service: Service) -> str:
         folder = service.weights.get(self)
         if folder is None:
-            there = (
-                ", ".join(service.weights) or f"none: {option('weights', 'DIR')} names them when it starts"
-            )
+            there = ", ".join(service.weights) or "none: `uncanny serve --weights DIR` names them"
             raise ValueError(f"{shown(self)} is not the name of a folder of weights here; there are {there}")
         return str(folder)
 

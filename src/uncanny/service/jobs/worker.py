@@ -29,6 +29,7 @@ from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
 from uncanny.service.store.arrivals import Listener
 from uncanny.service.store.jobs import Job, Lease
+from uncanny.wording import rendered
 
 JOBS: Final = 2
 _LOG: Final = logging.getLogger("uncanny.service")
@@ -141,7 +142,7 @@ class _Attempt:
                 self._follow(kind.then)
             self._judge(self._child, code)
         except UncannyError as error:
-            self._end("failed", _USAGE, str(error))
+            self._end("failed", _USAGE, rendered(error.text, "service"))
         except Exception as error:
             _LOG.exception("Job %s", self._job.id)
             self._end("failed", None, text_of(error))

@@ -221,7 +221,8 @@ def _checked(address: str) -> URL:
         url = make_url(address)
     except ArgumentError as error:
         raise UsageError(
-            f"{option('database')} is no address of a database", remedy="Write postgresql://USER@HOST/NAME."
+            f"{option('database')} is not the address of a database",
+            remedy="Write postgresql://USER@HOST/NAME.",
         ) from error
     if url.get_backend_name() not in ("postgresql", "postgres"):
         raise UsageError(

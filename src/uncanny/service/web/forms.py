@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from uncanny.parameters import in_words
 from uncanny.service.jobs.params import PATTERNS
 from uncanny.service.jobs.references import Reference, Weights
-from uncanny.wording import shown
+from uncanny.wording import rendered, shown
 
 Widget = Literal["text", "number", "choice", "choices", "flag", "lines", "pairs", "images", "input", "inputs"]
 
@@ -126,7 +126,8 @@ def _wrong(error: ValidationError) -> dict[str, str]:
 
 
 def sentence(text: str) -> str:
-    """What is wrong with a field, as it stands below it."""
+    """What is wrong with a field, as the form shows it below the field."""
+    text = rendered(text, "service")
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
