@@ -66,7 +66,7 @@ async def test_each_role_has_its_model_and_everyone_the_fallback() -> None:
 
 
 async def test_a_role_that_is_none_is_explained() -> None:
-    with pytest.raises(UsageError, match=r"no role 'painter'\. Roles are perceiver, attributes"):
+    with pytest.raises(UsageError, match=r"no role 'painter'\. Roles are perceiver, "):
         check_roles(options("demo", painter="demo"), ROLES)
 
 

@@ -132,8 +132,6 @@ class _ServerRun:
                 params["model"] = value[0]
             elif name == "roles":
                 params["roles"] = role_models(value)
-            elif name == "to":
-                params["to"] = [each for names in value for each in names]
             else:
                 params[name] = list(value) if isinstance(value, tuple) else value
         return params
