@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from uncanny.errors import NotAlikeError
+from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.runs import ReadRun
 from uncanny.schema import Annotation
 from uncanny.wording import option
@@ -24,7 +25,7 @@ _CHOSEN_CHANGES = frozenset({"downscale", "jpeg-quality"})
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(JsonFields):
     """How a generator's annotations were made, each as the distinct values in its records, sorted.
 
     `models` and `prompts` are those of the records that count; a record to which roles or a fallback with
@@ -34,6 +35,8 @@ class Provenance:
     it really answered, such as dated snapshots; `served_known` is false where they are not known of all.
     """
 
+    json_keys: ClassVar = "models served_as=served prompts changes policy settings"
+
     models: tuple[str, ...]
     prompts: tuple[str, ...]
     changes: tuple[str, ...] | None = None
@@ -41,17 +44,6 @@ class Provenance:
     settings: Mapping[str, str] | None = None
     served: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     served_known: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """As in the JSON of an audit, under `made_with`."""
-        return {
-            "models": list(self.models),
-            "served_as": {model: list(names) for model, names in self.served.items()},
-            "prompts": list(self.prompts),
-            "changes": None if self.changes is None else list(self.changes),
-            "policy": None if self.policy is None else dict(self.policy),
-            "settings": None if self.settings is None else dict(self.settings),
-        }
 
 
 @dataclass(slots=True)
@@ -122,12 +114,14 @@ def as_texts(table: Mapping[str, object]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(JsonFields):
     """One way in which annotations in one audit were not made alike.
 
     `what` is the aspect in words, with the setting's name where there is one; `values` has the distinct
     values of each generator that has any.
     """
+
+    json_keys: ClassVar = "aspect what values"
 
     aspect: Aspect
     what: str
@@ -142,11 +136,6 @@ class Mismatch:
             f"{_abbreviated(names)}: {' and '.join(values) or 'none'}" for values, names in generators.items()
         ]
         return f"{self.what}: {'; '.join(parts)}"
-
-    def to_json(self) -> dict[str, Any]:
-        """As in the JSON of an audit, under `mixed`."""
-        values = {name: list(values) for name, values in self.values.items()}
-        return {"aspect": self.aspect, "what": self.what, "values": values}
 
 
 def check_alike(provenances: Mapping[str, Provenance], *, allow_mixed: bool) -> tuple[Mismatch, ...]:

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, get_args
 
 import numpy as np
 from pydantic import BeforeValidator
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.published import published
 from uncanny.eval.common.tables import Cell, Column, Table
 from uncanny.eval.edits.columns import (
@@ -104,23 +105,16 @@ class EditMeasure(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class SetCutoffs:
+class SetCutoffs(JsonFields):
     """What is typical of a set, from which bins and shapes follow: to be taken from one set to another."""
+
+    json_keys: ClassVar = "protocol bins clusters components distance"
 
     bins: Mapping[str, Cutoffs] = field(default_factory=dict)
     clusters: float | None = None
     distance: float | None = None
     components: float | None = None
     protocol: EditProtocol = PROTOCOL
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "protocol": self.protocol,
-            "bins": {name: list(cutoffs) for name, cutoffs in self.bins.items()},
-            "clusters": self.clusters,
-            "components": self.components,
-            "distance": self.distance,
-        }
 
     @classmethod
     def read(cls, content: object) -> SetCutoffs:

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import orjson
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.tables import Cell, Column, Table, TableResult
 from uncanny.eval.mcq.parameters import PlanParameters
 from uncanny.eval.mcq.score.controls import is_baseline
@@ -53,7 +54,7 @@ class PlannedDifference:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class McqPlan(TableResult):
+class McqPlan(TableResult, JsonFields):
     """What it takes: `needed` items for the difference that was asked for. Shares in 0–1.
 
     `differences` are that one and some more, smallest first, without those that the discordance rules out.
@@ -61,6 +62,11 @@ class McqPlan(TableResult):
     `discordant` is None where it is that of independent models, which differs by difference. `smallest` is
     the smallest difference that `items` at hand show, None where none is, or their number is not given.
     """
+
+    json_keys: ClassVar = (
+        "difference needed accuracy discordant source power alpha models items "
+        "smallest_difference=smallest differences"
+    )
 
     difference: float
     accuracy: float
@@ -81,30 +87,6 @@ class McqPlan(TableResult):
     def needed(self) -> int | None:
         """Items for `difference`; None for more than ten million."""
         return next(each.needed for each in self.differences if each.difference == self.difference)
-
-    def to_json(self) -> dict[str, Any]:
-        """What `uncanny mcq plan --json` writes; shares in 0–1."""
-        return {
-            "difference": self.difference,
-            "needed": self.needed,
-            "accuracy": self.accuracy,
-            "discordant": self.discordant,
-            "source": self.source,
-            "power": self.power,
-            "alpha": self.alpha,
-            "models": self.models,
-            "items": self.items,
-            "smallest_difference": self.smallest,
-            "differences": [
-                {
-                    "difference": each.difference,
-                    "discordant": each.discordant,
-                    "needed": each.needed,
-                    "power": each.power,
-                }
-                for each in self.differences
-            ],
-        }
 
     def tables(self) -> tuple[Table, ...]:
         """A line a difference, and what was taken for granted."""

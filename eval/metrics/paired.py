@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, sqrt
 from statistics import NormalDist
-from typing import Any, Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
-from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.intervals import (
     ALPHA,
@@ -98,7 +99,7 @@ def _of_difference(p: float, ends: Interval, q: float, other: Interval, together
 
 
 @dataclass(frozen=True, slots=True)
-class PairedTest:
+class PairedTest(JsonFields):
     """Two models on the `n` items both answer; no figures where n is 0.
 
     `difference` is the share that `first` gets right minus that of `second`, −1 to 1, with its paired 95 %
@@ -106,6 +107,8 @@ class PairedTest:
     pairs. `odds_ratio` and `cohens_g` are of the items that only one gets right; the one is None where the
     second has none, the other where there are none at all.
     """
+
+    json_keys: ClassVar = "n first_only second_only p_value adjusted_p difference odds_ratio cohens_g"
 
     first: str
     second: str
@@ -117,20 +120,6 @@ class PairedTest:
     difference: Estimate
     odds_ratio: float | None
     cohens_g: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        """The figures without the names."""
-        return {
-            "n": self.n,
-            "first_only": self.first_only,
-            "second_only": self.second_only,
-            "p_value": self.p_value,
-            "adjusted_p": self.adjusted_p,
-            "difference": self.difference.value,
-            "ci": interval_json(self.difference),
-            "odds_ratio": self.odds_ratio,
-            "cohens_g": self.cohens_g,
-        }
 
     def seen_from(self, name: str) -> PairedTest:
         """The same with `name`, one of the two, as the first."""

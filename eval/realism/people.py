@@ -11,14 +11,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Final, Literal, Self, cast
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.inputs.problems import NonEmpty, parse_records
+from uncanny.eval.common.json_fields import json_of
 from uncanny.eval.common.parameters import People, PersonFile
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics import RESAMPLES
@@ -62,6 +63,10 @@ class PersonAnswer(Record):
         if self.iou is not None and self.truth is not None:
             raise ValueError("give either iou or truth, not both")
         return self
+
+
+# A share in JSON.
+SHARE_KEYS: Final = "value count=counts out_of ci=interval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,26 +128,13 @@ class PeopleScore:
         return len(self.left_out.undetermined)
 
     def to_json(self) -> dict[str, Any]:
+        accuracy = {label: json_of(share, SHARE_KEYS) for label, share in self.accuracy.items()}
+        # Of a mean there is no count, only how many values it is the mean of.
+        iou = {label: json_of(share, "value out_of ci=interval") for label, share in self.iou.items()}
         return {
-            "answers": self.answers,
-            "raters": self.raters,
-            "unused": self.unused,
-            "undetermined": self.undetermined,
-            "accuracy": {
-                label: {
-                    "value": share.value,
-                    "count": share.counts,
-                    "out_of": share.out_of,
-                    "ci": interval_json(share),
-                }
-                for label, share in self.accuracy.items()
-            },
-            # Of a mean there is no count, only how many values it is the mean of.
-            "iou": {
-                label: {"value": share.value, "out_of": share.out_of, "ci": interval_json(share)}
-                for label, share in self.iou.items()
-            },
-            "left_out": self.left_out.to_json(),
+            **json_of(self, "answers raters unused undetermined"),
+            **{"accuracy": accuracy, "iou": iou},
+            **json_of(self, "left_out"),
         }
 
 

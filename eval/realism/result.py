@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.groups import ImageGroups
+from uncanny.eval.common.json_fields import json_of
 from uncanny.eval.common.published import caveat, published
 from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import Cell, Column, Figure, RowsResult, Table, explain_intervals
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
-from uncanny.eval.realism.people import PEOPLE_LABELS, PeopleScore, published_people
+from uncanny.eval.realism.people import PEOPLE_LABELS, SHARE_KEYS, PeopleScore, published_people
 from uncanny.eval.realism.verdicts import VerdictOutcome, VerdictSet
 from uncanny.graphs.ugda_cases import CASES, LABELS, Case, Label
 from uncanny.parameters import path_of
@@ -85,31 +86,22 @@ class GroupScore:
     def to_json(self) -> dict[str, Any]:
         """Counts under the contract's keys; shares with their intervals beside them."""
         shares: dict[str, dict[str, Any]] = {"labels": {}, "cases": {}, "two_way": {}}
+        counts: dict[str, dict[str, int]] = {"labels": {}, "cases": {}, "two_way": {}}
         for table, name, share in self.shares():
-            shares[table][name] = {
-                "value": share.value,
-                "count": share.counts,
-                "out_of": share.out_of,
-                "ci": interval_json(share),
-            }
+            shares[table][name] = json_of(share, SHARE_KEYS)
+            counts[table][name] = share.counts
         bias = self.position_bias
         return {
             "n": self.n,
-            "labels": {label: share.counts for label, share in self.labels.items()},
-            "cases": {str(case): share.counts for case, share in self.cases.items()},
-            "two_way": {label: share.counts for label, share in self.two_way.items()},
+            **counts,
             "shares": shares,
             "outcomes": dict(self.outcomes),
             "position_bias": {
-                "first": bias.first,
-                "second": bias.second,
-                "both": bias.both,
-                "p_value": bias.p_value,
+                **json_of(bias, "first second both p_value"),
                 "shares": {place: bias.share(place) for place in PLACES},
-                "first_share": bias.first_share,
-                "ci": None if bias.interval is None else list(bias.interval),
+                **json_of(bias, "first_share ci=interval"),
             },
-            "calls": asdict(self.calls),
+            **json_of(self, "calls"),
         }
 
 

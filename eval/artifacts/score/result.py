@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
 from uncanny.eval.artifacts.data.records import ArtifactImage
 from uncanny.eval.artifacts.parameters import RegionSettings
-from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.groups import ImageGroups
+from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.paired_table import tests_json
 from uncanny.eval.common.published import published
@@ -182,13 +183,15 @@ class PredictionScore:
 
 
 @dataclass(frozen=True, slots=True)
-class RegionDifference:
+class RegionDifference(JsonFields):
     """`first` minus `second` in a figure of all artifacts together, on the images measured in both.
 
     `images` are those of them with a region in any set. `p_value` is that of a t test on the resamples of
     the difference, `adjusted_p` the same corrected by Holm for all pairs with this figure; both are None
     where there is nothing to measure, and without resamples.
     """
+
+    json_keys: ClassVar = "first second figure images difference=estimate p_value adjusted_p"
 
     first: str
     second: str
@@ -197,18 +200,6 @@ class RegionDifference:
     estimate: Estimate
     p_value: float | None
     adjusted_p: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "first": self.first,
-            "second": self.second,
-            "figure": self.figure,
-            "images": self.images,
-            "difference": self.estimate.value,
-            "ci": interval_json(self.estimate),
-            "p_value": self.p_value,
-            "adjusted_p": self.adjusted_p,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,15 +280,7 @@ class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
         for name, prediction in self.predictions.items():
             for part, of, figure, estimate in _figures(prediction):
                 low, high = estimate.interval or (None, None)
-                yield {
-                    "prediction": name,
-                    "part": part,
-                    "of": of,
-                    "figure": figure,
-                    "value": estimate.value,
-                    "low": low,
-                    "high": high,
-                }
+                yield dict(zip(COLUMNS, (name, part, of, figure, estimate.value, low, high), strict=True))
 
     def images_to_pandas(self) -> DataFrame:
         """A row an image and scope, with its counts and pixel metrics. Raises UsageError as `to_pandas`."""
@@ -334,14 +317,12 @@ def prediction_json(prediction: PredictionScore, score: ArtifactScore) -> dict[s
     generators = prediction.by_generator
     return {
         "aj": {
-            **_values(aj.figures),
+            **as_json(aj.figures),
             "by_generator": {
-                name: {**_values(each.figures), "n": sum(each.counts["generated"].values())}
+                name: {**as_json(each.figures), "n": sum(each.counts["generated"].values())}
                 for name, each in generators.items()
             },
-            "images": aj.images,
-            "counts": {source: dict(judged) for source, judged in aj.counts.items()},
-            "without_verdict": aj.without_verdict,
+            **json_of(aj, "images counts without_verdict"),
         },
         "pad": {
             "protocol": settings.protocol,
@@ -351,20 +332,11 @@ def prediction_json(prediction: PredictionScore, score: ArtifactScore) -> dict[s
         },
         "par": {
             "by": settings.bins,
-            "bins": [
-                {
-                    "lo": each.lo,
-                    "hi": each.hi,
-                    "n": each.n,
-                    "accuracy": each.accuracy.value,
-                    "ci": interval_json(each.accuracy),
-                }
-                for each in prediction.bins
-            ],
+            "bins": [json_of(each, "lo hi n accuracy") for each in prediction.bins],
         },
         "ci": {
-            "aj": _intervals(aj.figures),
-            "by_generator": {name: _intervals(each.figures) for name, each in generators.items()},
+            "aj": intervals_json(aj.figures),
+            "by_generator": {name: intervals_json(each.figures) for name, each in generators.items()},
             "categories": {name: _scope_intervals(each) for name, each in prediction.categories.items()},
             "agnostic": _scope_intervals(scopes["agnostic"]),
             "level": LEVEL,
@@ -373,60 +345,23 @@ def prediction_json(prediction: PredictionScore, score: ArtifactScore) -> dict[s
             "over": "images",
         },
         "path": prediction.path,
-        "truth": {
-            "path": score.truth.path,
-            "images": score.truth.images,
-            "regions": score.truth.regions,
-            "notes": dict(score.truth.notes),
-        },
-        "left_out": _left_out(prediction.left_out),
-        "notes": dict(prediction.notes),
-        "paired_by": dict(prediction.paired_by),
-        "settings": settings.model_dump(exclude={"protocol", "bins", "n_bins", "resamples", "seed"}),
+        "truth": json_of(score.truth, "path images regions notes"),
+        **json_of(prediction, "left_out notes paired_by"),
+        "settings": json_of(settings, "t min_confidence weight_confidence real_images gated score_threshold"),
     }
-
-
-def _values(figures: Mapping[str, Estimate]) -> dict[str, float | None]:
-    return {name: estimate.value for name, estimate in figures.items()}
-
-
-def _intervals(figures: Mapping[str, Estimate]) -> dict[str, list[float] | None]:
-    return {name: interval_json(estimate) for name, estimate in figures.items()}
 
 
 def _scope(score: ScopeScore, t: float) -> dict[str, Any]:
     return {
-        "pixel": _values(score.pixel),
-        "pixel_mean": _values(score.pixel_mean),
-        "instance": {**_values(score.instance), "t": t},
-        "presence": {
-            "f1": score.presence.value,
-            "n_true": score.with_true,
-            "n_pred": score.with_predicted,
-        },
+        **json_of(score, "pixel pixel_mean"),
+        "instance": {**as_json(score.instance), "t": t},
+        "presence": json_of(score, "f1=presence.value n_true=with_true n_pred=with_predicted"),
         "images": score.images,
-        "counts": {"pixels": dict(score.pixels), "regions": dict(score.regions)},
+        "counts": json_of(score, "pixels regions"),
     }
 
 
 def _scope_intervals(score: ScopeScore) -> dict[str, Any]:
-    return {
-        "pixel": _intervals(score.pixel),
-        "pixel_mean": _intervals(score.pixel_mean),
-        "instance": _intervals(score.instance),
-        "presence": {"f1": interval_json(score.presence)},
-    }
-
-
-def _left_out(left: LeftOut) -> dict[str, Any]:
-    return {
-        "only_truth": list(left.only_truth),
-        "only_predictions": list(left.only_predictions),
-        "unfinished": list(left.unfinished),
-        "real": list(left.real),
-        "not_annotated": list(left.not_annotated),
-        "not_located": list(left.not_located),
-        "unmeasured": {name: list(images) for name, images in left.unmeasured.items()},
-        "without_value": list(left.without_value),
-        "without_source": list(left.without_source),
-    }
+    figures = {name: getattr(score, name) for name in ("pixel", "pixel_mean", "instance")}
+    ends: dict[str, Any] = intervals_json({**figures, "presence": {"f1": score.presence}})
+    return ends

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.eval.audit.data.aggregate import KIND_BITS, VISIBLE_BIT, Aggregate
 from uncanny.eval.audit.data.names import NameGroup, NameGroups
-from uncanny.eval.common.estimates import Share, interval_json, wilson_share
+from uncanny.eval.common.estimates import Share, wilson_share
+from uncanny.eval.common.json_fields import JsonFields, json_of
 from uncanny.eval.metrics.intervals import (
     LEVEL,
     percentile_intervals,
@@ -71,23 +72,23 @@ class GroupShares:
     shares: Mapping[str, Share]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.group.kind,
-            "name": self.group.name,
-            "also": list(self.group.others),
-            "names": self.group.names,
-            "anomalies": self.group.anomalies,
-            "generators": {name: share_json(share) for name, share in self.shares.items()},
-        }
+        shares = {name: share_json(share) for name, share in self.shares.items()}
+        group = json_of(self.group, "kind name also=others names anomalies")
+        return {**group, "generators": shares}
 
 
 @dataclass(frozen=True, slots=True)
-class Faults:
+class Faults(JsonFields):
     """What is wrong in all generators, grouped by kind and similar names, most anomalies first.
 
     `more_groups` with `more_anomalies` are beyond those counted here, and `rare_anomalies` bear one of the
     `rare_names` that were compared with no other. `measure` and `similar` say how names were grouped.
     """
+
+    json_keys: ClassVar = (
+        "similarity=measure threshold=similar groups=rows more_groups more_anomalies rare_names "
+        "rare_anomalies"
+    )
 
     rows: tuple[GroupShares, ...] = ()
     more_groups: int = 0
@@ -97,20 +98,9 @@ class Faults:
     measure: str = "chrf"
     similar: float = 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "similarity": self.measure,
-            "threshold": self.similar,
-            "groups": [row.to_json() for row in self.rows],
-            "more_groups": self.more_groups,
-            "more_anomalies": self.more_anomalies,
-            "rare_names": self.rare_names,
-            "rare_anomalies": self.rare_anomalies,
-        }
-
 
 def share_json(share: Share) -> dict[str, Any]:
-    return {"share": share.value, "images": share.counts, "ci": interval_json(share)}
+    return json_of(share, "share=value images=counts ci=interval")
 
 
 def mark_columns(aggregate: Aggregate) -> Bools:

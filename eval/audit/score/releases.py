@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,9 @@ from uncanny.eval.audit.data.load import Generator
 from uncanny.eval.audit.data.names import NameGroup, NameGroups
 from uncanny.eval.audit.score.faults import NO_KIND, group_columns, mark_columns
 from uncanny.eval.audit.score.resample import FEWEST_SHARED
-from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.headline import proven
+from uncanny.eval.common.json_fields import JsonFields, json_of
 from uncanny.eval.metrics.association import against_the_rest, holm
 from uncanny.eval.metrics.intervals import (
     LEVEL,
@@ -60,12 +61,14 @@ _NO_CHANGE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(JsonFields):
     """A figure `before` and `now`, and the `difference` now minus before; None where nothing is measured.
 
     `adjusted_p` is corrected by Holm for the number of changes of the same family: the four figures, the
     kinds, or the groups of names. None where neither release has anything to test.
     """
+
+    json_keys: ClassVar = "before now difference adjusted_p verdict"
 
     before: float | None
     now: float | None
@@ -82,23 +85,15 @@ class Change:
             return "no clear change"
         return "better" if self.difference.value < 0 else "worse"
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "before": self.before,
-            "now": self.now,
-            "difference": self.difference.value,
-            "ci": interval_json(self.difference),
-            "adjusted_p": self.adjusted_p,
-            "verdict": self.verdict,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class PromptChange:
+class PromptChange(JsonFields):
     """A prompt with the worst of its images in each release; `change` is in u, more than 0 is worse.
 
     `images`, before and now, are kept of the prompts that changed most, else None.
     """
+
+    json_keys: ClassVar = "prompt before=before_u now=now_u change"
 
     prompt: str
     before_u: float
@@ -108,9 +103,6 @@ class PromptChange:
     @property
     def change(self) -> float:
         return self.now_u - self.before_u
-
-    def to_json(self) -> dict[str, Any]:
-        return {"prompt": self.prompt, "before": self.before_u, "now": self.now_u, "change": self.change}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,20 +147,12 @@ class Release:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "images": list(self.images),
-            "paired": self.paired,
-            "figures": {name: change.to_json() for name, change in self.figures.items()},
+            **json_of(self, "images paired figures"),
             "kinds": {kind or NO_KIND: change.to_json() for kind, change in self.kinds.items()},
             "groups": [
                 {"kind": group.kind, "name": group.name, **change.to_json()} for group, change in self.groups
             ],
-            "prompts": {
-                "shared": self.shared,
-                "n_worse": self.n_worse,
-                "n_better": self.n_better,
-                "worse": [each.to_json() for each in self.worse],
-                "better": [each.to_json() for each in self.better],
-            },
+            "prompts": json_of(self, "shared n_worse n_better worse better"),
         }
 
 

@@ -14,9 +14,10 @@ from uncanny.eval.audit.score.faults import NO_KIND, Faults, ImageFaults, share_
 from uncanny.eval.audit.score.releases import Release
 from uncanny.eval.audit.score.resample import FEWEST_SHARED
 from uncanny.eval.common.alike import Mismatch, Provenance
-from uncanny.eval.common.estimates import Estimate, interval_json, p_words
+from uncanny.eval.common.estimates import Estimate, p_words
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
+from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.sources import LeftOut, SourceKind
 from uncanny.eval.common.tables import RowsResult, Table
@@ -105,29 +106,17 @@ class GeneratorScore:
         return share is not None and share > MOST_LEFT_OUT
 
     def to_json(self) -> dict[str, Any]:
+        metrics = {name: self.metric(name) for name in METRICS}
         return {
-            "images": self.images,
-            "left_out": asdict(self.left_out),
-            "unfinished": None if self.unfinished is None else asdict(self.unfinished),
-            **{name: self.metric(name).value for name in METRICS},
-            "ci": {name: interval_json(self.metric(name)) for name in METRICS},
-            "anomalies": self.anomalies,
-            "flawless": self.flawless,
+            **json_of(self, "images left_out unfinished"),
+            **as_json(metrics),
+            "ci": intervals_json(metrics),
+            **json_of(self, "anomalies flawless"),
             "visible": share_json(self.faults.visible),
             "kinds": {kind or NO_KIND: each.to_json() for kind, each in self.faults.kinds.items()},
-            "prompts": self.prompts,
-            "severities": list(self.severities),
-            "names": [asdict(name) for name in self.names],
-            "worst": [
-                {
-                    "image": image.image,
-                    "u": image.u,
-                    "anomalies": [anomaly.model_dump() for anomaly in image.anomalies],
-                }
-                for image in self.worst
-            ],
-            "source": None if self.source is None else str(self.source),
-            "made_with": self.provenance.to_json(),
+            **json_of(self, "prompts severities names"),
+            "worst": [json_of(image, "image u anomalies") for image in self.worst],
+            **json_of(self, "source made_with=provenance"),
         }
 
 
@@ -174,26 +163,25 @@ class Difference:
         )
 
     def to_json(self) -> dict[str, Any]:
-        estimates: dict[str, Estimate] = {name: getattr(self, name) for name in RANKED}
+        estimates = {name: getattr(self, name) for name in RANKED}
         return {
-            "first": self.first,
-            "second": self.second,
-            "paired": self.paired,
-            **{name: estimate.value for name, estimate in estimates.items()},
-            "ci": {name: interval_json(estimate) for name, estimate in estimates.items()},
-            "adjusted_p": self.adjusted_p,
-            "apart": self.apart,
+            **json_of(self, "first second paired"),
+            **as_json(estimates),
+            "ci": intervals_json(estimates),
+            **json_of(self, "adjusted_p apart"),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Leaderboard:
+class Leaderboard(JsonFields):
     """All generators by one assessor. `order` has the lowest CAP first, generators without a CAP last.
 
     `differences` has the pairs of generators with a CAP: all of up to 16 generators, the neighbours in the
     order of more. `mixed` is empty unless mixing was allowed. `notices` are sentences for people: what could
     not be checked, what to know before believing. `faults` are what is wrong, by kind and similar names.
     """
+
+    json_keys: ClassVar = "generators order alike=alike_names differences faults mixed notices"
 
     generators: Mapping[str, GeneratorScore]
     order: tuple[str, ...]
@@ -229,6 +217,10 @@ class Leaderboard:
         return tuple(each for each in neighbours if each is not None and each.apart is not True)
 
     @property
+    def alike_names(self) -> tuple[tuple[str, str], ...]:
+        return tuple((each.first, each.second) for each in self.alike)
+
+    @property
     def models(self) -> list[str]:
         """Who annotated: distinct over all generators, sorted."""
         return sorted({model for score in self.generators.values() for model in score.provenance.models})
@@ -246,17 +238,6 @@ class Leaderboard:
     def texts(self) -> dict[str, tuple[str, ...]]:
         """By generator the ids of the prompts that its records name."""
         return {name: score.provenance.prompts for name, score in self.generators.items()}
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "generators": {name: score.to_json() for name, score in self.generators.items()},
-            "order": list(self.order),
-            "alike": [[each.first, each.second] for each in self.alike],
-            "differences": [each.to_json() for each in self.differences],
-            "faults": self.faults.to_json(),
-            "mixed": [mismatch.to_json() for mismatch in self.mixed],
-            "notices": list(self.notices),
-        }
 
     def rows(self) -> Iterator[dict[str, object]]:
         """A row a generator, by `COLUMNS`, as they are ranked; what was not measured is None."""
@@ -329,12 +310,7 @@ class PublishedTable:
         return f"Names as the generators' own papers write them: {printed}." if printed else ""
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "source": self.source,
-            "as_printed": dict(self.as_printed),
-            "rows": [asdict(row) for row in self.rows],
-            "agreement": _agreement_json(self.agreement),
-        }
+        return {**json_of(self, "source as_printed rows"), "agreement": _agreement_json(self.agreement)}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -384,12 +360,7 @@ class AuditResult(RowsResult):
         """
         content = {
             **self.leaderboard.to_json(),
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "level": self.level,
-            "pair_by": self.pair_by,
-            "allow_mixed": self.allow_mixed,
-            "own": list(self.own),
+            **json_of(self, "resamples seed level pair_by allow_mixed own"),
             "headline": tables.headline(self),
             "about": about(
                 {"images": {name: score.digest for name, score in self.leaderboard.generators.items()}},
@@ -451,11 +422,4 @@ class AuditResult(RowsResult):
 
 
 def _agreement_json(agreements: tuple[Agreement, ...]) -> dict[str, Any]:
-    return {
-        each.metric: {
-            "generators": each.generators,
-            "spearman": each.spearman,
-            "kendall": each.kendall,
-        }
-        for each in agreements
-    }
+    return {each.metric: json_of(each, "generators spearman kendall") for each in agreements}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from uncanny.eval.common.json_fields import json_of
 from uncanny.eval.compare.data import ComparedRun, PairedRuns, RunImage
 
 Measured = Literal["calls", "input_tokens", "cached_tokens", "output_tokens", "cost_usd"]
@@ -34,13 +35,9 @@ class Cost:
         return b / a if a and b is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            **{name: list(both) for name, both in self.sums.items()},
-            "seconds_an_image": list(self.seconds_an_image),
-            "images": self.images,
-            "ratio": {name: self.ratio(name) for name in COST_NAMES},
-            "unmeasured": {name: list(both) for name, both in self.unmeasured.items()},
-        }
+        ratios = {name: self.ratio(name) for name in COST_NAMES}
+        costs = json_of(self, "**sums seconds_an_image images")
+        return {**costs, "ratio": ratios, **json_of(self, "unmeasured")}
 
 
 def cost_of(paired: PairedRuns) -> Cost:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.headline import proven
+from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.intervals import (
     Interval,
@@ -42,7 +43,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class Paired(JsonFields):
     """A figure of both runs and B minus A, all None where there is nothing to measure on a side.
 
     Nothing is said to be better or worse unless `differs`. `p_value` is that of `resampled_t_test`, None
@@ -50,6 +51,8 @@ class Paired:
     difference that is the same on all images has no interval, and the test alone decides. `b_interval` is
     that of `b` by itself.
     """
+
+    json_keys: ClassVar = "a b difference p_value adjusted_p"
 
     a: float | None
     b: float | None
@@ -62,16 +65,6 @@ class Paired:
     def differs(self) -> bool:
         """Whether the corrected test finds the difference, and its interval, if any, leaves 0 out."""
         return proven(self.adjusted_p, self.difference.excludes_zero) is True
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "a": self.a,
-            "b": self.b,
-            "difference": self.difference.value,
-            "ci": interval_json(self.difference),
-            "p_value": self.p_value,
-            "adjusted_p": self.adjusted_p,
-        }
 
 
 class ImageColumns:

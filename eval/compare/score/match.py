@@ -9,12 +9,13 @@ or in which order anomalies are listed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from uncanny.eval.common.anomalies.records import ScoredAnomaly
+from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.similarity.base import FieldPairs, Matrix, TextPairs
 from uncanny.schema import Box
 
@@ -36,7 +37,7 @@ class MatchSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Match(JsonFields):
     """An anomaly of each side, by their places from 0, and the rule by which they are one.
 
     `similarity` of their texts is None where it is below the threshold, and `iou` of their boxes where one
@@ -48,9 +49,6 @@ class Match:
     rule: MatchRule
     similarity: float | None
     iou: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def fields_of(ours: Sequence[ScoredAnomaly], theirs: Sequence[ScoredAnomaly]) -> FieldPairs:

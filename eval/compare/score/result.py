@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from uncanny.eval.common.alike import Mismatch
-from uncanny.eval.common.estimates import NO_INTERVAL, Estimate, interval_json
+from uncanny.eval.common.estimates import NO_INTERVAL, Estimate
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
+from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.parameters import PageParameters, PicturesMode
 from uncanny.eval.common.score_json import about
@@ -38,8 +39,12 @@ COLUMNS = ("run_a", "run_b", "group", "name", "a", "b", "difference", "low", "hi
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(JsonFields):
     """How runs were compared; `similarity` says which measure it was, with all that its scores depend on."""
+
+    json_keys: ClassVar = (
+        "by similarity threshold=match.similarity iou=match.iou balance=match.balance resamples seed level"
+    )
 
     by: By
     similarity: Mapping[str, Any]
@@ -47,26 +52,20 @@ class Settings:
     resamples: int
     seed: int
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "by": self.by,
-            "similarity": dict(self.similarity),
-            "threshold": self.match.similarity,
-            "iou": self.match.iou,
-            "balance": self.match.balance,
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "level": LEVEL,
-        }
+    @property
+    def level(self) -> float:
+        return LEVEL
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(JsonFields):
     """Anomalies of one kind or band of severity in both runs; `difference` is B minus A, in anomalies.
 
     `only_a` and `only_b` are those of them that the other run does not have. `adjusted_p` is corrected by
     Holm for all kinds, or all bands.
     """
+
+    json_keys: ClassVar = "a b only_a only_b difference adjusted_p"
 
     a: int
     b: int
@@ -79,17 +78,6 @@ class Group:
     def differs(self) -> bool:
         """As of `Paired`."""
         return proven(self.adjusted_p, self.difference.excludes_zero) is True
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "a": self.a,
-            "b": self.b,
-            "only_a": self.only_a,
-            "only_b": self.only_b,
-            "difference": self.difference.value,
-            "ci": interval_json(self.difference),
-            "adjusted_p": self.adjusted_p,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +94,8 @@ class RepeatFigures:
     replayed: tuple[int | None, int | None]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "found_again": self.found_again.value,
-            "a_again": self.a_again.value,
-            "b_again": self.b_again.value,
-            "ci": {
-                "found_again": interval_json(self.found_again),
-                "a_again": interval_json(self.a_again),
-                "b_again": interval_json(self.b_again),
-            },
-            "replayed": list(self.replayed),
-        }
+        figures = {name: getattr(self, name) for name in ("found_again", "a_again", "b_again")}
+        return {**as_json(figures), "ci": intervals_json(figures), "replayed": list(self.replayed)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +124,10 @@ class ImageChange:
 
     def to_json(self) -> dict[str, Any]:
         pair = self.pair
-        content: dict[str, Any] = {
-            "image": pair.a.image,
-            "image_b": pair.b.image,
-            "change": self.change,
-            "a": len(pair.a.anomalies),
-            "b": len(pair.b.anomalies),
-            "in_common": [match.to_json() for match in self.matches],
-            "only_a": list(self.only_a),
-            "only_b": list(self.only_b),
-            "regression": self.regression,
+        content = {
+            **json_of(self, "image=pair.a.image image_b=pair.b.image change"),
+            **{"a": len(pair.a.anomalies), "b": len(pair.b.anomalies)},
+            **json_of(self, "in_common=matches only_a only_b regression"),
         }
         if pair.prompt is not None:
             content["prompt"] = pair.prompt
@@ -209,8 +182,7 @@ class Comparison(TableResult):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "runs": list(self.names),
-            "headline": self.headline,
+            **json_of(self, "runs=names headline"),
             "images": {
                 "both": len(self.images),
                 "only_a": len(self.only_a_images),
@@ -218,45 +190,21 @@ class Comparison(TableResult):
             },
             "left_out": {
                 "pairs": len(self.pairs_left_out),
-                "a": asdict(self.a.left_out),
-                "b": asdict(self.b.left_out),
+                **json_of(self, "a=a.left_out b=b.left_out"),
             },
             "pairing": dict(self.pairing),
-            "anomalies": {
-                "in_common": self.in_common,
-                "only_a": self.only_a,
-                "only_b": self.only_b,
-                "rules": dict(self.match_rules),
-            },
-            "changed": dict(self.images_changed),
-            "by_kind": {name: group.to_json() for name, group in self.by_kind.items()},
-            "by_severity": {name: group.to_json() for name, group in self.by_severity.items()},
-            "figures": {name: figure.to_json() for name, figure in self.figures.items()},
-            "cost": self.cost.to_json(),
-            "truth": None if self.truth is None else self.truth.to_json(),
-            "repeatability": None if self.repeatability is None else self.repeatability.to_json(),
+            "anomalies": json_of(self, "in_common only_a only_b rules=match_rules"),
+            **json_of(self, "changed=images_changed by_kind by_severity figures cost truth repeatability"),
             "made_with": [run.provenance.to_json() for run in (self.a, self.b)],
-            "not_alike": [mismatch.to_json() for mismatch in self.mismatches],
-            "notices": list(self.notices),
-            "settings": self.settings.to_json(),
-            "per_image": [image.to_json() for image in self.images],
+            **json_of(self, "not_alike=mismatches notices settings per_image=images"),
         }
 
     def rows(self) -> Iterator[dict[str, object]]:
         """A row a figure, by `COLUMNS`; what was not measured is None."""
         for group, name, a, b, difference in self._figures():
-            low, high = difference.interval or (None, None)
-            yield {
-                "run_a": self.a.name,
-                "run_b": self.b.name,
-                "group": group,
-                "name": name,
-                "a": a,
-                "b": b,
-                "difference": difference.value,
-                "low": low,
-                "high": high,
-            }
+            ends = difference.interval or (None, None)
+            row = (self.a.name, self.b.name, group, name, a, b, difference.value, *ends)
+            yield dict(zip(COLUMNS, row, strict=True))
 
     def _figures(self) -> Iterator[tuple[str, str, float | None, float | None, Estimate]]:
         nothing = Estimate(None)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage, digest
+from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.similarity.base import FieldMatrices, Matrix, Similarity, both_directions
 from uncanny.eval.compare.data import ImagePair, RunImage
@@ -36,7 +37,7 @@ _GROUPS = (*KINDS, UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class TruthFigures:
+class TruthFigures(JsonFields):
     """`images` have a truth, `with_anomaly` of them a true anomaly.
 
     `detection`: images rightly said to have an anomaly or none. `recall` and `precision`: true anomalies
@@ -45,6 +46,11 @@ class TruthFigures:
     truth speak of it. All are shares in 0–1. `by_kind` has the recall by the kind of the true anomaly and how
     many there are.
     """
+
+    json_keys: ClassVar = (
+        "origin digest images with_anomaly without_anomaly semap semf1 detection recall precision "
+        "false_alarms source recall_by_kind"
+    )
 
     origin: str
     digest: str
@@ -59,24 +65,13 @@ class TruthFigures:
     source: Paired | None
     by_kind: Mapping[str, tuple[int, Paired]]
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "origin": self.origin,
-            "digest": self.digest,
-            "images": self.images,
-            "with_anomaly": self.with_anomaly,
-            "without_anomaly": self.images - self.with_anomaly,
-            "semap": {protocol: figure.to_json() for protocol, figure in self.semap.items()},
-            "semf1": {protocol: figure.to_json() for protocol, figure in self.semf1.items()},
-            "detection": self.detection.to_json(),
-            "recall": self.recall.to_json(),
-            "precision": self.precision.to_json(),
-            "false_alarms": self.false_alarms.to_json(),
-            "source": None if self.source is None else self.source.to_json(),
-            "recall_by_kind": {
-                kind: {"true": number, **figure.to_json()} for kind, (number, figure) in self.by_kind.items()
-            },
-        }
+    @property
+    def without_anomaly(self) -> int:
+        return self.images - self.with_anomaly
+
+    @property
+    def recall_by_kind(self) -> dict[str, dict[str, Any]]:
+        return {kind: {"true": number, **paired.to_json()} for kind, (number, paired) in self.by_kind.items()}
 
 
 @dataclass(frozen=True, slots=True)

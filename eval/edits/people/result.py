@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.groups import ImageGroups
+from uncanny.eval.common.json_fields import as_json, json_of
 from uncanny.eval.common.pixels.masks import mask_identity
 from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import Cell, Column, RowsResult, Table, explain_intervals
@@ -63,40 +64,7 @@ class Figures:
     seconds: float | None
 
     def to_json(self) -> dict[str, Any]:
-        shares = {
-            name: {
-                "value": share.value,
-                "ci": interval_json(share),
-                "counts": share.counts,
-                "out_of": share.out_of,
-            }
-            for name, share in (
-                ("accuracy", self.accuracy),
-                ("precision", self.precision),
-                ("recall", self.recall),
-                ("specificity", self.specificity),
-            )
-        }
-        means = {
-            name: {"value": figure.value, "ci": interval_json(figure)}
-            for name, figure in (
-                ("f1", self.f1),
-                ("iou", self.iou),
-                ("box_iou", self.box_iou),
-                ("found_iou", self.found_iou),
-            )
-        }
-        return {
-            "judged": self.judged,
-            "images": self.images,
-            "unclear": self.unclear,
-            **shares,
-            **means,
-            "with_iou": self.with_iou,
-            "without_iou": self.without_iou,
-            "boxed": self.boxed,
-            "seconds": self.seconds,
-        }
+        return {each.name: _figure_json(getattr(self, each.name)) for each in fields(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +91,8 @@ class Left:
     unseen: int
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "unknown": {"n": self.unknown_judgements, "pairs": list(self.unknown[:_MOST_NAMED])},
-            "unjudged": self.unjudged,
-            "repeated": self.repeated,
-            "unseen": self.unseen,
-        }
+        unknown = {"n": self.unknown_judgements, "pairs": list(self.unknown[:_MOST_NAMED])}
+        return {"unknown": unknown, **json_of(self, "unjudged repeated unseen")}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -171,18 +135,10 @@ class PeopleScores(RowsResult):
     def to_json(self) -> dict[str, Any]:
         """What `uncanny edits people-score --json` writes. Shares are in 0–1, None is unmeasured."""
         return {
-            "people": {name: each.to_json() for name, each in self.people.items()},
-            "together": self.together.to_json(),
+            **json_of(self, "people together"),
             "majority": {**self.majority.to_json(), "ties": self.ties},
-            "agreement": {
-                "alpha": self.agreement.alpha,
-                "images": self.agreement.units,
-                "judgements": self.agreement.judgements,
-            },
-            "by": {
-                factor: {level: each.to_json() for level, each in levels.items()}
-                for factor, levels in self.factors.items()
-            },
+            "agreement": json_of(self.agreement, "alpha images=units judgements"),
+            "by": as_json(self.factors),
             "detectors": {
                 name: {**each.figures.to_json(), "without": each.without, "unused": each.unused}
                 for name, each in self.detectors.items()
@@ -194,13 +150,9 @@ class PeopleScores(RowsResult):
                         for level, (right, judged) in column.levels.items()
                     },
                     "without": column.without,
-                    "n": column.association.n,
-                    "chi2": column.association.chi2,
-                    "df": column.association.df,
-                    "p_value": column.association.p_value,
+                    **json_of(column.association, "n chi2 df p_value"),
                     "adjusted_p": column.adjusted_p,
-                    "cramers_v": column.association.cramers_v,
-                    "test": column.association.test,
+                    **json_of(column.association, "cramers_v test"),
                 }
                 for name, column in self.questionnaire.items()
             },
@@ -318,27 +270,15 @@ class PeopleScores(RowsResult):
         return write_people_page(self, path_of("out", out), title=title, pictures=pictures)
 
 
+def _figure_json(figure: Estimate | Share | float | None) -> Any:
+    keys = {Share: "value ci=interval counts out_of", Estimate: "value ci=interval"}.get(type(figure))
+    return figure if keys is None else json_of(figure, keys)
+
+
 def _row(who: str, factor: str | None, group: str | None, each: Figures) -> dict[str, Any]:
     low, high = each.accuracy.interval or (None, None)
-    return {
-        "who": who,
-        "factor": factor,
-        "group": group,
-        "judged": each.judged,
-        "images": each.images,
-        "accuracy": each.accuracy.value,
-        "accuracy_low": low,
-        "accuracy_high": high,
-        "precision": each.precision.value,
-        "recall": each.recall.value,
-        "specificity": each.specificity.value,
-        "f1": each.f1.value,
-        "iou": each.iou.value,
-        "box_iou": each.box_iou.value,
-        "found_iou": each.found_iou.value,
-        "with_iou": each.with_iou,
-        "seconds": each.seconds,
-    }
+    known = {"who": who, "factor": factor, "group": group, "accuracy_low": low, "accuracy_high": high}
+    return {name: known[name] if name in known else as_json(getattr(each, name)) for name in COLUMNS}
 
 
 def _pair_line(files: EditFiles) -> list[object]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Final, Literal
 
-from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.headline import Claim, strongest
+from uncanny.eval.common.json_fields import as_json, json_of
 from uncanny.eval.common.tables import Cell, Column, Table
 from uncanny.eval.edits.stress.data import SIMILARITIES
 from uncanny.eval.metrics.association import Association
@@ -85,10 +86,9 @@ class Factor:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "kind": self.kind,
-            "cutoffs": None if self.cutoffs is None else list(self.cutoffs),
+            **json_of(self, "kind cutoffs"),
             "groups": {each.name: _group_json(each) for each in self.groups},
-            "unknown": {"n": self.unknown.out_of, "recall": self.unknown.value},
+            "unknown": json_of(self.unknown, "n=out_of recall=value"),
             "rare": self.rare,
             "test": _test_json(self.test, self.adjusted_p),
             "pairs": [
@@ -202,25 +202,12 @@ def group_row(group: Group) -> dict[str, Any]:
 
 
 def _group_json(group: Group) -> dict[str, Any]:
-    return {
-        "n": group.recall.out_of,
-        "detected": group.recall.counts,
-        "recall": group.recall.value,
-        "ci": interval_json(group.recall),
-        "auc": group.auc,
-        "iou": None if group.iou is None else group.iou.value,
-        "p_value": group.p_value,
-    }
+    found = json_of(group, "n=recall.out_of detected=recall.counts recall auc")
+    return {**found, "iou": as_json(group.iou), "p_value": group.p_value}
 
 
 def _test_json(test: Association | None, adjusted: float | None) -> dict[str, Any] | None:
     if test is None:
         return None
-    return {
-        "test": test.test,
-        "chi2": test.chi2,
-        "df": test.df,
-        "p_value": test.p_value,
-        "adjusted_p": adjusted,
-        "cramers_v": test.cramers_v,
-    }
+    figures = json_of(test, "test chi2 df p_value")
+    return {**figures, "adjusted_p": adjusted, "cramers_v": test.cramers_v}

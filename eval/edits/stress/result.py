@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import Versus, headline, ranking
+from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of
 from uncanny.eval.common.paired_table import class_table, tests_json
 from uncanny.eval.common.published import EDITS_CAVEAT, published
 from uncanny.eval.common.score_json import about
@@ -116,21 +117,11 @@ class Coverage:
             )
 
     def to_json(self) -> dict[str, Any]:
-        lists = {
-            "only_predicted": self.only_predicted,
-            "only_known": self.only_known,
-            "unpredicted_originals": self.unpredicted_originals,
-            "unknown_class": self.unknown_class,
-            "unanswered": self.unanswered,
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: {"n": len(each), "images": list(each[:MOST_NAMED])} if isinstance(each, tuple) else each
+            for name, each in values.items()
         }
-        counts = {
-            "images": self.images,
-            "with_score": self.with_score,
-            "by_score": self.by_score,
-            "contradicted": self.contradicted,
-        }
-        named = {name: {"n": len(each), "images": list(each[:MOST_NAMED])} for name, each in lists.items()}
-        return {**counts, **named}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,25 +154,14 @@ class ConditionScore:
             yield "no real image has a prediction: precision says nothing, and there is no AUC"
 
     def to_json(self) -> dict[str, Any]:
-        ends = self.accuracy.interval()
+        accuracy = {"value": self.accuracy.accuracy, "ci": intervals_json(self.accuracy.interval())}
         return {
-            "images": self.accuracy.images,
-            "threshold": self.threshold,
+            **json_of(self, "images=accuracy.images threshold"),
             "classes": {name: _class_json(each) for name, each in self.classes.items()},
-            "accuracy": {
-                "value": self.accuracy.accuracy,
-                "ci": None if ends is None else list(ends),
-                "unparseable": self.accuracy.unparseable,
-            },
-            "auc": {
-                "value": self.auc.value,
-                "ci": None if self.auc.interval is None else list(self.auc.interval),
-                "generated": self.auc.positives,
-                "real": self.auc.negatives,
-            },
+            "accuracy": {**accuracy, "unparseable": self.accuracy.unparseable},
+            "auc": json_of(self.auc, "value ci=interval generated=positives real=negatives"),
             "localization": None if self.localization is None else _localization_json(self.localization),
-            "by": {name: each.to_json() for name, each in self.factors.items()},
-            "coverage": self.coverage.to_json(),
+            **json_of(self, "by=factors coverage"),
         }
 
 
@@ -198,8 +178,10 @@ class Paired:
 
 
 @dataclass(frozen=True, slots=True)
-class DetectorScore:
+class DetectorScore(JsonFields):
     """One detector: its conditions, the first of which the others are compared with (`paired`)."""
+
+    json_keys: ClassVar = "conditions paired"
 
     name: str
     conditions: Mapping[str, ConditionScore]
@@ -216,21 +198,6 @@ class DetectorScore:
     def factor(self, name: str) -> Factor:
         """One factor of `first`. Raises KeyError."""
         return self.first.factors[name]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "conditions": {name: each.to_json() for name, each in self.conditions.items()},
-            "paired": {
-                name: {
-                    "n": each.n,
-                    "lost": each.lost,
-                    "gained": each.gained,
-                    "p_value": each.p_value,
-                    "adjusted_p": each.adjusted_p,
-                }
-                for name, each in self.paired.items()
-            },
-        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -261,7 +228,7 @@ class StressResult(RowsResult):
     def to_json(self) -> dict[str, Any]:
         """What `uncanny edits stress --json` writes. Shares are in 0–1, None is what was not measured."""
         return {
-            "detectors": {name: each.to_json() for name, each in self.detectors.items()},
+            **json_of(self, "detectors"),
             "mcnemar": tests_json((name, test) for name, family in self.tests.items() for test in family),
             "metadata": {
                 "tables": list(self.edits.places),
@@ -502,25 +469,16 @@ def published_table() -> Table:
 
 
 def _class_json(scores: ClassScore) -> dict[str, Any]:
-    figures = {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
-    return {
-        "n": scores.n,
-        **{name: each.value for name, each in figures.items()},
-        "ci": {name: interval_json(each) for name, each in figures.items()},
-    }
+    figures = {name: getattr(scores, name) for name in ("precision", "recall", "f1")}
+    return {"n": scores.n, **as_json(figures), "ci": intervals_json(figures)}
 
 
 def _localization_json(located: Localization) -> dict[str, Any]:
+    figures = {"iou": located.iou, "pixel_auc": located.pixel_auc}
     return {
-        "n": located.n,
-        "iou": located.iou.value,
-        "pooled_iou": located.pooled_iou,
-        "pixel_auc": located.pixel_auc.value,
-        "n_maps": located.n_maps,
-        "ci": {"iou": interval_json(located.iou), "pixel_auc": interval_json(located.pixel_auc)},
-        "threshold": located.threshold,
-        "resized": located.resized,
-        "map_size": located.map_size,
+        **json_of(located, "n iou=iou.value pooled_iou pixel_auc=pixel_auc.value n_maps"),
+        "ci": intervals_json(figures),
+        **json_of(located, "threshold resized map_size"),
         "left_out": dict(list(located.left_out.items())[:MOST_NAMED]),
         "n_left_out": len(located.left_out),
     }

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.json_fields import as_json, intervals_json, json_of
 from uncanny.eval.common.pixels.masks import read_scores
 from uncanny.eval.common.tables import Column, Table, TableResult
 from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
@@ -169,13 +170,10 @@ class BoxScores(TableResult):
 
     def to_json(self) -> dict[str, Any]:
         """`q3`, `n` and `ci` by group, `missing`, `ties`, `unused`, and the `note` on such models."""
+        counts = {name: share.out_of for name, share in self.q3.items()}
         return {
-            "q3": {name: share.value for name, share in self.q3.items()},
-            "n": {name: share.out_of for name, share in self.q3.items()},
-            "ci": {name: interval_json(share) for name, share in self.q3.items()},
-            "missing": self.missing,
-            "ties": self.ties,
-            "unused": list(self.unused),
+            **{"q3": as_json(self.q3), "n": counts, "ci": intervals_json(self.q3)},
+            **json_of(self, "missing ties unused"),
             "note": BOX_NOTE,
         }
 

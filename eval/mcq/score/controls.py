@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from random import Random
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share, interval_json, share_of
+from uncanny.eval.common.estimates import Share, share_of
+from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, CONTROL, Answer, AskedQuestion, Item, Question, Split
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import changed_since
@@ -134,7 +135,7 @@ ABSTAIN = "F"
 
 
 @dataclass(frozen=True, slots=True)
-class NoImageScore:
+class NoImageScore(JsonFields):
     """Q4 without the image, over `n` images; each attribute is a share in 0–1, None of no images.
 
     `n` counts the images whose Q4 is answered, `missing` the others, those among them whose question was
@@ -143,6 +144,8 @@ class NoImageScore:
     `same_non_e` is how often the model gives the same letter, other than E, with the image: a share of the
     `n_both` images answered both ways. `shares` has the same with counts and interval.
     """
+
+    json_keys: ClassVar = "n missing invalid **shares n_both ci=shares"
 
     n: int
     missing: int
@@ -174,16 +177,6 @@ class NoImageScore:
     def same_non_e(self) -> float | None:
         """How often A to D is given, and the same with the image."""
         return self.shares["same_non_e"].value
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "n": self.n,
-            "missing": self.missing,
-            "invalid": self.invalid,
-            **{name: share.value for name, share in self.shares.items()},
-            "n_both": self.n_both,
-            "ci": {name: interval_json(share) for name, share in self.shares.items()},
-        }
 
 
 def score_no_image(

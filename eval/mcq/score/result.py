@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.groups import ImageGroups
+from uncanny.eval.common.json_fields import as_json, intervals_json, json_of
 from uncanny.eval.common.paired_table import tests_json
 from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables import RowsResult, Table, explain_intervals
@@ -250,17 +251,9 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         tables += [(model, "no_image", control.shares) for model, control in self.controls.items()]
         for model, split, shares in tables:
             for name, share in shares.items():
-                low, high = share.interval or (None, None)
-                yield {
-                    "model": model,
-                    "split": split,
-                    "score": name,
-                    "value": share.value,
-                    "low": low,
-                    "high": high,
-                    "counts": share.counts,
-                    "out_of": share.out_of,
-                }
+                ends = share.interval or (None, None)
+                row = (model, split, name, share.value, *ends, share.counts, share.out_of)
+                yield dict(zip(COLUMNS, row, strict=True))
 
     def report(
         self,
@@ -305,16 +298,12 @@ def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> 
         "model": score.model,
         "parser": f"{parser}/{PARSER_VERSION}",
         "n_images": dict(score.n_images),
-        "splits": {split: _values(scores.shares) for split, scores in score.splits.items()},
-        "q1_detection": _values(score.q1_detection),
+        "splits": {split: as_json(scores.shares) for split, scores in score.splits.items()},
+        "q1_detection": as_json(score.q1_detection),
         "patterns": {pattern: round(count) for pattern, count in score.patterns.items()},
-        "hierarchy": _values(score.hierarchy),
-        "by_type": {
-            name: {"n": share.out_of, "all_q1_4": share.value} for name, share in score.by_type.items()
-        },
-        "disagreement": {pair: _values(shares) for pair, shares in score.disagreement.items()},
-        "invalid": dict(score.invalid),
-        "refused": dict(score.refused),
+        "hierarchy": as_json(score.hierarchy),
+        "by_type": {name: json_of(share, "n=out_of all_q1_4=value") for name, share in score.by_type.items()},
+        **json_of(score, "disagreement invalid refused"),
         "missing": sum(score.missing.values()),
         "missing_by": dict(score.missing),
         "asked": score.asked,
@@ -341,21 +330,13 @@ def _intervals_json(score: ModelScore, resamples: int, seed: int) -> dict[str, A
         "method": METHOD,
         "resamples": resamples,
         "seed": seed,
-        "splits": {split: _ends(scores.shares) for split, scores in score.splits.items()},
-        "q1_detection": _ends(score.q1_detection),
-        "hierarchy": _ends(score.hierarchy),
-        "by_type": _ends(score.by_type),
-        "disagreement": {pair: _ends(shares) for pair, shares in score.disagreement.items()},
+        "splits": {split: intervals_json(scores.shares) for split, scores in score.splits.items()},
+        "q1_detection": intervals_json(score.q1_detection),
+        "hierarchy": intervals_json(score.hierarchy),
+        "by_type": intervals_json(score.by_type),
+        "disagreement": intervals_json(score.disagreement),
     }
 
 
-def _values(shares: Mapping[str, Share]) -> dict[str, float | None]:
-    return {name: share.value for name, share in shares.items()}
-
-
-def _ends(shares: Mapping[str, Share]) -> dict[str, list[float] | None]:
-    return {name: interval_json(share) for name, share in shares.items()}
-
-
 def _oracle_json(oracle: Share) -> dict[str, Any]:
-    return {"solved": oracle.counts, "n": oracle.out_of, "ci": interval_json(oracle)}
+    return json_of(oracle, "solved=counts n=out_of ci=interval")

@@ -9,17 +9,18 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from glob import escape
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 import orjson
 from filelock import FileLock, Timeout
 
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.groups import Groups
+from uncanny.eval.common.json_fields import JsonFields, json_of
 from uncanny.eval.common.runs import ReadRun, open_annotations, stream_annotations
 from uncanny.eval.common.tables import MISSING, Table, TableResult
 from uncanny.eval.metrics.agreement import Agreement
@@ -68,7 +69,7 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ExportResult(TableResult):
+class ExportResult(TableResult, JsonFields):
     """What was written: `files` by format, files or folders, and what was left out, by the reason.
 
     `images` and `anomalies` went out, before what single formats could not take, which is in `notes`, by
@@ -76,6 +77,11 @@ class ExportResult(TableResult):
     where the records say, or changed.
     `agreement` is that of the run's reviewers.
     """
+
+    json_keys: ClassVar = (
+        "out files images anomalies splits grouping left_out stale_verdicts missing_pictures "
+        "agreement=agreed notes warnings"
+    )
 
     out: Path
     files: Mapping[str, Path]
@@ -91,25 +97,13 @@ class ExportResult(TableResult):
     notes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "out": str(self.out),
-            "files": {name: str(path) for name, path in self.files.items()},
-            "images": self.images,
-            "anomalies": self.anomalies,
-            "splits": dict(self.splits),
-            "grouping": asdict(self.grouping),
-            "left_out": {"images": dict(self.images_left_out), "anomalies": dict(self.anomalies_left_out)},
-            "stale_verdicts": self.stale_verdicts,
-            "missing_pictures": self.missing_pictures,
-            "agreement": {
-                "krippendorff_alpha": self.agreement.alpha,
-                "anomalies": self.agreement.units,
-                "verdicts": self.agreement.judgements,
-            },
-            "notes": {name: dict(counts) for name, counts in self.notes.items()},
-            "warnings": list(self.warnings),
-        }
+    @property
+    def left_out(self) -> dict[str, Mapping[str, int]]:
+        return {"images": self.images_left_out, "anomalies": self.anomalies_left_out}
+
+    @property
+    def agreed(self) -> dict[str, Any]:
+        return json_of(self.agreement, "krippendorff_alpha=alpha anomalies=units verdicts=judgements")
 
     def tables(self) -> tuple[Table, ...]:
         rows = tuple(
