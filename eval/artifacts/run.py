@@ -97,30 +97,11 @@ class ArtifactsRun(ImagesRun[LocatedArtifacts]):
         """One for each image, in order of their names when the run is finished."""
         return self.records
 
-    def to_json(self) -> dict[str, Any]:
-        """What `uncanny artifacts run --json` prints. There is no page: it belongs to the scores."""
-        end, summary = self.end, self.summary
-        content = self.manifest.written() if end is None else end.manifest
-        return {
-            "run": str(self.path),
-            "state": content.get("state"),
-            "artifacts": str(self.path / self.record_file),
-            "report": None,
-            "totals": content.get("totals"),
-            "regions": self.regions(),
-            "failures": [
-                {
-                    "image": record.image,
-                    "status": record.status,
-                    "errors": [error.model_dump() for error in record.errors],
-                }
-                for record in self.records
-                if record.status != "ok"
-            ],
-            "skipped": dict(self.manifest.skipped_counts),
-            "warnings": list(summary.warnings),
-            "error": summary.error,
-        }
+    def files_json(self) -> dict[str, str | None]:
+        return {"artifacts": str(self.path / self.record_file), "report": None}
+
+    def found_json(self) -> dict[str, Any]:
+        return {"regions": self.regions(), **super().found_json()}
 
     def finding_rows(self) -> Iterator[Row]:
         for record in self.records:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from uncanny.errors import RecordError, StorageError, UsageError
 from uncanny.eval.common.frames import Cells, Row, table_cells, to_data_set, to_frame
+from uncanny.eval.common.json_fields import json_of
 from uncanny.eval.common.tables import MISSING, Table, TableResult
 from uncanny.parameters import path_of
 from uncanny.records.annotation_table import LINES, restore_lines
@@ -289,16 +290,24 @@ class RunResult(TableResult, Generic[R]):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """What a command prints with `--json`; protocols add what they count."""
-        summary, totals = self.summary, self.manifest.totals
+        """What the command prints with `--json`."""
+        end, summary = self.end, self.summary
+        content = self.manifest.written() if end is None else end.manifest
         return {
-            "run": str(self.path),
-            "state": summary.state,
-            "records": str(self.path / self.record_file),
-            "totals": None if totals is None else totals.model_dump(exclude_unset=True),
-            "warnings": list(summary.warnings),
-            "error": summary.error,
+            **{"run": str(self.path), "state": content.get("state")},
+            **self.files_json(),
+            "totals": content.get("totals"),
+            **self.found_json(),
+            **json_of(summary, "warnings error"),
         }
+
+    def files_json(self) -> dict[str, str | None]:
+        """The record file under its name in JSON. A page that belongs to the scores is None."""
+        return {"records": str(self.path / self.record_file)}
+
+    def found_json(self) -> dict[str, Any]:
+        """What a protocol counts, and the records that failed."""
+        return {}
 
     def rows(self) -> Iterator[Row]:
         """The rows of `to_pandas` and `to_dataset`: one a record, unless a protocol says otherwise."""
@@ -341,6 +350,11 @@ class ImagesRun(RunResult[R]):
     rows_of: ClassVar[RowsOf] = "findings"
     finding_columns: ClassVar[Cells]
     image_columns: ClassVar[Cells]
+
+    def found_json(self) -> dict[str, Any]:
+        failed = (record for record in self.records if self.status(record) != "ok")
+        failures = [json_of(record, "image status errors") for record in failed]
+        return {"failures": failures, "skipped": dict(self.manifest.skipped_counts)}
 
     @abstractmethod
     def finding_rows(self) -> Iterator[Row]:

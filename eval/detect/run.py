@@ -174,13 +174,11 @@ class DetectRun(AnnotateRun):
             scores=page_scores(self.detections, self.verdicts(), score),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """What the command prints with `--json`; `scores` is None where the truth is not known."""
-        content = super().to_json()
-        after = {name: content.pop(name) for name in ("failures", "skipped", "warnings", "error")}
+    def found_json(self) -> dict[str, Any]:
+        """With `scores`, which are None where the truth is not known."""
         scores = None if self.truth is None else self.score().to_json()
         own = {"protocol": self.protocol, "verdicts": self.verdicts(), "scores": scores}
-        return {**content, **own, **after}
+        return {**own, **super().found_json()}
 
     def _recorded_files(self) -> list[ImageFile]:
         folder = Path(os.path.abspath(self.path / (self.manifest.root or "")))  # noqa: PTH100 links stay

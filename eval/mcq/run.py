@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells
+from uncanny.eval.common.json_fields import json_of
 from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
@@ -54,9 +55,6 @@ class McqRun(RunResult[Answer]):
         super().__init__(Path(path), end)
         self._items = items
 
-    def __fspath__(self) -> str:
-        return str(self.path)
-
     def status(self, record: Answer) -> str:
         return STATUS_OF[record.outcome]
 
@@ -91,24 +89,12 @@ class McqRun(RunResult[Answer]):
             pictures=pictures,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """What `uncanny mcq run --json` prints. There is no page: it belongs to the scores."""
-        end, summary = self.end, self.summary
-        manifest = self.manifest.written() if end is None else end.manifest
-        return {
-            "run": str(self.path),
-            "state": manifest.get("state"),
-            "answers": str(self.path / ANSWERS_FILE),
-            "report": None,
-            "totals": manifest.get("totals"),
-            "failures": [
-                {"id": answer.id, "question": answer.question, "error": answer.error}
-                for answer in self.answers
-                if answer.outcome == "error"
-            ],
-            "warnings": list(summary.warnings),
-            "error": summary.error,
-        }
+    def files_json(self) -> dict[str, str | None]:
+        return {"answers": str(self.path / self.record_file), "report": None}
+
+    def found_json(self) -> dict[str, Any]:
+        failed = (answer for answer in self.answers if answer.outcome == "error")
+        return {"failures": [json_of(answer, "id question error") for answer in failed]}
 
 
 @takes(McqParameters, "out")

@@ -22,6 +22,7 @@ from uncanny.agents.realism_judge import ROLES, CheckName, Judgement
 from uncanny.client.calls import CallRecord, usage
 from uncanny.errors import ImageError
 from uncanny.eval.common.frames import Cells
+from uncanny.eval.common.json_fields import json_of
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.realism.data import PairFiles, PairSet, PairSource, load, pairs_of_run
 from uncanny.eval.realism.parameters import (
@@ -82,9 +83,6 @@ class RealismRun(RunResult[Verdict]):
         **dict.fromkeys(("first", "original_first", "edited_first", "model"), "text"),
     }
 
-    def __fspath__(self) -> str:
-        return str(self.path)
-
     def status(self, record: Verdict) -> str:
         return _status(record)
 
@@ -112,30 +110,14 @@ class RealismRun(RunResult[Verdict]):
         """
         return self.score().report(out, pictures=pictures)
 
-    def to_json(self) -> dict[str, Any]:
-        """What `uncanny realism run --json` prints. There is no page: it belongs to the scores."""
-        end, summary = self.end, self.summary
-        content = self.manifest.written() if end is None else end.manifest
-        return {
-            "run": str(self.path),
-            "state": content.get("state"),
-            "verdicts": str(self.path / VERDICTS),
-            "report": None,
-            "totals": content.get("totals"),
-            "labels": self.labels(),
-            "failures": [
-                {
-                    "id": verdict.id,
-                    "outcome": verdict.outcome,
-                    "errors": [error.model_dump() for error in verdict.errors],
-                }
-                for verdict in self.records
-                if verdict.outcome in ("failed", "unusable")
-            ],
-            "skipped": dict(self.manifest.skipped_counts),
-            "warnings": list(summary.warnings),
-            "error": summary.error,
-        }
+    def files_json(self) -> dict[str, str | None]:
+        return {"verdicts": str(self.path / self.record_file), "report": None}
+
+    def found_json(self) -> dict[str, Any]:
+        failed = (verdict for verdict in self.records if verdict.outcome in ("failed", "unusable"))
+        failures = [json_of(verdict, "id outcome errors") for verdict in failed]
+        skipped = dict(self.manifest.skipped_counts)
+        return {"labels": self.labels(), "failures": failures, "skipped": skipped}
 
 
 @takes(RealismParameters, "out")

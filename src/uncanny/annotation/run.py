@@ -105,30 +105,10 @@ class AnnotateRun(ImagesRun[Annotation]):
         self.check_not_lost()
         return write_report(self.path, out=None if out is None else path_of("out", out), pictures=pictures)
 
-    def to_json(self) -> dict[str, Any]:
-        """What the command prints with `--json`."""
-        end, summary = self.end, self.summary
-        manifest = self.manifest.written() if end is None else end.manifest
+    def files_json(self) -> dict[str, str | None]:
         page = RunFolder(self.path).report
-        return {
-            "run": str(self.path),
-            "state": manifest.get("state"),
-            "annotations": str(self.path / self.record_file),
-            "report": str(page) if page.is_file() else None,
-            "totals": manifest.get("totals"),
-            "failures": [
-                {
-                    "image": record.image,
-                    "status": record.status,
-                    "errors": [error.model_dump() for error in record.errors],
-                }
-                for record in self.records
-                if record.status != "ok"
-            ],
-            "skipped": dict(self.manifest.skipped_counts),
-            "warnings": list(summary.warnings),
-            "error": summary.error,
-        }
+        report = str(page) if page.is_file() else None
+        return {"annotations": str(self.path / self.record_file), "report": report}
 
     def finding_rows(self) -> Iterator[Row]:
         for record in self.records:

@@ -22,6 +22,7 @@ from uncanny.cli.common.options import (
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.summary import (
     MOST_FAILURES,
+    Summary,
     anomalies_line,
     failure_line,
     failure_lines,
@@ -30,7 +31,7 @@ from uncanny.cli.common.summary import (
     status_line,
     texts_lines,
 )
-from uncanny.cli.common.terminal import harmless, layout, say
+from uncanny.cli.common.terminal import harmless, say
 from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
 from uncanny.eval.common.parameters import ReportParameters
@@ -109,10 +110,9 @@ def forecast_lines(end: RunEnd) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotateSummary:
+class AnnotateSummary(Summary["AnnotateRun"]):
     """The worst of what was found, what failed, and totals; `report` False writes no page."""
 
-    run: AnnotateRun
     root: Path | None = None
     report: bool = True
     pictures: PicturesMode = "link"
@@ -120,24 +120,23 @@ class AnnotateSummary:
     def page(self) -> Path | None:
         return write_page(self.run, self.pictures) if self.report else None
 
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  the run knows it
-        return self.run.to_json() | {"report": None if page is None else str(page)}
+    def lines(self, end: RunEnd, page: Path | None) -> list[str]:
+        return [
+            *self._findings(end),
+            status_line("Images", end),
+            *skipped_lines(end),
+            *texts_lines(end),
+            anomalies_line(end),
+            *spending_lines(end),
+            *forecast_lines(end),
+            "",
+            *self.places(page),
+        ]
 
-    def text(self, end: RunEnd, page: Path | None) -> str:
-        return layout(
-            [
-                *self._findings(end),
-                status_line("Images", end),
-                *skipped_lines(end),
-                *texts_lines(end),
-                anomalies_line(end),
-                *spending_lines(end),
-                *forecast_lines(end),
-                "",
-                f"Records  {self.run.path / self.run.record_file}",
-                *([] if page is None else [f"Report   {page}"]),
-            ]
-        )
+    def places(self, page: Path | None) -> list[str]:
+        """Where records and the page are."""
+        records = f"Records  {self.run.path / self.run.record_file}"
+        return [records, *([] if page is None else [f"Report   {page}"])]
 
     def _findings(self, end: RunEnd) -> list[str]:
         """The anomalies of the first images that have some, then the first failures."""

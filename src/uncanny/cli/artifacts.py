@@ -21,6 +21,7 @@ from uncanny.cli.common.options import PATH, force_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.summary import (
+    Summary,
     failure_line,
     failure_lines,
     skipped_lines,
@@ -28,7 +29,6 @@ from uncanny.cli.common.summary import (
     status_line,
     texts_lines,
 )
-from uncanny.cli.common.terminal import layout
 from uncanny.cli.server.run import on_server
 from uncanny.eval.artifacts.parameters import ArtifactScoreParameters, ArtifactsParameters
 from uncanny.schema import ARTIFACT_CATEGORIES
@@ -82,23 +82,16 @@ def run_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ArtifactsSummary:
+class ArtifactsSummary(Summary["ArtifactsRun"]):
     """Counts, images that failed, and what to do next. There is no page: it belongs to the scores.
 
     `truth` is what the scores are had with.
     """
 
-    run: ArtifactsRun
     root: Path | None
     truth: str = "TRUTH"
 
-    def page(self) -> Path | None:
-        return None
-
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  there is none
-        return self.run.to_json()
-
-    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002
+    def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002
         file = self.run.path / self.run.record_file
         regions = self.run.regions()
         by_category = ", ".join(f"{number:,} {category}" for category, number in regions.items() if number)
@@ -107,19 +100,17 @@ class ArtifactsSummary:
             for record in self.run.artifacts
             if record.status != "ok"
         ]
-        return layout(
-            [
-                *failure_lines("Without an answer, or without a whole one:", failures, where=f", in {file}"),
-                status_line("Images", end),
-                *skipped_lines(end),
-                *texts_lines(end),
-                f"Found    {sum(regions.values()):,} artifacts" + (f": {by_category}" if by_category else ""),
-                *spending_lines(end),
-                "",
-                f"Records  {file}",
-                f"Score    uncanny artifacts score {self.run.path} --truth {self.truth}",
-            ]
-        )
+        return [
+            *failure_lines("Without an answer, or without a whole one:", failures, where=f", in {file}"),
+            status_line("Images", end),
+            *skipped_lines(end),
+            *texts_lines(end),
+            f"Found    {sum(regions.values()):,} artifacts" + (f": {by_category}" if by_category else ""),
+            *spending_lines(end),
+            "",
+            f"Records  {file}",
+            f"Score    uncanny artifacts score {self.run.path} --truth {self.truth}",
+        ]
 
 
 def _named(record: LocatedArtifacts) -> str:

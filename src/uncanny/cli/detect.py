@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uncanny.cli.annotate import place_of, write_page
+from uncanny.cli.annotate import AnnotateSummary, place_of
 from uncanny.cli.common.asking import (
     asking_options,
 )
@@ -34,7 +34,7 @@ from uncanny.cli.common.summary import (
     status_line,
     texts_lines,
 )
-from uncanny.cli.common.terminal import layout, width
+from uncanny.cli.common.terminal import width
 from uncanny.cli.server.run import on_server
 from uncanny.eval.detect.parameters import DetectParameters
 
@@ -109,21 +109,12 @@ def command(images: tuple[Path, ...], report: bool, pictures: PicturesMode, **va
 
 
 @dataclass(frozen=True, slots=True)
-class DetectSummary:
+class DetectSummary(AnnotateSummary):
     """Verdicts, failures and scores; `report` False writes no page."""
 
     run: DetectRun
-    root: Path | None
-    report: bool
-    pictures: PicturesMode = "link"
 
-    def page(self) -> Path | None:
-        return write_page(self.run, self.pictures) if self.report else None
-
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  the run knows it
-        return self.run.to_json() | {"report": None if page is None else str(page)}
-
-    def text(self, end: RunEnd, page: Path | None) -> str:
+    def lines(self, end: RunEnd, page: Path | None) -> list[str]:
         from uncanny.demo.scenes import SCENES
         from uncanny.eval.metrics.detection import JUDGED
 
@@ -146,14 +137,13 @@ class DetectSummary:
             *spending_lines(end),
             "",
             *([] if truth is None else [*score_lines(self.run.score()), ""]),
-            f"Records  {file}",
-            *([] if page is None else [f"Report   {page}"]),
+            *self.places(page),
         ]
         if truth is not None and truth.has_anomalies:
             # Without weights at hand the bundled scenes can still be scored.
             more = " --similarity chrf" if truth.origin == SCENES else ""
             lines.append(f"Score    uncanny semantic {self.run.path} --truth {truth.origin}{more}")
-        return layout(lines)
+        return lines
 
 
 def scores_of_runs(runs: Mapping[str, DetectRun]) -> Scores:

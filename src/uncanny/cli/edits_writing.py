@@ -15,14 +15,11 @@ from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_run_folder
 from uncanny.cli.common.options import force_option
 from uncanny.cli.common.places import Place
-from uncanny.cli.common.summary import failure_lines, spending_lines, status_line, texts_lines
-from uncanny.cli.common.terminal import layout
+from uncanny.cli.common.summary import Summary, failure_lines, spending_lines, status_line, texts_lines
 from uncanny.eval.edits.run.parameters import PerturbParameters, PromptsParameters
 
 if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
-    from uncanny.eval.edits.run.perturb import PerturbRun
-    from uncanny.eval.edits.run.prompts import PromptsRun
     from uncanny.runs.run import RunEnd
 
 # As in `uncanny.answers.captions` and `graphs.edits`, which take long to import.
@@ -80,30 +77,20 @@ def prompts_command(texts: str, force: bool, **values: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class WritingSummary:
+class WritingSummary(Summary["PerturbRun | PromptsRun"]):
     """Counts and texts that are missing. There is no page."""
 
-    run: PerturbRun | PromptsRun
-
-    def page(self) -> Path | None:
-        return None
-
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  there is none
-        return self.run.to_json()
-
-    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002
+    def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002
         file = self.run.path / self.run.record_file
         missing = [line for line in map(_why, self.run.records) if line is not None]
-        return layout(
-            [
-                *failure_lines("Without a text, or without a whole one:", missing, where=f", in {file}"),
-                status_line("Texts", end),
-                *texts_lines(end),
-                *spending_lines(end),
-                "",
-                f"Records  {file}",
-            ]
-        )
+        return [
+            *failure_lines("Without a text, or without a whole one:", missing, where=f", in {file}"),
+            status_line("Texts", end),
+            *texts_lines(end),
+            *spending_lines(end),
+            "",
+            f"Records  {file}",
+        ]
 
 
 def _why(record: Any) -> str | None:

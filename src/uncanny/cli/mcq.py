@@ -25,7 +25,7 @@ from uncanny.cli.common.files import (
 from uncanny.cli.common.options import PATH, force_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, named_files
-from uncanny.cli.common.summary import failure_lines, spending_lines, status_line, texts_lines
+from uncanny.cli.common.summary import Summary, failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import complain, harmless, layout, say, width
 from uncanny.cli.people import mcq_author_command, mcq_people_command
 from uncanny.cli.server.run import on_server
@@ -243,36 +243,27 @@ def build_command(run: Path, out: Path, **values: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class McqSummary:
+class McqSummary(Summary["McqRun"]):
     """Counts, failures, and what to do next. There is no page: `uncanny mcq score` writes it."""
 
-    run: McqRun
     items: str
 
-    def page(self) -> Path | None:
-        return None
-
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  there is none
-        return self.run.to_json()
-
-    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002
+    def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002
         file = self.run.path / self.run.record_file
         failures = [
             f"{answer.id} {answer.question}: {answer.error}"
             for answer in self.run.answers
             if answer.outcome == "error"
         ]
-        return layout(
-            [
-                *failure_lines("Without an answer:", failures),
-                status_line("Asked", end, zeros=True),
-                *texts_lines(end),
-                *spending_lines(end),
-                "",
-                f"Answers  {file}",
-                f"Score    uncanny mcq score {self.items} {file}",
-            ]
-        )
+        return [
+            *failure_lines("Without an answer:", failures),
+            status_line("Asked", end, zeros=True),
+            *texts_lines(end),
+            *spending_lines(end),
+            "",
+            f"Answers  {file}",
+            f"Score    uncanny mcq score {self.items} {file}",
+        ]
 
 
 def scores_of_runs(items: ItemSet, named: str, runs: Sequence[McqRun]) -> Scores:

@@ -17,8 +17,15 @@ from uncanny.cli.common.files import ScoreFiles, check_run_folder, in_folder_of,
 from uncanny.cli.common.options import FOLDER, force_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, named_files
-from uncanny.cli.common.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
-from uncanny.cli.common.terminal import layout, width
+from uncanny.cli.common.summary import (
+    Summary,
+    failure_lines,
+    skipped_lines,
+    spending_lines,
+    status_line,
+    texts_lines,
+)
+from uncanny.cli.common.terminal import width
 from uncanny.cli.server.run import on_server
 from uncanny.eval.common.parameters import PairFolders
 from uncanny.eval.realism.parameters import RealismParameters, RealismScoreParameters
@@ -92,33 +99,23 @@ def score_command(verdicts: tuple[str, ...], root: Path | None, **values: Any) -
 
 
 @dataclass(frozen=True, slots=True)
-class RealismSummary:
+class RealismSummary(Summary["RealismRun"]):
     """Counts, pairs without a label, and what to do next. There is no page: it belongs to the scores."""
 
-    run: RealismRun
-
-    def page(self) -> Path | None:
-        return None
-
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  there is none
-        return self.run.to_json()
-
-    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002
+    def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002
         labels = ", ".join(f"{count:,} {label}" for label, count in self.run.labels().items())
         failures = [_why(verdict) for verdict in self.run.verdicts if verdict.outcome not in (None, "judged")]
-        return layout(
-            [
-                *failure_lines("Without a label:", failures),
-                status_line("Pairs", end),
-                *skipped_lines(end),
-                *texts_lines(end),
-                f"Labels   {labels}",
-                *spending_lines(end),
-                "",
-                f"Verdicts {self.run.path / self.run.record_file}",
-                f"Score    uncanny realism score {self.run.path}",
-            ]
-        )
+        return [
+            *failure_lines("Without a label:", failures),
+            status_line("Pairs", end),
+            *skipped_lines(end),
+            *texts_lines(end),
+            f"Labels   {labels}",
+            *spending_lines(end),
+            "",
+            f"Verdicts {self.run.path / self.run.record_file}",
+            f"Score    uncanny realism score {self.run.path}",
+        ]
 
 
 def _why(verdict: Verdict) -> str:

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json, told
 from uncanny.errors import UncannyError
@@ -20,7 +20,7 @@ from uncanny.runs.task import Task
 from uncanny.wording import Words, marked, waiting_words
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.run_result import RunResult
+    from uncanny.cli.common.summary import Summary
     from uncanny.runs.forecast import Forecast
 
 INTERRUPTED = 130
@@ -70,21 +70,6 @@ def _few_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-class Summary(Protocol):
-    """What a kind of run says of itself in the end."""
-
-    @property
-    def run(self) -> RunResult[Any]: ...
-
-    def page(self) -> Path | None:
-        """Write the report; None where there is nothing to report."""
-        ...
-
-    def text(self, end: RunEnd, page: Path | None) -> str: ...
-
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]: ...
-
-
 def run_here(task: Task[Any, Any], *, quiet: bool) -> RunEnd:
     """Run to the end, stopped by Ctrl-C and SIGTERM, and show how far it is meanwhile.
 
@@ -94,7 +79,7 @@ def run_here(task: Task[Any, Any], *, quiet: bool) -> RunEnd:
 
 
 def show_end(
-    summary: Summary,
+    summary: Summary[Any],
     *,
     as_json: bool,
     quiet: bool,
@@ -112,15 +97,15 @@ def show_end(
         if as_json:
             keep({**end.manifest, "warnings": end.progress.warnings, "error": str(end.error)})
     elif as_json:
-        keep(summary.as_json(end, page))
+        keep(summary.as_json(page))
     elif not quiet and code != RUN_CODES["usage"]:
         # Of a run that never got going there is nothing to sum up; the complaint stands out better alone.
-        say(summary.text(end, page))
+        say(layout(summary.lines(end, page)))
     complain_all(end, name)
     return code
 
 
-def _page(summary: Summary, end: RunEnd) -> tuple[Path | None, RunEnd]:
+def _page(summary: Summary[Any], end: RunEnd) -> tuple[Path | None, RunEnd]:
     """The page, and the end with a warning where it cannot be written: the records stand without it."""
     try:
         return None if end.lost else summary.page(), end

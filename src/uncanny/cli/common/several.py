@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from uncanny.cli.common.asking import asked
-from uncanny.cli.common.session import INTERRUPTED, RUN_CODES, Summary, TerminalStop, show_end, show_forecast
+from uncanny.cli.common.session import INTERRUPTED, RUN_CODES, TerminalStop, show_end, show_forecast
+from uncanny.cli.common.summary import Summary
 from uncanny.cli.common.terminal import complain, cost, harmless, layout, marked, say, say_json
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.common.run_result import RunResult
@@ -58,7 +59,7 @@ class Asking(Generic[R]):
     run: Callable[..., Coroutine[Any, Any, R]]
     forecast: Callable[..., Forecast]
     check: Callable[[Path], None]
-    summary: Callable[[R], Summary]
+    summary: Callable[[R], Summary[R]]
     score: Callable[[Mapping[str, R]], Scores]
     write: Callable[[Mapping[str, R]], object] | None = None
     piped: bool = False

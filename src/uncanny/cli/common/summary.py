@@ -6,17 +6,40 @@ A protocol's command puts these lines together with what is its own; `uncanny.cl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from uncanny.cli.common.terminal import at_least, cost, count, duration, share
 from uncanny.wording import counted
 
 if TYPE_CHECKING:
+    from uncanny.eval.common.run_result import RunResult
     from uncanny.runs.progress import Spending
     from uncanny.runs.run import RunEnd
     from uncanny.schema import Status, StepError
 
+R_co = TypeVar("R_co", bound="RunResult[Any]", covariant=True)
 MOST_FAILURES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(Generic[R_co]):
+    """What a run says of itself in the end. A protocol adds its lines, and its page where it has one."""
+
+    run: R_co
+
+    def page(self) -> Path | None:
+        """Write the report; None where there is nothing to report, or the page belongs to the scores."""
+        return None
+
+    def lines(self, end: RunEnd, page: Path | None) -> list[str]:
+        """The summary for people; `page` is the one that was written."""
+        raise NotImplementedError
+
+    def as_json(self, page: Path | None) -> dict[str, Any]:
+        content = self.run.to_json()
+        return content | ({"report": page and str(page)} if "report" in content else {})
 
 
 class FailedRecord(Protocol):
