@@ -14,9 +14,7 @@ from uncanny.images.prepared import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.parameters import takes
 from uncanny.prompts.folders import read_prompts
-from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, input_words
-from uncanny.runs.progress import Progress
-from uncanny.runs.resume import prompts_of
+from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, input_words, pending_inputs
 from uncanny.wording import cost
 
 # A letter, or a letter in a short JSON object; reasoning models use far more.
@@ -34,15 +32,8 @@ class McqForecast(Forecast):
 
     unit = "items"
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            self.unit: self.inputs,
-            "calls": self.usage.calls,
-            **self.usage.input_json(),
-            "output_tokens": self.output_tokens,
-            "cost_usd": self.cost_usd,
-            **self.unknowns_json(),
-        }
+    def inputs_json(self) -> dict[str, Any]:
+        return {self.unit: self.inputs}
 
     def lines(self) -> list[str]:
         tokens = input_words("{:,}".format, self.usage)
@@ -58,14 +49,7 @@ class McqForecast(Forecast):
 
 @takes(McqParameters)
 def forecast(items: ItemSource, parameters: McqParameters) -> McqForecast:
-    """What `run` would ask and roughly cost, with the same parameters.
-
-    If `out` names a run folder, the forecast leaves out what is done there. A forecast writes nothing, opens
-    no model and needs no key; it ignores callbacks and `stop`.
-
-    Returns a `McqForecast` with `cost_usd` and the numbers of calls; printed, it shows what `--dry-run`
-    shows. Tokens and cost are None if the model's image tokens are not known; the cost is also None if its
-    price is not known. Raises UsageError.
+    """What `run` would ask and roughly cost, with the same parameters; see `annotate_forecast`.
 
     >>> forecast = uncanny.mcq.forecast("scenes", model="openai/gpt-4o")
     >>> forecast.inputs, forecast.calls_usual
@@ -73,24 +57,16 @@ def forecast(items: ItemSource, parameters: McqParameters) -> McqForecast:
     >>> forecast.cost_usd > 0
     True
     """
-    return forecast_task(
-        McqTask(
-            folder=parameters.folder,
-            items=load(items, root=parameters.root),
-            models=parameters.models,
-            options=parameters.limits,
-            config=parameters.part(McqConfig),
-            prompts=read_prompts("mcq", parameters.prompts),
-        )
+    task = McqTask(
+        folder=parameters.folder,
+        items=load(items, root=parameters.root),
+        models=parameters.models,
+        options=parameters.limits,
+        config=parameters.part(McqConfig),
+        prompts=read_prompts("mcq", parameters.prompts),
     )
-
-
-def forecast_task(task: McqTask) -> McqForecast:
-    """Questions left, tokens and cost; None where those of the model are not known. Raises UsageError."""
     prices = PriceTable.load(task.models.prices)
-    task.prompts = texts = prompts_of(task.folder, task.prompts)
-    task.folder.check_links()
-    pending = task.load_pending(task.records(), Progress())
+    pending, texts = pending_inputs(task), task.prompts
     counter, unreadable = UsageCounter(task.models.model), 0
     images: dict[str, int | None] = {}
     for item, question in task.calls(pending):
@@ -103,15 +79,10 @@ def forecast_task(task: McqTask) -> McqForecast:
             unreadable += size is None
             images[item.image] = 0 if size is None else image_tokens(str(counter.model), *size)
         counter.add(text, images[item.image], output=ANSWER_TOKENS)
-    return McqForecast(
-        **forecast_inputs(
-            task.models,
-            inputs=len(task.items[: task.options.limit]),
-            pending=len(pending),
-            unreadable=unreadable,
-        ),
-        calls_least=counter.calls,
-        calls_usual=counter.calls,
-        calls_most=counter.calls,
-        usage=counter.usage(prices),
+    inputs = forecast_inputs(
+        task.models,
+        inputs=len(task.items[: task.options.limit]),
+        pending=len(pending),
+        unreadable=unreadable,
     )
+    return McqForecast.of_calls(inputs, counter, prices)

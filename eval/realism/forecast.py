@@ -20,10 +20,9 @@ from uncanny.runs.forecast import (
     UsageCounter,
     forecast_inputs,
     input_words,
+    pending_inputs,
     range_words,
 )
-from uncanny.runs.progress import Progress
-from uncanny.runs.resume import prompts_of
 from uncanny.wording import cost
 
 # A few sentences and a verdict; reasoning models use far more.
@@ -68,14 +67,7 @@ class RealismForecast(Forecast):
 
 @takes(RealismParameters)
 def forecast(pairs: PairSource, parameters: RealismParameters) -> RealismForecast:
-    """What `run` would ask and roughly cost, with the same parameters.
-
-    If `out` names a run folder, the forecast leaves out what is done there. A forecast writes nothing, opens
-    no model and needs no key; it ignores callbacks and `stop`.
-
-    Returns a `RealismForecast` with `cost_usd` and the numbers of calls; printed, it shows what `--dry-run`
-    shows. Tokens and cost are None if the model's image tokens are not known; the cost is also None if its
-    price is not known. Raises UsageError.
+    """What `run` would ask and roughly cost, with the same parameters; see `annotate_forecast`.
 
     >>> forecast = uncanny.realism.forecast("scenes", model="openai/gpt-4o")
     >>> forecast.calls_least, forecast.calls_most
@@ -84,28 +76,17 @@ def forecast(pairs: PairSource, parameters: RealismParameters) -> RealismForecas
     True
     """
     pair_set, out = load(pairs, root=parameters.root), parameters.out
-    return forecast_task(
-        RealismTask(
-            folder=parameters.folder,
-            pairs=pair_set if out is None else pairs_of_run(pair_set, Path(out), store=False),
-            models=parameters.models,
-            options=parameters.limits,
-            root=None if parameters.root is None else Path(parameters.root),
-            config=parameters.part(RealismConfig),
-            prompts=read_prompts("realism", parameters.prompts),
-        )
+    task = RealismTask(
+        folder=parameters.folder,
+        pairs=pair_set if out is None else pairs_of_run(pair_set, Path(out), store=False),
+        models=parameters.models,
+        options=parameters.limits,
+        root=None if parameters.root is None else Path(parameters.root),
+        config=parameters.part(RealismConfig),
+        prompts=read_prompts("realism", parameters.prompts),
     )
-
-
-def forecast_task(task: RealismTask) -> RealismForecast:
-    """Calls, tokens and cost of what is left: at least one call a pair, at most three.
-
-    Tokens and cost are None where the model's are not known. Raises UsageError.
-    """
     prices = PriceTable.load(task.models.prices)
-    texts = prompts_of(task.folder, task.prompts)
-    task.folder.read_manifest()  # a run that this version cannot go on with is refused
-    pending = task.load_pending(task.records(), Progress())
+    pending, texts = pending_inputs(task), task.prompts
     model = task.models.model
     system = text_tokens(texts["system"].fill())
     first_check = system + text_tokens(texts["first_check"].fill())

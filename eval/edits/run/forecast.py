@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from uncanny.agents.caption_perturber import PERTURB
 from uncanny.agents.prompt_writer import FIRST, REMOVAL, SECOND
@@ -12,15 +10,12 @@ from uncanny.client.prices import PriceTable
 from uncanny.eval.edits.run.parameters import PerturbParameters, PromptsParameters
 from uncanny.eval.edits.run.perturb import perturb_task
 from uncanny.eval.edits.run.prompts import prompts_task
-from uncanny.eval.edits.run.texts import Asked, TextSource
+from uncanny.eval.edits.run.texts import I, TextSource, TextTask, W
 from uncanny.images.prepared import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.parameters import takes
-from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, input_words
+from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, pending_inputs, prompt_tokens
 from uncanny.runs.inputs import mean_size
-from uncanny.runs.progress import Progress
-from uncanny.runs.resume import prompts_of
-from uncanny.wording import count
 
 # Sizes are taken from so many pictures.
 _MOST_OPENED = 200
@@ -37,42 +32,20 @@ class WritingForecast(Forecast):
 
     calls_usual: int
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            **self.inputs_json(),
-            "calls": self.calls_usual,
-            **self.usage.input_json(),
-            "output_tokens": self.output_tokens,
-            "cost_usd": self.cost_usd,
-            **self.unknowns_json(),
-        }
-
-    def lines(self) -> list[str]:
-        return [
-            f"Texts    {self.inputs:,}, {self.pending:,} to do"
-            + (
-                f", {self.unreadable:,} of them with a picture that cannot be read" if self.unreadable else ""
-            ),
-            f"Calls    {self.calls_usual:,}",
-            f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
-            "without reasoning",
-            f"Cost     {self.cost_words()}",
-        ]
+    def unreadable_words(self) -> str:
+        number = self.unreadable
+        return f", {number:,} of them with a picture that cannot be read" if number else ""
 
 
 @takes(PerturbParameters)
 def perturb_forecast(texts: TextSource, parameters: PerturbParameters) -> WritingForecast:
-    """What `perturb` would ask and roughly cost, with the same parameters.
-
-    Without `out` nothing is done yet; with it, what is done there already is not counted. Nothing is written,
-    no model is opened, no key needed. Returns a `WritingForecast`, with `cost_usd` and the number of calls;
-    printed, it is what `--dry-run` prints. Raises UsageError.
+    """What `perturb` would ask and roughly cost, with the same parameters; see `annotate_forecast`.
 
     >>> uncanny.edits.perturb_forecast("scenes", model="openai/gpt-4o").calls_usual
     96
     """
     task = perturb_task(parameters, texts, copy=False)
-    pending = task.load_pending(task.records(), Progress())
+    pending = pending_inputs(task)
     files = [task.file(item) if task.config.show_images else None for item in pending]
     sizes = {
         file: stored_size(file)
@@ -81,39 +54,26 @@ def perturb_forecast(texts: TextSource, parameters: PerturbParameters) -> Writin
     unreadable = sum(1 for file in files if file is not None and sizes.get(file, (1, 1)) is None)
     asked = task.models.roles.get("perturber", task.models.model)
     image = image_tokens(str(asked), *mean_size([size for size in sizes.values() if size is not None]))
-    length = _Lengths(prompts_of(task.folder, task.prompts).texts())
     counter = UsageCounter(asked)
     for item, file in zip(pending, files, strict=True):
         if file is not None and sizes.get(file, (1, 1)) is None:
             continue
         step = PERTURB[item.kind]
-        text = length.of("system", step.prompt, item.magnitude) + text_tokens(item.text)
+        text = prompt_tokens(task.prompts, "system", step.prompt, item.magnitude) + text_tokens(item.text)
         counter.add(text, *([] if file is None else [image]), output=step.answer.fixed)
-    return WritingForecast(
-        **forecast_inputs(
-            task.models,
-            inputs=_inputs(task.asked(), task.options.limit),
-            pending=len(pending),
-            unreadable=unreadable,
-        ),
-        calls_least=counter.calls,
-        calls_usual=counter.calls,
-        calls_most=counter.calls,
-        usage=counter.usage(PriceTable.load(task.models.prices)),
-    )
+    return _forecast(task, len(pending), unreadable, counter)
 
 
 @takes(PromptsParameters)
 def prompts_forecast(texts: TextSource, parameters: PromptsParameters) -> WritingForecast:
-    """What `prompts` would ask and roughly cost, with the same parameters; see `perturb_forecast`.
+    """What `prompts` would ask and roughly cost, with the same parameters; see `annotate_forecast`.
 
     >>> uncanny.edits.prompts_forecast("scenes", model="openai/gpt-4o", mode="double").calls_usual
     32
     """
     task = prompts_task(parameters, texts, copy=False)
-    pending = task.load_pending(task.records(), Progress())
+    pending = pending_inputs(task)
     asked = task.models.roles.get("writer", task.models.model)
-    length = _Lengths(prompts_of(task.folder, task.prompts).texts())
     steps = {"inpaint": (FIRST,), "double": (FIRST, SECOND), "remove": (REMOVAL,)}[task.config.mode]
     counter = UsageCounter(asked)
     lacking = 0
@@ -123,32 +83,13 @@ def prompts_forecast(texts: TextSource, parameters: PromptsParameters) -> Writin
             continue
         given = text_tokens("\n".join([item.image.caption or "", *item.objects]))
         for step in steps:
-            counter.add(length.of("system", step.prompt) + given, output=step.answer.fixed)
-    return WritingForecast(
-        **forecast_inputs(
-            task.models,
-            inputs=_inputs(task.asked(), task.options.limit),
-            pending=len(pending),
-            unreadable=lacking,
-        ),
-        calls_least=counter.calls,
-        calls_usual=counter.calls,
-        calls_most=counter.calls,
-        usage=counter.usage(PriceTable.load(task.models.prices)),
-    )
+            counter.add(prompt_tokens(task.prompts, "system", step.prompt) + given, output=step.answer.fixed)
+    return _forecast(task, len(pending), lacking, counter)
 
 
-def _inputs(items: Sequence[Asked], limit: int | None) -> int:
-    """How many of `items` there are with a limit on pictures."""
-    pictures = set(list(dict.fromkeys(item.image.id for item in items))[:limit])
-    return sum(1 for item in items if item.image.id in pictures)
-
-
-@dataclass(frozen=True, slots=True)
-class _Lengths:
-    """Tokens of texts by their names."""
-
-    texts: Mapping[str, str]
-
-    def of(self, *names: str) -> int:
-        return sum(text_tokens(self.texts[name]) for name in names)
+def _forecast(task: TextTask[I, W], pending: int, unreadable: int, counter: UsageCounter) -> WritingForecast:
+    items = task.asked()
+    pictures = set(list(dict.fromkeys(item.image.id for item in items))[: task.options.limit])
+    number = sum(1 for item in items if item.image.id in pictures)  # the limit is one on pictures
+    inputs = forecast_inputs(task.models, inputs=number, pending=pending, unreadable=unreadable)
+    return WritingForecast.of_calls(inputs, counter, PriceTable.load(task.models.prices))

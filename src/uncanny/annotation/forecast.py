@@ -13,15 +13,8 @@ from uncanny.annotation.usage import Contents, Plan, usual_contents
 from uncanny.client.prices import PriceTable
 from uncanny.images.discover import SkipReason
 from uncanny.parameters import takes
-from uncanny.runs.forecast import (
-    ImagesForecast,
-    input_words,
-    pending_images,
-    total_usage,
-)
+from uncanny.runs.forecast import ImagesForecast, pending_images, total_usage
 from uncanny.runs.image_options import Images
-from uncanny.runs.resume import prompts_of
-from uncanny.wording import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,24 +23,14 @@ class AnnotateForecast(ImagesForecast):
 
     objects_per_image: int
 
-    def to_json(self) -> dict[str, Any]:
-        inputs = self.inputs_json()
-        return {
-            **inputs,
-            "objects_per_image": self.objects_per_image,
-            **ImagesForecast.to_json(self),
-        }
+    def inputs_json(self) -> dict[str, Any]:
+        return {**ImagesForecast.inputs_json(self), "objects_per_image": self.objects_per_image}
 
-    def lines(self) -> list[str]:
-        return [
-            self.images_line(),
-            *self.skipped_lines(),
-            f"Calls    about {self.calls_usual:,} at {self.objects_per_image} objects an image "
-            f"({self.calls_least:,} with none, {self.calls_most:,} with the most)",
-            f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
-            "without reasoning",
-            f"Cost     {self.cost_words()}",
-        ]
+    def calls_words(self) -> str:
+        return (
+            f"about {self.calls_usual:,} at {self.objects_per_image} objects an image "
+            f"({self.calls_least:,} with none, {self.calls_most:,} with the most)"
+        )
 
 
 @takes(AnnotateParameters)
@@ -101,8 +84,7 @@ def forecast_task(task: AnnotateTask, contents: Mapping[Contents, int] | None = 
     """
     prices = PriceTable.load(task.models.prices)
     images = pending_images(task)
-    texts = prompts_of(task.folder, task.prompts)
-    plan = Plan(task.config, texts, task.models, task.policy, tuple(task.agents))
+    plan = Plan(task.config, task.prompts, task.models, task.policy, tuple(task.agents))
     most = task.config.max_objects
     usage = plan.usage(prices, images.readable, images.sizes, contents)
     return AnnotateForecast(

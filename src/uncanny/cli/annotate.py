@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from uncanny.eval.common.run_result import RunResult
     from uncanny.runs.run import RunEnd
 
+A_co = TypeVar("A_co", bound="AnnotateRun", covariant=True)
 MOST_SHOWN = 12
 
 
@@ -110,7 +111,7 @@ def forecast_lines(end: RunEnd) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotateSummary(Summary["AnnotateRun"]):
+class AnnotateSummary(Summary[A_co]):
     """The worst of what was found, what failed, and totals; `report` False writes no page."""
 
     root: Path | None = None

@@ -109,10 +109,8 @@ def command(images: tuple[Path, ...], report: bool, pictures: PicturesMode, **va
 
 
 @dataclass(frozen=True, slots=True)
-class DetectSummary(AnnotateSummary):
+class DetectSummary(AnnotateSummary["DetectRun"]):
     """Verdicts, failures and scores; `report` False writes no page."""
-
-    run: DetectRun
 
     def lines(self, end: RunEnd, page: Path | None) -> list[str]:
         from uncanny.demo.scenes import SCENES

@@ -77,7 +77,7 @@ def prompts_command(texts: str, force: bool, **values: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class WritingSummary(Summary["PerturbRun | PromptsRun"]):
+class WritingSummary(Summary[Any]):
     """Counts and texts that are missing. There is no page."""
 
     def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002

@@ -7,11 +7,10 @@ model is opened and no key needed.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypedDict, TypeVar
+from typing import Any, ClassVar, Final, Self, TypedDict, TypeVar
 
 from pydantic import BaseModel
 
@@ -19,10 +18,15 @@ from uncanny.client.prices import PriceTable
 from uncanny.images.discover import SkippedInputs, SkipReason
 from uncanny.models.base import Tokens
 from uncanny.models.registry import ModelId, missing_addresses
+from uncanny.models.tokens import text_tokens
+from uncanny.prompts import PromptSet
 from uncanny.runs.config import ModelOptions
 from uncanny.runs.image_task import ImageTask, still_pending
 from uncanny.runs.inputs import mean_size, sample_sizes, skipped_line, unreadable_warning
-from uncanny.wording import NOT_PRICED, Words, cost, layout, marked, option
+from uncanny.runs.progress import Progress
+from uncanny.runs.resume import prompts_of
+from uncanny.runs.task import Task
+from uncanny.wording import NOT_PRICED, Words, cost, count, layout, marked, option
 
 # Where no run folder is named; a forecast leaves nothing there.
 UNNAMED: Final = Path("runs/unnamed")
@@ -31,6 +35,7 @@ UNNAMED: Final = Path("runs/unnamed")
 CACHED_PREFIX: Final[Mapping[str, bool]] = {"openai": True, "anthropic": True, "vllm": False}
 _A_MILLION_EACH: Final = Tokens(1_000_000, 1_000_000, 0, 0)
 A = TypeVar("A", bound=BaseModel)
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +174,7 @@ class ForecastInputs(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast(ABC):
+class Forecast:
     """What is left of a run, and what it would roughly use; printed, it is what `--dry-run` prints.
 
     Of `inputs`, called `unit`, `pending` are still to do, and so many of these are `unreadable`. `skipped`
@@ -219,13 +224,33 @@ class Forecast(ABC):
         """Models of which it is not known how many tokens an image takes, in order of their names."""
         return sorted(self.usage.image_tokens_unknown)
 
-    @abstractmethod
+    @classmethod
+    def of_calls(cls, inputs: ForecastInputs, calls: UsageCounter, prices: PriceTable, **more: Any) -> Self:
+        """The forecast of a run that makes just these calls; `more` are the protocol's own fields."""
+        fields = {"calls_least": calls.calls, "calls_usual": calls.calls, "calls_most": calls.calls}
+        return cls(**inputs, **fields, usage=calls.usage(prices), **more)
+
     def to_json(self) -> dict[str, Any]:
         """What the command prints with `--dry-run --json`."""
+        return {
+            **self.inputs_json(),
+            **self.calls_json(),
+            **self.usage.input_json(),
+            "output_tokens": self.output_tokens,
+            **self.cost_json(),
+            **self.unknowns_json(),
+        }
 
-    @abstractmethod
     def lines(self) -> list[str]:
-        """What is particular to the protocol, for people: inputs, calls, tokens and cost."""
+        """Inputs, calls, tokens and cost, for people."""
+        return [
+            f"{self.unit.capitalize():<8} {self.inputs:,}, {self.pending:,} to do{self.unreadable_words()}",
+            *self.skipped_lines(),
+            f"Calls    {self.calls_words()}",
+            f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
+            "without reasoning",
+            f"Cost     {self.cost_words()}",
+        ]
 
     def text(self) -> Words:
         """What the command prints with `--dry-run`."""
@@ -260,9 +285,25 @@ class Forecast(ABC):
             "warnings": list(self.warnings),
         }
 
+    def calls_json(self) -> dict[str, Any]:
+        """How many calls, as JSON has it."""
+        return {"calls": self.usage.calls}
+
+    def cost_json(self) -> dict[str, Any]:
+        """US dollars, as JSON has them."""
+        return {"cost_usd": self.cost_usd}
+
     def unknowns_json(self) -> dict[str, Any]:
         """What the estimate leaves open, as JSON has it."""
         return {"image_tokens_unknown": self.image_tokens_unknown, "missing": list(self.missing)}
+
+    def unreadable_words(self) -> str:
+        """How many of the inputs that are left cannot be read; empty for none."""
+        return f", {self.unreadable:,} unreadable" if self.unreadable else ""
+
+    def calls_words(self) -> str:
+        """How many calls."""
+        return f"{self.usage.calls:,}"
 
     def cost_words(self) -> str:
         """US dollars, with the prefix cache and without it where that differs; of a part where only that is
@@ -288,22 +329,12 @@ class ImagesForecast(Forecast):
 
     calls_usual: int
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            **self.inputs_json(),
-            "calls": self.calls_usual,
-            "calls_least": self.calls_least,
-            "calls_most": self.calls_most,
-            **self.usage.input_json(),
-            "output_tokens": self.output_tokens,
-            "cost_usd": self.cost_usd,
-            "cost_usd_uncached": self.cost_usd_uncached,
-            **self.unknowns_json(),
-        }
+    def calls_json(self) -> dict[str, Any]:
+        ends = {"calls_least": self.calls_least, "calls_most": self.calls_most}
+        return {"calls": self.calls_usual, **ends}
 
-    def images_line(self) -> str:
-        unreadable = f", {self.unreadable:,} unreadable" if self.unreadable else ""
-        return f"Images   {self.inputs:,}, {self.pending:,} to do{unreadable}"
+    def cost_json(self) -> dict[str, Any]:
+        return {"cost_usd": self.cost_usd, "cost_usd_uncached": self.cost_usd_uncached}
 
 
 def forecast_inputs(
@@ -340,8 +371,21 @@ class PendingImages:
     fields: ForecastInputs
 
 
+def pending_inputs(task: Task[Item, A]) -> Sequence[Item]:
+    """What of the inputs of `task`, which gets the texts of its run, is left to do. Raises UsageError."""
+    task.prompts = prompts_of(task.folder, task.prompts)
+    task.folder.read_manifest()  # a run that this version cannot go on with is refused
+    return task.load_pending(task.records(), Progress())
+
+
+def prompt_tokens(prompts: PromptSet, *names: str) -> int:
+    """Tokens of these texts together, with their placeholders as they stand."""
+    return sum(text_tokens(prompts[name].template.template) for name in names)
+
+
 def pending_images(task: ImageTask[A]) -> PendingImages:
-    """What of the images of `task` is left to do. Raises UsageError."""
+    """What of the images of `task`, which gets the texts of its run, is left to do. Raises UsageError."""
+    task.prompts = prompts_of(task.folder, task.prompts)
     inputs = task.inputs()
     pending = still_pending(task, inputs)
     sizes, unreadable = sample_sizes(pending)
