@@ -22,7 +22,6 @@ from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.images.prepared import PreparedImage
-from uncanny.models.base import Sampling
 from uncanny.parameters import check_choices, takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.runs.image_options import Images, task_parts
@@ -182,18 +181,11 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
     name = "artifacts"
     record_file = RECORD_FILE
     record_type = LocatedArtifacts
+    roles = ROLES
     found = "regions"
 
     config: ArtifactsConfig = field(default_factory=ArtifactsConfig)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("artifacts"))
-
-    @property
-    def roles(self) -> Mapping[str, str]:
-        return ROLES
-
-    @property
-    def sampling(self) -> Sampling:
-        return self.config.sampling
 
     @property
     def inputs_at_once(self) -> int:
@@ -203,9 +195,6 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
     @property
     def calls_per_input(self) -> int:
         return self.config.calls
-
-    def config_json(self) -> dict[str, Any]:
-        return self.config.model_dump(mode="json")
 
     def record(
         self, file: ImageFile, image: PreparedImage | None, status: Status, **more: Any

@@ -25,7 +25,6 @@ from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, of_scenes
 from uncanny.eval.detect.parameters import DetectParameters
 from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.images.prepared import PreparedImage
-from uncanny.models.base import Sampling
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
@@ -267,17 +266,10 @@ class DetectTask(ImageTask[Detection]):
 
     name = "detect"
     record_type = Detection
+    roles = ROLES
 
     config: DetectConfig = field(default_factory=DetectConfig)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("detect"))
-
-    @property
-    def roles(self) -> Mapping[str, str]:
-        return ROLES
-
-    @property
-    def sampling(self) -> Sampling:
-        return self.config.sampling
 
     @property
     def inputs_at_once(self) -> int:
@@ -286,9 +278,6 @@ class DetectTask(ImageTask[Detection]):
     @property
     def calls_per_input(self) -> int:
         return TURNS
-
-    def config_json(self) -> dict[str, Any]:
-        return self.config.model_dump()
 
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]

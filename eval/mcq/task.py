@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from uncanny.agents.artifact_answerer import ROLES, QuestionPrompt, RawAnswer
 from uncanny.errors import ENDS_RUN, StorageError, UncannyError, UsageError
@@ -31,7 +31,7 @@ from uncanny.eval.mcq.data.texts import (
 from uncanny.eval.mcq.parameters import McqConfig
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import prepare
-from uncanny.models.base import Sampling, SentImage
+from uncanny.models.base import SentImage
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import check_apart, check_no_links
@@ -94,6 +94,7 @@ class McqTask(Task[PendingItem, Answer]):
     unit = "questions"
     statuses = STATUSES
     answered_statuses = ("ok", "refused")
+    asked_again = frozenset({"failed"})
     record_file = ANSWERS_FILE
     record_type = Answer
     roles = ROLES
@@ -112,10 +113,6 @@ class McqTask(Task[PendingItem, Answer]):
                 "nothing to say",
                 remedy="Leave it out, or ask items without texts.",
             )
-
-    @property
-    def sampling(self) -> Sampling:
-        return self.config.sampling
 
     @property
     def calls_per_input(self) -> int:
@@ -141,9 +138,6 @@ class McqTask(Task[PendingItem, Answer]):
         # as much again, or slots stand empty while pictures are read.
         return min(MOST_ITEMS_AT_ONCE, -(-self.options.concurrency * 3 // QUESTIONS_AN_ITEM) + 2)
 
-    def config_json(self) -> dict[str, Any]:
-        return self.config.model_dump()
-
     def settings(self) -> RunSettings:
         settings = super().settings()
         whose = _WHOSE[whose_texts(self.items)]
@@ -160,8 +154,8 @@ class McqTask(Task[PendingItem, Answer]):
     def key(self, record: Answer) -> str:
         return answer_key(record)
 
-    def note(self, progress: Progress, record: Answer) -> None:
-        progress.statuses[STATUS_OF[record.outcome]] += 1
+    def status(self, record: Answer) -> str:
+        return STATUS_OF[record.outcome]
 
     def load_pending(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
         check_no_links(self.folder.path / OVERLAYS)
@@ -178,11 +172,7 @@ class McqTask(Task[PendingItem, Answer]):
             {key: each for key, each in every.items() if each[0].id in asked},
             records,
             progress,
-            stands=self._stands,
-            files=self._files,
             held=every if self.items.whole else None,
-            summarize=lambda answer: STATUS_OF[answer.outcome],
-            count=_count,
         )
         pending = (
             PendingItem(item, tuple(q for q in self.questions(item) if f"{item.id}/{q}" in stock.pending))
@@ -196,17 +186,15 @@ class McqTask(Task[PendingItem, Answer]):
         control = [CONTROL] if self.config.control and "q4" in asked else []
         return (*asked, *control, *(BLIND[question] for question in asked if self.config.blind))
 
-    def _stands(self, asked: Asked, answer: Answer) -> bool:
-        item, _ = asked
-        same = answer.digest("asked") == question_digest(item, answer.question, self.prompts)
-        return same and not (answer.outcome == "error" and self.options.retry_failed)
+    def is_about(self, item: Asked, record: Answer) -> bool:
+        return record.digest("asked") == question_digest(item[0], record.question, self.prompts)
 
-    def _files(self, asked: Asked, answer: Answer) -> Iterator[RecordedFile]:
+    def files_of(self, item: Asked, record: Answer) -> Iterator[RecordedFile]:
         """The file a question is asked about: for Q3 the stored overlay where there is one."""
-        item, question = asked
-        if answer.sha256 is not None:
-            overlay = self.items.overlay_path(item) if question == "q3" else None
-            yield RecordedFile(overlay or self.items.image_path(item), answer.sha256, answer.file_stamp)
+        of, question = item
+        if record.sha256 is not None:
+            overlay = self.items.overlay_path(of) if question == "q3" else None
+            yield RecordedFile(overlay or self.items.image_path(of), record.sha256, record.file_stamp)
 
     def recorded(self, records: RecordFile[Answer]) -> Callable[[str], bool]:
         # Calls name the item, and keys the question besides.
@@ -309,10 +297,6 @@ class McqTask(Task[PendingItem, Answer]):
             content=content_digest(item, question),
             **other_models([call for call in calls if call.object == question], model),
         )
-
-
-def _count(progress: Progress, status: str) -> None:
-    progress.statuses[status] += 1
 
 
 def answer_key(answer: Answer) -> str:

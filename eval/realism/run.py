@@ -36,7 +36,6 @@ from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage, prepare
 from uncanny.json_values import dump_json
-from uncanny.models.base import Sampling
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
@@ -195,6 +194,7 @@ class RealismTask(Task[PairFiles, Verdict]):
     unit = "pairs"
     statuses = STATUSES
     answered_statuses = ("ok", "refused", "undetermined")
+    asked_again = frozenset({"failed", "unusable"})
     record_file = VERDICTS
     record_type = Verdict
     roles = ROLES
@@ -205,24 +205,23 @@ class RealismTask(Task[PairFiles, Verdict]):
     prompts: PromptSet = field(default_factory=lambda: prompt_set("realism"))
     _being_judged: dict[str, OpenPair] = field(init=False, repr=False, default_factory=dict)
 
-    @property
-    def sampling(self) -> Sampling:
-        return self.config.sampling
-
-    def config_json(self) -> dict[str, Any]:
-        return self.config.model_dump()
-
     def settings(self) -> RunSettings:
         return super().settings().model_copy(update={"pairs": self.pairs.source_from(self.folder.path)})
 
     def key(self, record: Verdict) -> str:
         return record.id
 
-    def note(self, progress: Progress, record: Verdict) -> None:
-        progress.statuses[_status(record)] += 1
-        for side in (record.original, record.edited):
-            for change in side.changes if side else ():
-                progress.pixel_changes[change.partition(":")[0]] += 1
+    def status(self, record: Verdict) -> str:
+        return _status(record)
+
+    def summary(self, record: Verdict) -> tuple[str, tuple[str, ...]]:
+        sides = (side for side in (record.original, record.edited) if side)
+        return _status(record), tuple(change.partition(":")[0] for side in sides for change in side.changes)
+
+    def count(self, progress: Progress, summary: tuple[str, tuple[str, ...]]) -> None:
+        status, changes = summary
+        progress.statuses[status] += 1
+        progress.pixel_changes.update(changes)
 
     def load_pending(self, records: RecordFile[Verdict], progress: Progress) -> Sequence[PairFiles]:
         if self.pairs.skipped is not None:
@@ -230,14 +229,18 @@ class RealismTask(Task[PairFiles, Verdict]):
         check_apart(self.folder.path, (file for pair in self.pairs for file in (pair.original, pair.edited)))
         pairs = {pair.id: pair for pair in self.pairs.pairs[: self.options.limit]}
         held = None if self.pairs.source == "program" else {pair.id for pair in self.pairs}
-        return self.standing(
-            pairs, records, progress, stands=self._stands, files=_files, held=held, cells=_cells
-        )
+        return self.standing(pairs, records, progress, held=held)
 
-    def _stands(self, pair: PairFiles, verdict: Verdict) -> bool:
-        if verdict.asked != self._digest(pair):
-            return False
-        return not (self.options.retry_failed and verdict.outcome in ("failed", "unusable"))
+    def is_about(self, item: PairFiles, record: Verdict) -> bool:
+        return record.asked == self._digest(item)
+
+    def files_of(self, item: PairFiles, record: Verdict) -> Iterator[RecordedFile]:
+        for file, side in ((item.original, record.original), (item.edited, record.edited)):
+            if side is not None and side.sha256 is not None:
+                yield RecordedFile(file, side.sha256, side.file_stamp)
+
+    def cells(self, item: PairFiles) -> dict[str, object]:
+        return {"columns": dict(item.columns)} if item.columns else {}
 
     async def process(self, item: PairFiles, engine: Engine, calls: list[CallRecord]) -> Sequence[Verdict]:
         # Both sides are read before anything is asked: a pair that cannot be judged costs nothing.
@@ -295,7 +298,7 @@ class RealismTask(Task[PairFiles, Verdict]):
             "prompts": self.prompts.id,
             "asked": self._digest(files),
             "usage": usage(calls),
-            **_cells(files),
+            **self.cells(files),
             **other_models(calls, model),
         }
         return Verdict(**fields)
@@ -330,18 +333,6 @@ class OpenPair:
     edited: PreparedImage | None = None
     errors: tuple[CheckError, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-def _cells(pair: PairFiles) -> dict[str, object]:
-    """The further keys of a pair, as its verdict has them."""
-    return {"columns": dict(pair.columns)} if pair.columns else {}
-
-
-def _files(pair: PairFiles, verdict: Verdict) -> Iterator[RecordedFile]:
-    """The files that a verdict is about, as they were read for it."""
-    for file, side in ((pair.original, verdict.original), (pair.edited, verdict.edited)):
-        if side is not None and side.sha256 is not None:
-            yield RecordedFile(file, side.sha256, side.file_stamp)
 
 
 def _answers(state: PairState) -> dict[str, Any]:

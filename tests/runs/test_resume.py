@@ -31,7 +31,7 @@ def files(tmp_path: Path) -> list[ImageFile]:
 
 def taken_up(
     files: list[ImageFile], path: Path, *records: Annotation, **options: Any
-) -> tuple[Stock[ImageFile, Any], Progress]:
+) -> tuple[Stock[ImageFile], Progress]:
     records_of(path / "annotations.jsonl", *records).close()
     progress = Progress(total=len(files))
     file = RecordFile(path / "annotations.jsonl", Annotation, lambda one: one.image)
@@ -47,11 +47,11 @@ def taken_up(
         file.close()
 
 
-def pending(standing: Stock[ImageFile, Any]) -> list[str]:
+def pending(standing: Stock[ImageFile]) -> list[str]:
     return list(standing.pending)
 
 
-def by_digest(standing: Stock[ImageFile, Any]) -> dict[str, str]:
+def by_digest(standing: Stock[ImageFile]) -> dict[str, str]:
     return {each.sha256: image for image, each in standing.records.items() if each.sha256}
 
 

@@ -165,14 +165,6 @@ class PerturbTask(TextTask[AskedChange, Perturbation]):
 
     config: PerturbConfig = field(default_factory=PerturbConfig)
 
-    def config_json(self) -> dict[str, Any]:
-        # As `run.json` has it when it is read again.
-        return {
-            **self.config.model_dump(mode="json"),
-            "kinds": list(self.config.kinds),
-            "magnitudes": list(self.config.magnitudes),
-        }
-
     def key(self, record: Perturbation) -> str:
         return f"{record.id}/{record.kind}/{record.magnitude}"
 

@@ -166,9 +166,6 @@ class PromptsTask(TextTask[AskedPrompts, WrittenPrompts]):
     def calls_per_input(self) -> int:
         return 2 if self.config.mode == "double" else 1
 
-    def config_json(self) -> dict[str, Any]:
-        return self.config.model_dump(mode="json")
-
     def key(self, record: WrittenPrompts) -> str:
         return record.id
 

@@ -25,7 +25,6 @@ from uncanny.images.columns import plain_cells
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage
 from uncanny.json_values import dump_json
-from uncanny.models.base import Sampling
 from uncanny.models.parameters import SamplingParameters
 from uncanny.parameters import check_records
 from uncanny.prompts import PromptSet, prompt_set
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
 
 WriteOutcome = Literal["ok", "refused", "invalid", "failed", "unusable"]
 STATUSES: Final = ("ok", "refused", "invalid", "failed", "unusable")
-# What is asked again when a run goes on: a refusal would come again.
-AGAIN: Final = frozenset({"invalid", "failed", "unusable"})
 _OUTCOMES: Final[Mapping[FailureKind, WriteOutcome]] = {"unparseable": "invalid", "refused": "refused"}
 
 
@@ -199,6 +196,8 @@ class TextTask(Task[I, W]):
     unit = "texts"
     statuses = STATUSES
     answered_statuses: ClassVar[tuple[str, ...]] = ("ok", "refused")
+    # A refusal would come again.
+    asked_again = frozenset({"invalid", "failed", "unusable"})
 
     texts: TextSet
     config: SamplingParameters
@@ -216,18 +215,8 @@ class TextTask(Task[I, W]):
     def about(self, item: I) -> Sequence[object]:
         """What an input is about, besides its file: another one makes another question."""
 
-    @property
-    def sampling(self) -> Sampling:
-        return self.config.sampling
-
-    def config_json(self) -> dict[str, Any]:
-        return self.config.model_dump(mode="json")
-
     def settings(self) -> RunSettings:
         return super().settings().model_copy(update={"texts": self.texts.source_from(self.folder.path)})
-
-    def note(self, progress: Progress, record: W) -> None:
-        progress.statuses[record.outcome] += 1
 
     def load_pending(self, records: RecordFile[W], progress: Progress) -> Sequence[I]:
         # The limit is one on pictures: all that is asked about one belongs together.
@@ -236,15 +225,7 @@ class TextTask(Task[I, W]):
         check_apart(self.folder.path, (file for item in every.values() if (file := self.file(item))))
         items = {key: item for key, item in every.items() if item.image.id in first}
         held = None if self.texts.source == "program" else every
-        return self.standing(
-            items,
-            records,
-            progress,
-            stands=self._stands,
-            files=self._files,
-            held=held,
-            cells=self._cells,
-        )
+        return self.standing(items, records, progress, held=held)
 
     def failed(self, item: I, error: StepError, calls: Sequence[CallRecord]) -> Sequence[W]:  # noqa: ARG002
         return (self.record(item, "failed", errors=(error,)),)
@@ -265,21 +246,18 @@ class TextTask(Task[I, W]):
             "asked": self._digest(item),
             "sha256": None if image is None else image.source_sha256,
             "file_stamp": None if image is None else image.stamp,
-            **self._cells(item),
+            **self.cells(item),
         }
 
-    def _stands(self, item: I, record: W) -> bool:
-        if record.asked != self._digest(item):
-            return False
-        return not (self.options.retry_failed and record.outcome in AGAIN)
+    def is_about(self, item: I, record: W) -> bool:
+        return record.asked == self._digest(item)
 
-    def _files(self, item: I, record: W) -> Iterator[RecordedFile]:
+    def files_of(self, item: I, record: W) -> Iterator[RecordedFile]:
         file = self.file(item)
         if file is not None and record.sha256 is not None:
             yield RecordedFile(file, record.sha256, record.file_stamp)
 
-    def _cells(self, item: I) -> dict[str, Any]:
-        """The further keys of a text, as its record has them."""
+    def cells(self, item: I) -> dict[str, Any]:
         columns = plain_cells(item.image.model_extra or {})
         return {"columns": columns} if columns else {}
 

@@ -23,7 +23,6 @@ from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.images.prepared import PreparedImage
-from uncanny.models.base import Sampling
 from uncanny.parameters import path_of, takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
@@ -228,10 +227,6 @@ class AnnotateTask(ImageTask[Annotation]):
     @property
     def roles(self) -> Mapping[str, str]:
         return {**ROLES, **{agent.name: agent.name for agent in self.agents}}
-
-    @property
-    def sampling(self) -> Sampling:
-        return Sampling(self.config.temperature, self.config.top_p, self.config.max_output_tokens)
 
     @property
     def inputs_at_once(self) -> int:

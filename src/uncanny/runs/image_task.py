@@ -76,6 +76,7 @@ class ImageTask(Task[ImageFile, A]):
     unit = "images"
     statuses = STATUSES
     record_file = "annotations.jsonl"
+    asked_again = frozenset(STATUSES) - {"ok"}
     found: ClassVar[str] = "anomalies"
 
     paths: Sequence[Path]
@@ -120,8 +121,11 @@ class ImageTask(Task[ImageFile, A]):
     def key(self, record: A) -> str:
         return about(record).image
 
-    def note(self, progress: Progress, record: A) -> None:
-        _count(progress, _counted(record, self.found))
+    def summary(self, record: A) -> _Counted:
+        return _counted(record, self.found)
+
+    def count(self, progress: Progress, summary: _Counted) -> None:
+        _count(progress, summary)
 
     def after_records(self) -> Sequence[str]:
         lines, table = self.folder.annotations, self.folder.table
@@ -151,31 +155,24 @@ class ImageTask(Task[ImageFile, A]):
         self._by_digest = {each.sha256: image for image, each in stock.records.items() if each.sha256}
         return list(stock.pending.values())
 
-    def stock_of_images(
-        self, inputs: Inputs, records: RecordFile[A], progress: Progress
-    ) -> Stock[ImageFile, _Counted]:
+    def stock_of_images(self, inputs: Inputs, records: RecordFile[A], progress: Progress) -> Stock[ImageFile]:
         """A record stands where it is `ok`, or failed ones are kept, and its file still holds those bytes,
         however old the file looks. Raises UsageError."""
         self._columns, self._earlier = ImageColumns(self.paths, self.columns), {}
         problems = self._columns.look({file.path.parent for file in inputs.files})
         progress.warnings += [f"{problem}. {_WITHOUT_COLUMNS}" for problem in problems]
         self._check_columns(inputs.files, problems)
-        return self.take_stock(
-            {file.image: file for file in inputs.files},
-            records,
-            progress,
-            stands=self._stands,
-            files=_recorded_file,
-            held=inputs,
-            cells=self._cells,
-            summarize=lambda record: _counted(record, self.found),
-            count=_count,
-        )
+        return self.take_stock({file.image: file for file in inputs.files}, records, progress, held=inputs)
 
-    def _stands(self, file: ImageFile, record: A) -> bool:
-        if not self._columns.is_known(file.path):
-            self._earlier[file.image] = cells_of(record)
-        return about(record).status == "ok" or not self.options.retry_failed
+    def stands(self, item: ImageFile, record: A) -> bool:
+        if not self._columns.is_known(item.path):
+            self._earlier[item.image] = cells_of(record)
+        return super().stands(item, record)
+
+    def files_of(self, item: ImageFile, record: A) -> Iterator[RecordedFile]:
+        of_image = about(record)
+        if of_image.sha256 is not None:
+            yield RecordedFile(item.path, of_image.sha256, of_image.file_stamp)
 
     async def process(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
         try:
@@ -201,7 +198,7 @@ class ImageTask(Task[ImageFile, A]):
 
     def _read(self, file: ImageFile, engine: Engine) -> PreparedImage:
         """Blocking. Raises ImageError."""
-        self._ready[file.image] = self._cells(file)
+        self._ready[file.image] = self.cells(file)
         return prepare(file.path, self.policy, engine.limits)
 
     def failed(self, item: ImageFile, error: StepError, calls: Sequence[CallRecord]) -> Sequence[A]:
@@ -237,18 +234,18 @@ class ImageTask(Task[ImageFile, A]):
         )
 
     def _own_cells(self, file: ImageFile) -> dict[str, Any]:
-        """What `_cells` says, for the one record of an image; nothing is read where that is done."""
+        """What `cells` says, for the one record of an image; nothing is read where that is done."""
         ready = self._ready.pop(file.image, None)
-        return self._cells(file) if ready is None else ready
+        return self.cells(file) if ready is None else ready
 
-    def _cells(self, file: ImageFile) -> dict[str, Any]:
+    def cells(self, item: ImageFile) -> dict[str, Any]:
         """The further keys of a record that say what a table has of the image.
 
         Those of its record before where the table cannot be read.
         """
-        if (earlier := self._earlier.get(file.image)) is not None:
+        if (earlier := self._earlier.get(item.image)) is not None:
             return earlier
-        cells = self._columns.of(file.path)
+        cells = self._columns.of(item.path)
         keys = {"row": cells.row, "columns": dict(cells.values)}
         return {name: value for name, value in keys.items() if value not in (None, {})}
 
@@ -276,12 +273,6 @@ class ImageTask(Task[ImageFile, A]):
 def about(record: BaseModel) -> ImageRecord:
     """A record of a run over images, as what is known of all of them."""
     return cast("ImageRecord", record)
-
-
-def _recorded_file(file: ImageFile, record: BaseModel) -> Iterator[RecordedFile]:
-    of_image = about(record)
-    if of_image.sha256 is not None:
-        yield RecordedFile(file.path, of_image.sha256, of_image.file_stamp)
 
 
 def other_models(calls: Sequence[CallRecord], model: str) -> dict[str, Any]:

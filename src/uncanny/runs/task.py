@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 R = TypeVar("R", bound=BaseModel)
 I = TypeVar("I")  # noqa: E741
-S = TypeVar("S")
 MOST_INPUTS_AT_ONCE = 64
 # So many more than calls at once, so that slots do not stand empty while pictures are read.
 INPUTS_AHEAD = 2
@@ -44,11 +43,11 @@ CELL_KEYS: Final = frozenset({"row", "columns"})
 
 
 @dataclass(frozen=True, slots=True)
-class Stock(Generic[I, S]):
-    """`pending` are the items to be worked on, `records` what was kept of each record that stands, by key."""
+class Stock(Generic[I]):
+    """`pending` are the items to be worked on, `records` the `summary` of each record that stands, by key."""
 
     pending: Mapping[str, I]
-    records: Mapping[str, S]
+    records: Mapping[str, Any]
 
 
 @dataclass(kw_only=True)
@@ -57,14 +56,17 @@ class Task(ABC, Generic[Item, R]):
 
     `name` stands in `run.json`, `unit` is what inputs are called, `statuses` those a record can end with,
     `answered_statuses` those of them that are no failure: a refusal is an answer, too.
+    `asked_again` are those that a run asks for again when it resumes, unless failed records are kept.
     `record_file` and `record_type` are the file of its records and what a line is. `roles` maps the roles of
-    `--role` to agents. `root` is where image paths in records start, None for the run folder. `prompts` are
-    the texts of a new run; one that was begun goes on with its own."""
+    `--role` to agents. `root` is where image paths in records start, None for the run folder. `config` has
+    the parameters that change the outcome. `prompts` are the texts of a new run; one that was begun goes on
+    with its own."""
 
     name: ClassVar[str]
     unit: ClassVar[str]
     statuses: ClassVar[tuple[str, ...]]
     answered_statuses: ClassVar[tuple[str, ...]] = ("ok",)
+    asked_again: ClassVar[frozenset[str]] = frozenset()
     record_file: ClassVar[str]
 
     folder: RunFolder
@@ -72,8 +74,9 @@ class Task(ABC, Generic[Item, R]):
     options: RunOptions = field(default_factory=RunOptions)
     policy: PixelPolicy = field(default_factory=PixelPolicy)
     root: Path | None = None
+    config: Any = None
     prompts: PromptSet
-    _outdated: dict[str, Callable[[], Mapping[str, object]]] = field(
+    _outdated: dict[str, Callable[[], Mapping[str, object] | None]] = field(
         init=False, repr=False, default_factory=dict
     )
 
@@ -86,9 +89,10 @@ class Task(ABC, Generic[Item, R]):
     def roles(self) -> Mapping[str, str]: ...
 
     @property
-    @abstractmethod
     def sampling(self) -> Sampling:
         """What `run.json` shows as sent, as far as each model takes it."""
+        sampling: Sampling = self.config.sampling
+        return sampling
 
     @property
     def inputs_at_once(self) -> int:
@@ -104,9 +108,10 @@ class Task(ABC, Generic[Item, R]):
         """About how many calls the pending inputs take; tasks that know it to the call say so."""
         return len(pending) * self.calls_per_input
 
-    @abstractmethod
     def config_json(self) -> dict[str, Any]:
         """Every parameter that changes the outcome, as `run.json` has it under `plan`."""
+        plan: dict[str, Any] = self.config.model_dump(mode="json")
+        return plan
 
     @abstractmethod
     def key(self, record: R) -> str:
@@ -116,7 +121,7 @@ class Task(ABC, Generic[Item, R]):
     def load_pending(self, records: RecordFile[R], progress: Progress) -> Sequence[Item]:
         """Load `records`, count what stands into `progress`, and return the inputs still to be done.
 
-        Raises UsageError. Tasks do it with `standing`.
+        Raises UsageError. Tasks do it with `standing`, or with `take_stock`.
         """
 
     @abstractmethod
@@ -132,9 +137,39 @@ class Task(ABC, Generic[Item, R]):
     def failed(self, item: Item, error: StepError, calls: Sequence[CallRecord]) -> Sequence[R]:
         """The records of an input that a defect ended; `calls` are those made about it by then."""
 
-    @abstractmethod
     def note(self, progress: Progress, record: R) -> None:
         """Count one finished record."""
+        self.count(progress, self.summary(record))
+
+    def status(self, record: R) -> str:
+        """The one of `statuses` that a record counts as: its `status`, or else its `outcome`."""
+        fields: Any = record
+        return str(fields.status if hasattr(record, "status") else fields.outcome)
+
+    def summary(self, record: R) -> Any:
+        """What `count` needs of a record; it is kept for each record of a run that resumes."""
+        return self.status(record)
+
+    def count(self, progress: Progress, summary: Any) -> None:
+        """Count one finished record by its `summary`."""
+        progress.statuses[summary] += 1
+
+    def stands(self, item: Any, record: R) -> bool:
+        """Whether a record still answers for its item, as far as the record alone says it."""
+        kept = not self.options.retry_failed or self.status(record) not in self.asked_again
+        return kept and self.is_about(item, record)
+
+    def is_about(self, item: Any, record: R) -> bool:  # noqa: ARG002
+        """Whether a record was asked for with what its item is now."""
+        return True
+
+    def files_of(self, item: Any, record: R) -> Iterable[RecordedFile]:  # noqa: ARG002
+        """The files a record is about, as they were read for it: it stands while they hold the same bytes."""
+        return ()
+
+    def cells(self, item: Any) -> Mapping[str, object] | None:  # noqa: ARG002
+        """The keys among `CELL_KEYS` that the record of an item has; None where records keep theirs."""
+        return None
 
     def warnings(self, progress: Progress) -> Sequence[str]:  # noqa: ARG002
         """What is to be known of the results when the run ends, in words; `progress` has counted them."""
@@ -145,7 +180,7 @@ class Task(ABC, Generic[Item, R]):
         for key, cells in sorted(self._outdated.items()):
             record = records.get(key)
             content = record.model_dump(exclude=set(CELL_KEYS))
-            yield type(record).model_validate({**content, **cells()})
+            yield type(record).model_validate({**content, **(cells() or {})})
 
     def after_records(self) -> Sequence[str]:
         """Write what is made of the records when a session has ended; in words, what could not be."""
@@ -172,24 +207,10 @@ class Task(ABC, Generic[Item, R]):
         records: RecordFile[R],
         progress: Progress,
         *,
-        stands: Callable[[Item, R], bool],
-        files: Callable[[Item, R], Iterable[RecordedFile]] = lambda _item, _record: (),
         held: Container[str] | None = None,
-        cells: Callable[[Item], Mapping[str, object]] | None = None,
     ) -> Sequence[Item]:
         """What `load_pending` does where one record answers for one item; see `take_stock`."""
-        stock = self.take_stock(
-            items,
-            records,
-            progress,
-            stands=stands,
-            files=files,
-            held=held,
-            cells=cells,
-            summarize=lambda record: record,
-            count=self.note,
-        )
-        return list(stock.pending.values())
+        return list(self.take_stock(items, records, progress, held=held).pending.values())
 
     def take_stock(
         self,
@@ -197,24 +218,18 @@ class Task(ABC, Generic[Item, R]):
         records: RecordFile[R],
         progress: Progress,
         *,
-        stands: Callable[[I, R], bool],
-        files: Callable[[I, R], Iterable[RecordedFile]],
         held: Container[str] | None,
-        summarize: Callable[[R], S],
-        count: Callable[[Progress, S], None],
-        cells: Callable[[I], Mapping[str, object]] | None = None,
-    ) -> Stock[I, S]:
+    ) -> Stock[I]:
         """Which records belong to the run, and which of `items`, by key, are still to be done.
 
-        A record of one of `items` stands where `stands` says so and all the `files` it is about hold the
-        bytes they had then; otherwise the item is done again. A record of another item, one beyond the limit
-        for example, belongs to the run if `held`, all keys that the inputs have now, contains its key; None
-        is for inputs of which that cannot be told. Records of inputs that are gone do not belong to the run,
-        unless `keep_missing` is set: `progress.gone` lists them. `summarize` says what to keep of a record
-        until `count` counts it. `cells` are the keys among `CELL_KEYS` that an item's record has; a record
-        that stands with others is `renewed`.
+        A record of one of `items` stands where `stands` says so and its files (`files_of`) hold the bytes
+        they had then; otherwise the item is done again. A record of another item, one beyond the limit for
+        example, belongs to the run if `held`, all keys that the inputs have now, contains its key; None is
+        for inputs of which that cannot be told. Records of inputs that are gone do not belong to the run,
+        unless `keep_missing` is set: `progress.gone` lists them. A record that stands with other `cells` than
+        its item's is `renewed`.
         """
-        standing: dict[str, S] = {}
+        standing: dict[str, Any] = {}
         about: dict[str, tuple[RecordedFile, ...]] = {}
         gone: dict[str, None] = {}
         for record in records.load():
@@ -224,21 +239,21 @@ class Task(ABC, Generic[Item, R]):
             self._outdated.pop(key, None)
             if key not in items:
                 if held is None or key in held or self.options.keep_missing:
-                    standing[key] = summarize(record)
+                    standing[key] = self.summary(record)
                 else:
                     gone[key] = None
-            elif stands(items[key], record):
-                standing[key] = summarize(record)
-                about[key] = tuple(files(items[key], record))
-                if cells is not None and cells_of(record) != cells(items[key]):
-                    self._outdated[key] = partial(cells, items[key])
+            elif self.stands(items[key], record):
+                standing[key] = self.summary(record)
+                about[key] = tuple(self.files_of(items[key], record))
+                if (cells := self.cells(items[key])) is not None and cells_of(record) != cells:
+                    self._outdated[key] = partial(self.cells, items[key])
         changed = changed_files(set[RecordedFile]().union(*about.values()))
         for key, recorded in about.items():
             if not changed.isdisjoint(recorded):
                 del standing[key]
                 self._outdated.pop(key, None)
         for summary in standing.values():
-            count(progress, summary)
+            self.count(progress, summary)
         progress.gone = tuple(gone)
         progress.resumed = progress.done
         progress.total = len(items) + sum(key not in items for key in standing)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from lab_tools.captions.agent import ROLES, check_caption
 from lab_tools.captions.data import STATUSES, Caption, CaptionCheck
-from uncanny import CallRecord, Sampling, StepError
+from uncanny import CallRecord, StepError
 from uncanny.errors import ImageError, StepFailedError
 from uncanny.extend import (
     AskParameters,
@@ -87,6 +87,7 @@ class CaptionTask(Task[Caption, CaptionCheck]):
     unit = "captions"
     statuses = STATUSES
     answered_statuses = ("checked",)
+    asked_again = frozenset(STATUSES) - {"checked"}
     record_file = CaptionRun.record_file
     record_type = CaptionCheck
     roles = ROLES
@@ -98,26 +99,19 @@ class CaptionTask(Task[Caption, CaptionCheck]):
         default_factory=lambda: load_prompt_set("captions", Path(__file__).parent / "prompts")
     )
 
-    @property
-    def sampling(self) -> Sampling:
-        return self.config.sampling
-
-    def config_json(self) -> dict[str, Any]:
-        return self.config.model_dump()
-
     def key(self, record: CaptionCheck) -> str:
         return record.id
 
-    def note(self, progress: Progress, record: CaptionCheck) -> None:
-        progress.statuses[record.status] += 1
-
     def load_pending(self, records: RecordFile[CaptionCheck], progress: Progress) -> Sequence[Caption]:
         captions = {caption.id: caption for caption in self.captions[: self.options.limit]}
-        return self.standing(captions, records, progress, stands=self._stands, files=_files)
+        return self.standing(captions, records, progress)
 
-    def _stands(self, caption: Caption, record: CaptionCheck) -> bool:
-        same = (record.caption, record.image) == (caption.caption, self._name(caption))
-        return same and (record.status == "checked" or not self.options.retry_failed)
+    def is_about(self, item: Caption, record: CaptionCheck) -> bool:
+        return (record.caption, record.image) == (item.caption, self._name(item))
+
+    def files_of(self, item: Caption, record: CaptionCheck) -> Iterator[RecordedFile]:
+        if record.sha256 is not None:
+            yield RecordedFile(Path(item.image), record.sha256, record.file_stamp)
 
     async def process(self, item: Caption, engine: Engine, calls: list[CallRecord]) -> Sequence[CaptionCheck]:
         try:
@@ -153,9 +147,3 @@ class CaptionTask(Task[Caption, CaptionCheck]):
     def _name(self, caption: Caption) -> str:
         """How records call an image: by its path from the run folder."""
         return Names(self.folder.path).of(Path(caption.image))
-
-
-def _files(caption: Caption, record: CaptionCheck) -> Iterator[RecordedFile]:
-    """The file that a record is about, as it was read for it."""
-    if record.sha256 is not None:
-        yield RecordedFile(Path(caption.image), record.sha256, record.file_stamp)
