@@ -74,3 +74,12 @@ def intervals_json(value: Any) -> Any:
         return {key: intervals_json(each) for key, each in value.items()}
     ends = value.interval if isinstance(value, Estimate | Share) else value
     return None if ends is None else list(ends)
+
+
+def with_ends(figures: Mapping[Any, Estimate | Share]) -> dict[str, float | None]:
+    """The cells of a row: each figure with the ends of its interval under names of their own."""
+    row: dict[str, float | None] = {}
+    for name, figure in figures.items():
+        low, high = figure.interval or (None, None)
+        row |= {name: figure.value, f"{name}_low": low, f"{name}_high": high}
+    return row

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share, interval_json, interval_words, share_of
+from uncanny.eval.common.estimates import Share, interval_words, share_of
 from uncanny.eval.common.groups import ImageGroups, image_groups
 from uncanny.eval.common.headline import Versus, ranking
+from uncanny.eval.common.json_fields import as_json, intervals_json, json_of, with_ends
 from uncanny.eval.common.paired_table import paired_table
 from uncanny.eval.common.tables import MISSING, Cell, Column, RowsResult, Table
 from uncanny.eval.detect.data import SourceTruth, Truth
@@ -62,36 +63,22 @@ class DetectScore(RowsResult):
     def to_json(self) -> dict[str, Any]:
         """`scores` of `uncanny detect --json`; shares in 0–1, None where there is nothing to take one of."""
         scored = self.scored
-        ends = scored.interval()
         return {
             "truth": self.truth.origin,
-            "images": scored.images,
-            "accuracy": scored.accuracy,
-            "ci": {
-                "accuracy": None if ends is None else list(ends),
-                "classes": {
-                    source: {name: interval_json(share) for name, share in self.shares(source).items()}
-                    for source in SOURCES
-                },
-            },
-            "classes": {
-                source: {
-                    "precision": scored.precision(source),
-                    "recall": scored.recall(source),
-                    "f1": scored.f1(source),
-                }
-                for source in SOURCES
-            },
+            **json_of(scored, "images accuracy"),
+            "ci": {"accuracy": intervals_json(scored.interval()), "classes": intervals_json(self.by_source)},
+            "classes": {source: self._class(source) for source in SOURCES},
             "confusion": {
                 true: {judged: scored.counts[true, judged] for judged in JUDGED} for true in SOURCES
             },
             "unparseable": scored.unparseable,
             "without_answer": self.without_answer,
             **({} if self.missing is None else {"missing": self.missing}),
-            "without_truth": self.without_truth,
-            "truth_not_in_run": self.truth.unused,
-            "groups": None if self.groups is None else self.groups.to_json(),
+            **json_of(self, "without_truth truth_not_in_run=truth.unused groups"),
         }
+
+    def _class(self, source: Source) -> dict[str, float | None]:
+        return {**as_json(self.shares(source)), "f1": self.scored.f1(source)}
 
     def shares(self, source: Source) -> Mapping[str, Share]:
         """Precision and recall of one class with their counts and Wilson's intervals."""
@@ -106,13 +93,8 @@ class DetectScore(RowsResult):
     def rows(self) -> Iterator[dict[str, Any]]:
         """One a class: what its images were taken for, and the shares in 0–1, None where of nothing."""
         for source in SOURCES:
-            yield {
-                "source": source,
-                **{judged: self.scored.counts[source, judged] for judged in JUDGED},
-                "precision": self.scored.precision(source),
-                "recall": self.scored.recall(source),
-                "f1": self.scored.f1(source),
-            }
+            taken = _taken({judged: self.scored.counts[source, judged] for judged in JUDGED})
+            yield {"source": source, **taken, **self._class(source)}
 
     def tables(self) -> tuple[Table, ...]:
         """A line a class, in percent, and the accuracy below."""
@@ -295,11 +277,11 @@ class DetectComparison(RowsResult):
                 continue
             counts = score.scored.counts
             for source in SOURCES:
-                shares = _with_ends(score.shares(source))
+                shares = with_ends(score.shares(source))
                 taken = _taken({judged: counts[source, judged] for judged in JUDGED})
                 yield {"model": name, "source": source, **taken, **shares, "f1": score.scored.f1(source)}
             taken = _taken({judged: sum(counts[source, judged] for source in SOURCES) for judged in JUDGED})
-            yield {"model": name, "source": "all", **taken, **_with_ends({"accuracy": score.accuracy})}
+            yield {"model": name, "source": "all", **taken, **with_ends({"accuracy": score.accuracy})}
 
     def to_json(self) -> dict[str, Any]:
         """`scores`, by model, None without a truth; under `mcnemar` each two of several models."""
@@ -310,15 +292,6 @@ class DetectComparison(RowsResult):
 
 def _taken(counts: Mapping[Judged, int]) -> dict[str, int]:
     return {judged: counts[judged] for judged in JUDGED}
-
-
-def _with_ends(shares: Mapping[str, Share]) -> dict[str, float | None]:
-    """Each share with the ends of its interval under names of their own."""
-    row: dict[str, float | None] = {}
-    for name, share in shares.items():
-        low, high = share.interval or (None, None)
-        row |= {name: share.value, f"{name}_low": low, f"{name}_high": high}
-    return row
 
 
 def detect_scores(

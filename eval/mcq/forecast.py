@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from uncanny.client.prices import PriceTable
-from uncanny.eval.mcq.data.load import ItemSource, load
+from uncanny.eval.mcq.data.load import ItemSource
 from uncanny.eval.mcq.data.texts import question_text, system_text
-from uncanny.eval.mcq.parameters import McqConfig, McqParameters
-from uncanny.eval.mcq.task import UNSEEN, McqTask
+from uncanny.eval.mcq.parameters import McqParameters
+from uncanny.eval.mcq.run import mcq_task
+from uncanny.eval.mcq.task import UNSEEN
 from uncanny.images.prepared import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.parameters import takes
-from uncanny.prompts.folders import read_prompts
 from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, input_words, pending_inputs
+from uncanny.runs.several import Turn
 from uncanny.wording import cost
 
 # A letter, or a letter in a short JSON object; reasoning models use far more.
@@ -57,14 +58,7 @@ def forecast(items: ItemSource, parameters: McqParameters) -> McqForecast:
     >>> forecast.cost_usd > 0
     True
     """
-    task = McqTask(
-        folder=parameters.folder,
-        items=load(items, root=parameters.root),
-        models=parameters.models,
-        options=parameters.limits,
-        config=parameters.part(McqConfig),
-        prompts=read_prompts("mcq", parameters.prompts),
-    )
+    task = mcq_task(items, parameters, Turn.alone(parameters))
     prices = PriceTable.load(task.models.prices)
     pending, texts = pending_inputs(task), task.prompts
     counter, unreadable = UsageCounter(task.models.model), 0

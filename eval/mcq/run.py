@@ -27,9 +27,8 @@ from uncanny.eval.mcq.task import STATUS_OF, STATUSES, McqTask
 from uncanny.parameters import takes
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, check_no_links
-from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.run import RunEnd, run_with
-from uncanny.runs.several import check_folders, run_each_model
+from uncanny.runs.several import Turn, run_each_model
 from uncanny.runs.sync import blocking
 
 if TYPE_CHECKING:
@@ -121,8 +120,7 @@ async def run_async(items: ItemSource, parameters: McqParameters) -> McqRun:
     Source: SalArt-VQA, section 4.1.
     """
     source = _source(items, parameters)
-    check_folders(parameters.folder.path, [parameters.models.model])
-    return await _ask(source, parameters, parameters.models, parameters.folder.path, parameters.limits)
+    return await _ask(source, parameters, Turn.alone(parameters).check())
 
 
 run = blocking(run_async)
@@ -154,25 +152,29 @@ def _source(items: ItemSource, parameters: McqShared) -> ItemSource:
     return source
 
 
-async def _ask(
+def mcq_task(
     source: ItemSource,
     parameters: McqParameters | McqEachParameters,
-    models: ModelOptions,
-    folder: Path,
-    limits: RunOptions,
-) -> McqRun:
-    prompts = read_prompts("mcq", parameters.prompts)
-    # A bundled set that the folder holds already is read from there, and refused if it was changed.
-    items = load(source, root=parameters.root, folder=folder)
-    task = McqTask(
-        folder=RunFolder(folder),
-        items=items,
-        models=models,
-        options=limits,
+    turn: Turn,
+    *,
+    folder: Path | None = None,
+) -> McqTask:
+    """The task of asking a model; a bundled set is copied into `folder`. Raises UsageError. Blocking."""
+    prompts = read_prompts("mcq", parameters.prompts)  # before anything is written
+    return McqTask(
+        folder=RunFolder(turn.folder),
+        # A bundled set that the folder holds already is read from there, and refused if it was changed.
+        items=load(source, root=parameters.root, folder=folder),
+        models=turn.models,
+        options=turn.limits,
         config=parameters.part(McqConfig),
         prompts=prompts,
     )
-    return McqRun(folder, await run_with(task, parameters), items)
+
+
+async def _ask(source: ItemSource, parameters: McqParameters | McqEachParameters, turn: Turn) -> McqRun:
+    task = mcq_task(source, parameters, turn, folder=turn.folder)
+    return McqRun(turn.folder, await run_with(task, parameters), task.items)
 
 
 def page_of(run: Path, parameters: ReportParameters) -> Path:

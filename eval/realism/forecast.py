@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from uncanny.client.prices import PriceTable
-from uncanny.eval.realism.data import PairSource, load, pairs_of_run
-from uncanny.eval.realism.parameters import RealismConfig, RealismParameters
-from uncanny.eval.realism.run import RealismTask
+from uncanny.eval.realism.data import PairSource, load
+from uncanny.eval.realism.parameters import RealismParameters
+from uncanny.eval.realism.run import realism_task
 from uncanny.images.prepared import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.parameters import takes
-from uncanny.prompts.folders import read_prompts
 from uncanny.runs.forecast import (
     Forecast,
     Usage,
@@ -23,6 +21,7 @@ from uncanny.runs.forecast import (
     pending_inputs,
     range_words,
 )
+from uncanny.runs.several import Turn
 from uncanny.wording import cost
 
 # A few sentences and a verdict; reasoning models use far more.
@@ -75,16 +74,8 @@ def forecast(pairs: PairSource, parameters: RealismParameters) -> RealismForecas
     >>> forecast.usage_least.cost_usd < forecast.cost_usd
     True
     """
-    pair_set, out = load(pairs, root=parameters.root), parameters.out
-    task = RealismTask(
-        folder=parameters.folder,
-        pairs=pair_set if out is None else pairs_of_run(pair_set, Path(out), store=False),
-        models=parameters.models,
-        options=parameters.limits,
-        root=None if parameters.root is None else Path(parameters.root),
-        config=parameters.part(RealismConfig),
-        prompts=read_prompts("realism", parameters.prompts),
-    )
+    pair_set = load(pairs, root=parameters.root)
+    task = realism_task(pair_set, parameters, Turn.alone(parameters), store=False)
     prices = PriceTable.load(task.models.prices)
     pending, texts = pending_inputs(task), task.prompts
     model = task.models.model

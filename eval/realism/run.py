@@ -42,12 +42,11 @@ from uncanny.prompts.folders import read_prompts
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_apart
 from uncanny.records.run_manifest import RunSettings
-from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.image_task import other_models, sent_image
 from uncanny.runs.inputs import Names, note_skipped
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import run_with
-from uncanny.runs.several import check_folders, run_each_model
+from uncanny.runs.several import Turn, run_each_model
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import Task, asking
 from uncanny.schema import StepError
@@ -141,8 +140,7 @@ async def run_async(pairs: PairSource, parameters: RealismParameters) -> Realism
     Source: SAGI, supplementary, sections 1.5 and 1.6.
     """
     pair_set = load(pairs, root=parameters.root)
-    check_folders(parameters.folder.path, [parameters.models.model])
-    return await _judge(pair_set, parameters, parameters.models, parameters.folder.path, parameters.limits)
+    return await _judge(pair_set, parameters, Turn.alone(parameters).check())
 
 
 run = blocking(run_async)
@@ -166,24 +164,30 @@ async def run_each_async(pairs: PairSource, parameters: RealismEachParameters) -
 run_each = blocking(run_each_async)
 
 
-async def _judge(
-    pairs: PairSet,
-    parameters: RealismParameters | RealismEachParameters,
-    models: ModelOptions,
-    folder: Path,
-    limits: RunOptions,
-) -> RealismRun:
-    prompts = read_prompts("realism", parameters.prompts)
-    task = RealismTask(
-        folder=RunFolder(folder),
-        pairs=pairs_of_run(pairs, folder, store=True),
-        models=models,
-        options=limits,
+def realism_task(
+    pairs: PairSet, parameters: RealismParameters | RealismEachParameters, turn: Turn, *, store: bool = True
+) -> RealismTask:
+    """The task of judging pairs by a model; with `store` bundled pairs are copied into its folder.
+
+    Raises UsageError. Blocking.
+    """
+    prompts = read_prompts("realism", parameters.prompts)  # before anything is written
+    return RealismTask(
+        folder=RunFolder(turn.folder),
+        pairs=pairs if parameters.out is None else pairs_of_run(pairs, turn.folder, store=store),
+        models=turn.models,
+        options=turn.limits,
         root=None if parameters.root is None else Path(parameters.root),
         config=parameters.part(RealismConfig),
         prompts=prompts,
     )
-    return RealismRun(folder, await run_with(task, parameters))
+
+
+async def _judge(
+    pairs: PairSet, parameters: RealismParameters | RealismEachParameters, turn: Turn
+) -> RealismRun:
+    task = realism_task(pairs, parameters, turn)
+    return RealismRun(turn.folder, await run_with(task, parameters))
 
 
 @dataclass(kw_only=True)

@@ -17,7 +17,7 @@ from uncanny.eval.common.alike import Mismatch, Provenance
 from uncanny.eval.common.estimates import Estimate, p_words
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
-from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of
+from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of, with_ends
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.sources import LeftOut, SourceKind
 from uncanny.eval.common.tables import RowsResult, Table
@@ -254,13 +254,8 @@ class Leaderboard(JsonFields):
                 "anomalies": score.anomalies,
                 "like_the_one_before": "yes" if name in alike else "no" if rank > 1 else None,
             }
-            for metric in METRICS:
-                estimate = score.metric(metric)
-                low, high = estimate.interval or (None, None)
-                row |= {metric: estimate.value, f"{metric}_low": low, f"{metric}_high": high}
-            low, high = score.faults.visible.interval or (None, None)
-            row |= {"visible": score.faults.visible.value, "visible_low": low, "visible_high": high}
-            yield row
+            metrics = {metric: score.metric(metric) for metric in METRICS}
+            yield row | with_ends(metrics) | with_ends({"visible": score.faults.visible})
 
 
 @dataclass(frozen=True, slots=True)

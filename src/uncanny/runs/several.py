@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ from uncanny.errors import UncannyError, UsageError
 from uncanny.models.registry import ModelId
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
-from uncanny.runs.parameters import AskEachParameters
+from uncanny.runs.parameters import AskEachParameters, AskParameters
 from uncanny.runs.progress import what_is_left
 from uncanny.wording import option
 
@@ -20,39 +21,62 @@ T = TypeVar("T")
 _LONGEST_NAME = 120
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The run of one model: which models it asks, its folder, and its limits."""
+
+    models: ModelOptions
+    folder: Path
+    limits: RunOptions
+
+    @classmethod
+    def alone(cls, parameters: AskParameters) -> Turn:
+        """The one run of `parameters`."""
+        return cls(parameters.models, parameters.folder.path, parameters.limits)
+
+    def check(self) -> Turn:
+        """Raises UsageError for a folder that is one of several models."""
+        check_folders(self.folder, [self.models.model])
+        return self
+
+
 async def run_each_model(
-    parameters: AskEachParameters, start: Callable[[ModelOptions, Path, RunOptions], Awaitable[T]]
+    parameters: AskEachParameters, start: Callable[[Turn], Awaitable[T]]
 ) -> dict[str, T]:
-    """The run of each model by its name, as `start` makes it from a model, its folder and its limits.
+    """The run of each model by its name, as `start` makes it.
 
     If a model cannot be asked, the others still run, and its error is raised at the end. No further model is
     asked once `stop` is requested. Raises UsageError before anything is asked if models or folders do not go
     together.
     """
-    models = tuple(parameters.models)
-    chosen = [parameters.models_of(name) for name in models]
-    providers = {each.model.provider for each in chosen}
+    chosen = [parameters.models_of(name) for name in parameters.models]
+    models = [each.model for each in chosen]
+    providers = {model.provider for model in models}
     if isinstance(parameters.base_url, str) and len(providers) > 1:
         raise UsageError(
             f"{option('base_url')} is for one provider, and {', '.join(sorted(providers))} are asked",
             remedy="Give a mapping from provider to server.",
         )
     out = parameters.folder.path
-    folders = model_folders([each.model for each in chosen], out)
-    check_folders(out, [each.model for each in chosen])
+    folders = model_folders(models, out)
+    check_folders(out, models)
     runs: dict[str, T] = {}
     errors: list[UncannyError] = []
-    for name, each, folder in zip(models, chosen, folders, strict=True):
+    for name, each, folder in zip(parameters.models, chosen, folders, strict=True):
         if parameters.stop is not None and parameters.stop.requested:
             break
-        others = [RunFolder(other) for other in folders if other != folder]
         try:
-            runs[name] = await start(each, folder, what_is_left(parameters.limits, others))
+            runs[name] = await start(Turn(each, folder, limits_left(parameters.limits, folder, folders)))
         except UncannyError as error:
             errors.append(error)
     if errors:
         raise errors[0]
     return runs
+
+
+def limits_left(limits: RunOptions, folder: Path, folders: Iterable[Path]) -> RunOptions:
+    """What the runs in the other `folders` leave the one in `folder` of limits that hold for all together."""
+    return what_is_left(limits, [RunFolder(other) for other in folders if other != folder])
 
 
 def check_folders(out: Path, models: Sequence[ModelId]) -> None:

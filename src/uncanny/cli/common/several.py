@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from uncanny.cli.common.asking import asked
 from uncanny.cli.common.session import INTERRUPTED, RUN_CODES, TerminalStop, show_end, show_forecast
@@ -19,16 +19,16 @@ from uncanny.cli.common.terminal import complain, cost, harmless, layout, marked
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.common.run_result import RunResult
 from uncanny.models.registry import parse_model
-from uncanny.records.run_folder import RunFolder
 from uncanny.runs.parameters import ConnectParameters
-from uncanny.runs.progress import what_is_left
-from uncanny.runs.several import check_folders, model_folders
+from uncanny.runs.several import check_folders, limits_left, model_folders
 
 if TYPE_CHECKING:
     from uncanny.parameters import Parameters
     from uncanny.runs.forecast import Forecast
 
 R = TypeVar("R", bound=RunResult[Any])
+# What holds for all models together.
+_LIMITS: Final = ("max_cost_usd", "max_tokens_total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,7 @@ def ask_models(asking: Asking[R], values: Mapping[str, Any]) -> int:
         results.append(result)
         if not quiet:
             complain(harmless(f"Model {number} of {len(names)}: {name} · {folder}"))
-        others = [RunFolder(other) for other in folders if other != folder]
-        _run(result, asking, options, others, as_json=as_json, quiet=quiet)
+        _run(result, asking, options, folders, as_json=as_json, quiet=quiet)
         if result.code == INTERRUPTED:
             break
     return _show_all(results, asking, as_json=as_json, quiet=quiet)
@@ -123,23 +122,17 @@ def ask_models(asking: Asking[R], values: Mapping[str, Any]) -> int:
 def _run(
     result: _Result[R],
     asking: Asking[R],
-    options: Mapping[str, Any],
-    others: Sequence[RunFolder],
+    options: dict[str, Any],
+    folders: Sequence[Path],
     *,
     as_json: bool,
     quiet: bool,
 ) -> None:
     try:
-        limits = ConnectParameters(
-            max_cost_usd=options.get("max_cost_usd"), max_tokens_total=options.get("max_tokens_total")
-        ).limits
-        left = what_is_left(limits, others)
-        limited = {
-            **options,
-            "stop": TerminalStop(),
-            "max_cost_usd": left.max_cost_usd,
-            "max_tokens_total": left.max_tokens_total,
-        }
+        given: dict[str, Any] = {name: options.get(name) for name in _LIMITS}
+        limits = ConnectParameters(**given).limits
+        left = limits_left(limits, result.folder, folders)
+        limited = options | {name: getattr(left, name) for name in _LIMITS} | {"stop": TerminalStop()}
         run = asyncio.run(asking.run(asking.inputs, model=result.name, out=result.folder, **limited))
         result.run = run
         result.code = show_end(
