@@ -14,6 +14,7 @@ from uncanny.eval.common.runs import page_of_run
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.parameters import path_of, takes
 from uncanny.protocol import named, protocols
+from uncanny.records.annotation_table import LINES
 from uncanny.records.run_folder import RunFolder
 from uncanny.wording import counted, either, option
 
@@ -45,7 +46,9 @@ def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
     with_pages = [each for each in protocols().values() if each.page]
     # A file is one of annotations, which come first in the table. Records of other programs name no task.
     for protocol in sorted(with_pages, key=lambda each: each.name != task):
-        if path.is_file() or (path / str(protocol.records)).is_file():
+        # Where only the table of annotations is there, their lines may be elsewhere.
+        records = folder.annotations if protocol.records == LINES else path / str(protocol.records)
+        if path.is_file() or records.is_file():
             page: Path = named(protocol.page)(path, placed)
             return page
     known = protocols().get(task or "")
