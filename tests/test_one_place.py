@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -118,3 +120,111 @@ def test_an_agent_is_asked_once_it_is_in_the_table_of_steps(tree: Path) -> None:
     )
     assert forecast["calls"] == without["calls"] + 1
     assert "shadows.md" in uncanny(tree, "prompts", "packed")
+
+
+PROTOCOL = '''"""Checking captions in the table of protocols."""
+
+from uncanny.protocol import Input, Protocol
+
+PROTOCOLS = (
+    Protocol(
+        "captions",
+        ("captions",),
+        "Check captions",
+        "Check whether captions describe their images.",
+        takes="uncanny.eval.captions.run:CaptionParameters",
+        input=Input("captions", "items", "A file of captions.", bundled=False),
+        records="checks.jsonl",
+        run="uncanny.eval.captions.protocol:run",
+        page="uncanny.eval.captions.protocol:page_of",
+        then=("report",),
+        unit="captions",
+    ),
+)
+
+
+async def run(captions, **options):
+    from uncanny.eval.captions.data import load
+    from uncanny.eval.captions.run import run_async
+
+    return await run_async(load(captions), **options)
+
+
+def page_of(folder, parameters):
+    from uncanny.eval.captions.data import Caption
+    from uncanny.eval.captions.report import report
+    from uncanny.eval.captions.run import CaptionRun
+
+    run = CaptionRun(folder)
+    records = [(each.id, str(folder / each.image), each.caption) for each in run.records]
+    captions = [Caption(id=id, image=image, caption=caption) for id, image, caption in records]
+    return report(captions, run, parameters.out)
+'''
+JOB = """
+import re, sys, httpx, uncanny
+with uncanny.Client(sys.argv[1]) as client:
+    job = client.captions(f"server:{sys.argv[2]}", model="noop", limit=1).wait()
+    print(job.state, len(list(job.records())))
+    def read(page):
+        answer = httpx.get(sys.argv[1] + page)
+        print(page, answer.status_code, "Check captions" in answer.text, "A blue cup" in answer.text)
+        return answer.text
+    for page in ("/new", "/new/captions", f"/jobs/{job.id}"):
+        read(page)
+    read(re.search(r'/jobs/[^"]+/page', read(f"/jobs/{job.id}/report"))[0])
+"""
+
+
+def test_a_protocol_is_a_folder_and_a_line_of_the_table(tree: Path) -> None:
+    folder = tree / "eval/captions"
+    shutil.copytree(ROOT / "tests/outside_package/src/lab_tools/captions", folder)
+    for file in folder.glob("*.py"):
+        file.write_text(file.read_text().replace("lab_tools.captions", "uncanny.eval.captions"))
+    (folder / "protocol.py").write_text(PROTOCOL)
+    # `noop` says nothing that could be read.
+    insert(folder / "agent.py", "    first, _, why = read_text(answer)", "    return Fit(True, answer)\n")
+    insert(
+        tree / "src/uncanny/protocol.py",
+        '    "uncanny.annotation.protocol",\n',
+        '    "uncanny.eval.captions.protocol",\n',
+    )
+    shutil.copy(scenes()[0].image_path, tree.parent / "cup.webp")
+    captions = tree.parent / "captions.jsonl"
+    captions.write_text('{"id": "1", "image": "cup.webp", "caption": "A blue cup"}\n')
+
+    assert "Check whether captions describe their images." in uncanny(tree, "--help")
+    assert "--temperature" in uncanny(tree, "captions", "--help")
+    assert "Captions 1: 1 checked" in uncanny(tree, "captions", captions, "-m", "noop", "-o", "run")
+    assert "A blue cup" in (tree.parent / uncanny(tree, "report", "run").strip()).read_text()
+    assert '"noop"' in uncanny(tree, "init", "--from", "run", "-o", "-")
+    by_function = (
+        "from uncanny.eval.captions.data import load\nfrom uncanny.eval.captions.run import run\n"
+        "print(run(load('captions.jsonl'), model='noop', out='other').records[0].status)"
+    )
+    assert python(tree, "-c", by_function) == "checked\n"
+
+    with serving(tree) as address:
+        told = python(tree, "-c", JOB, address, captions).splitlines()
+    assert told[0] == "finished 1"
+    assert told[1].startswith("/new 200 True")
+    assert told[2].startswith("/new/captions 200 True")
+    assert told[3].split()[1] == "200"
+    assert told[5].split()[1:] == ["200", "False", "True"]
+
+
+@contextmanager
+def serving(tree: Path) -> Iterator[str]:
+    """The address of a service of the changed code; its jobs may name files beside it."""
+    service = subprocess.Popen(
+        [sys.executable, "-m", "uncanny", "serve", "--port", "0", "--root", str(tree.parent)],
+        cwd=tree.parent,
+        env={**os.environ, "PYTHONPATH": str(tree / "src")},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert service.stdout is not None
+        yield service.stdout.readline().split()[-1]
+    finally:
+        service.terminate()
+        service.wait(30)

@@ -61,8 +61,10 @@ class Protocol:
     of scores, too. `reviewed`: people judge its findings. `unit` is what its records are of.
 
     What takes long to import is named as MODULE:NAME. `takes` are the parameters of the function that runs
-    it, `takes_more` those that its command has besides. `record` is the class of its records. `page` writes
-    the page of a run, from its folder and `ReportParameters`. `csv_head` are the columns of its CSV.
+    it, `takes_more` those that its command has besides. `run` asks one model, and `forecast` says what that
+    would cost, for a protocol whose command is made from this table. `record` is the class of its records.
+    `page` writes the page of a run, from its folder and `ReportParameters`. `csv_head` are the columns of
+    its CSV.
     """
 
     name: str
@@ -81,6 +83,8 @@ class Protocol:
     reviewed: bool = False
     unit: str = "images"
     takes_more: str = "uncanny.parameters:Parameters"
+    run: str = ""
+    forecast: str = ""
     record: str = ""
     page: str = ""
     csv_head: str = ""

@@ -7,7 +7,7 @@ import io
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Final, NoReturn
 
 import click
@@ -16,7 +16,7 @@ from uncanny import __version__
 from uncanny.cli.common.command import Group
 from uncanny.cli.common.terminal import as_shown, close_output, complain, layout, open_streams, running
 from uncanny.errors import UncannyError
-from uncanny.protocol import jobs
+from uncanny.protocol import jobs, named
 
 # name: (module and name in it, one line of help). Those of protocols come from their table.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -53,8 +53,12 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(f"uncanny.cli.{module}"), name)
+        place = f"uncanny.cli.{COMMANDS[cmd_name][0]}"
+        if find_spec(place.partition(":")[0]) is None:
+            from uncanny.cli.common.run_command import run_command
+
+            return run_command(next(each for each in jobs().values() if each.command[0] == cmd_name))
+        command: click.Command = named(place)
         return command
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:

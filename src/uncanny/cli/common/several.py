@@ -57,7 +57,7 @@ class Asking(Generic[R]):
     kind: type[Parameters]
     inputs: Any
     run: Callable[..., Coroutine[Any, Any, R]]
-    forecast: Callable[..., Forecast]
+    forecast: Callable[..., Forecast] | None
     check: Callable[[Path], None]
     summary: Callable[[R], Summary[R]]
     score: Callable[[Mapping[str, R]], Scores]
@@ -198,6 +198,8 @@ def _forecast(
     *,
     as_json: bool,
 ) -> int:
+    if asking.forecast is None:
+        raise UsageError("This command cannot forecast what it would cost", remedy="Try a few inputs first.")
     if len(names) == 1:
         forecast = asking.forecast(asking.inputs, model=names[0], out=folders[0], **options)
         return show_forecast(forecast, as_json=as_json)

@@ -25,7 +25,7 @@ MOST_FAILURES = 10
 
 @dataclass(frozen=True, slots=True)
 class Summary(Generic[R_co]):
-    """What a run says of itself in the end. A protocol adds its lines, and its page where it has one."""
+    """What a run says of itself in the end. A protocol may say more, and has its page here."""
 
     run: R_co
 
@@ -33,9 +33,16 @@ class Summary(Generic[R_co]):
         """Write the report; None where there is nothing to report, or the page belongs to the scores."""
         return None
 
-    def lines(self, end: RunEnd, page: Path | None) -> list[str]:
+    def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002
         """The summary for people; `page` is the one that was written."""
-        raise NotImplementedError
+        return [
+            status_line(end.progress.unit.capitalize(), end),
+            *skipped_lines(end),
+            *texts_lines(end),
+            *spending_lines(end),
+            "",
+            f"Records  {self.run.path / self.run.record_file}",
+        ]
 
     def as_json(self, page: Path | None) -> dict[str, Any]:
         content = self.run.to_json()
