@@ -9,7 +9,7 @@ PROTOCOLS = (
         "annotate",
         ("annotate",),
         "Find anomalies",
-        "Find what is wrong in images.",
+        "Find what is wrong in images, and why.",
         "uncanny.annotation.parameters:AnnotateParameters",
         Input("images", "images", "Upload images, or choose a folder of the server.", bundled=False),
         prompts=("packed", "annotate", "single"),
