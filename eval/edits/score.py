@@ -50,7 +50,7 @@ from uncanny.files import read_file
 from uncanny.images.decode import PixelLimit
 from uncanny.images.prepared import stored_size
 from uncanny.json_values import dump_json, load_json
-from uncanny.parameters import takes
+from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import append_whole, make_folder_of, open_to_append
 from uncanny.runs.display import counting_to
 
@@ -115,6 +115,7 @@ def measure(pairs: EditSource | None, parameters: MeasureParameters) -> Measured
     if target is not None:
         check_suffix(target)
     given = SetCutoffs() if parameters.cutoffs is None else SetCutoffs.read(parameters.cutoffs)
+    check_records([parameters.perceptual or NOTHING], Perceptual, what="Open measures are `Perceptual`")
     models = parameters.perceptual or _opened(parameters)
     files = load(pairs, **parameters.part(LoadParameters).given)
     constants = parameters.part(MeasureConfig)

@@ -393,7 +393,7 @@ def test_what_is_missing_is_named_before_anything_is_measured(
         gate("scenes", clip=tmp_path)
     with pytest.raises(UsageError, match=r"no folder"):
         gate("scenes", clip=tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="one of alex, vgg, squeeze"):
+    with pytest.raises(UsageError, match="must be 'alex', 'vgg' or 'squeeze'"):
         open_perceptual(lpips="resnet")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="needs"):
         open_perceptual(lpips_weights="x.pth")
