@@ -134,7 +134,7 @@ class OwnAgent:
             raise UsageError(
                 f"The prompt of the agent {self.name} has variables that the schedule `packed` does not fill "
                 f"in: {', '.join(unknown)}",
-                remedy=f"With per={self.per!r} there are {', '.join(f'${name}' for name in known)}.",
+                remedy=f"With per={self.per!r} the variables are {', '.join(f'${name}' for name in known)}.",
             )
         if self.per == "batch" and "objects" not in prompt.variables:
             raise UsageError(

@@ -36,7 +36,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "category": "the name of the sort of artifact that is asked for, such as `edges_shapes`",
     "choices": "the options, one a line: `A. …`",
     "count": "how many findings there are",
-    "cut": "names of the objects above the limit, which nobody examines",
+    "cut": "names of the objects above the limit, which are not examined",
     "definition": "what belongs to it: the text of that name, such as `edges_shapes.md` or `small.md`",
     "definitions": "the names of all sorts that are asked for, each with its text",
     "findings": "everything found so far, as a list, or numbered, one a line",

@@ -298,7 +298,10 @@ def test_a_wrong_argument_is_answered_with_what_belongs_there(
             {"model": "demo", "base_url": "http://gpu/v1"},
             "`base_url` is an address for demo, which has no server",
         ),
-        ({"model": "openai/any", "base_url": {"opnai": "http://gpu/v1"}}, "for opnai, which is no provider"),
+        (
+            {"model": "openai/any", "base_url": {"opnai": "http://gpu/v1"}},
+            "for opnai, which is not a provider",
+        ),
     ],
 )
 def test_an_address_that_nobody_would_use_is_refused(
@@ -321,7 +324,7 @@ def test_a_run_folder_that_this_process_works_on_is_said_so(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("sources", [["runs/a"], "runs/a", {"a": None}, {"a": [1]}], ids=_kind)
 def test_an_audit_is_of_annotations_by_name(sources: Any) -> None:
-    with pytest.raises(UsageError, match=r"mapping from name|is no Annotation|runs/a cannot be read"):
+    with pytest.raises(UsageError, match=r"mapping from name|is not an Annotation|runs/a cannot be read"):
         uncanny.audit(sources)
 
 

@@ -289,7 +289,7 @@ class Annotating:
             raise UsageError(
                 f"{option('pair_by')}: {counted(len(missing), 'image')} of {source.name} "
                 f"(as {shown(missing[0])}) without a value in the column {pair_by!r}",
-                remedy=f"There are the columns {', '.join(map(repr, known))}."
+                remedy=f"The columns are {', '.join(map(repr, known))}."
                 if known
                 else "Columns come from Parquet and Arrow files, and from metadata.csv beside images.",
             )

@@ -177,7 +177,7 @@ def unchecked(provenances: Mapping[str, Provenance]) -> tuple[str, ...]:
     without_run = [name for name, origin in provenances.items() if origin.policy is None]
     if without_run:
         notices.append(
-            f"Pixel policy and settings are not known of {_listed(without_run)}: "
+            f"The pixel policy and settings of {_listed(without_run)} are not known: "
             "there is no run.json to compare."
         )
     unnamed = [

@@ -85,7 +85,7 @@ def own_keys(record: object) -> set[str]:
 def which_columns(there: Collection[str]) -> str:
     """What to do where a column to group by is not there."""
     named = ", ".join(map(repr, sorted(there)))
-    return f"There are {named}." if named else f"Leave it out, or group by {STEM!r}."
+    return f"The columns are {named}." if named else f"Leave it out, or group by {STEM!r}."
 
 
 def _image(record: object) -> str:

@@ -196,7 +196,7 @@ def _unstyle(root: ElementTree.Element) -> None:
         for paint in _PAINTS:
             drawn = element.get(paint)
             if drawn is not None and drawn not in _VARIABLES:
-                raise ValueError(f"{drawn!r} is no colour of the page, use colour()")
+                raise ValueError(f"{drawn!r} is not a color of the page; use colour()")
             if drawn is not None:
                 element.set(paint, _VARIABLES[drawn])
 

@@ -224,8 +224,8 @@ class RunResult(TableResult, Generic[R]):
         """Raises StorageError where the run folder was deleted or moved away while the run went on."""
         if self.end is not None and self.end.lost:
             raise StorageError(
-                f"{self.path} was deleted or moved while the run was going on",
-                remedy="Look where it was moved to; the same call begins anew, or goes on once it is back.",
+                f"{self.path} was deleted or moved during the run",
+                remedy="Move it back and repeat the call to resume. Without it, the same call starts over.",
             )
 
     @property

@@ -76,7 +76,7 @@ def _source(name: str, source: AnnotationSource) -> Source:
         annotations = tuple(source) if isinstance(source, Iterable) else (source,)
         for annotation in annotations:
             if not isinstance(annotation, Annotation):
-                raise UsageError(f"{name}: {type(annotation).__name__} is no Annotation", remedy=_REMEDY)
+                raise UsageError(f"{name}: {type(annotation).__name__} is not an Annotation", remedy=_REMEDY)
         return Source(name, None, "annotations", annotations=annotations)
     place = fspath(source)
     path = Path(place)

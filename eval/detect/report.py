@@ -11,8 +11,8 @@ from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.schema import Detection
 
 _NO_TRUTH = (
-    "What these images really are is not known, so there are no scores. Folders called real and generated "
-    "say it, or a file of the truth when the run is made."
+    "There are no scores because the ground truth of these images is not known. Put the images into folders "
+    "called real and generated, or give a file with the ground truth when you make the run."
 )
 
 

@@ -315,7 +315,7 @@ def read_side(path: Path, side: Literal["original", "edited"]) -> tuple[Pixels, 
     except ImageError as error:
         raise ImageError(f"{side}: {error.message}", kind=error.kind, remedy=error.remedy) from error
     except MemoryError as error:
-        raise ImageError(f"{side}: there is no memory left for it", kind="unsupported") from error
+        raise ImageError(f"{side}: not enough memory to read it", kind="unsupported") from error
     return np.asarray(image), [f"{side} {change}" for change in changes]
 
 

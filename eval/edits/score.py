@@ -227,7 +227,7 @@ def measure_edit(files: EditFiles, work: Work) -> EditMeasure:
     except ImageError as error:
         return EditMeasure(id=files.id, status="failed", problem=str(error), **words)
     except MemoryError:
-        return EditMeasure(id=files.id, status="failed", problem="there is no memory left for it", **words)
+        return EditMeasure(id=files.id, status="failed", problem="not enough memory to read it", **words)
     return EditMeasure(id=files.id, **words, **figures)
 
 

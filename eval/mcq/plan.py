@@ -206,7 +206,8 @@ def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: s
             raise UsageError(f"{place} cannot be read: {error.strerror or error}") from error
         except orjson.JSONDecodeError as error:
             raise UsageError(
-                f"{place} is no JSON: {error}", remedy="Name the JSON that a score of several models writes."
+                f"{place} is not valid JSON: {error}",
+                remedy="Name the JSON that a score of several models writes.",
             ) from error
     tests = content.get("mcnemar") if isinstance(content, Mapping) else None
     pairs: list[tuple[int, int]] = []

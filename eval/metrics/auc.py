@@ -64,7 +64,7 @@ def auc(scores: Floats, positive: Bools, *, level: float = LEVEL) -> Auc:
     if scores.shape != positive.shape or scores.ndim != 1:
         raise ValueError(f"scores of shape {scores.shape} against classes of shape {positive.shape}")
     if np.isnan(scores).any():
-        raise ValueError("a score is no number")
+        raise ValueError("a score is not a number")
     above, below = scores[positive], scores[~positive]
     m, n = len(above), len(below)
     if not m or not n:

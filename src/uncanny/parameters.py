@@ -432,8 +432,8 @@ def check_choices(name: str, value: object, known: Sequence[T]) -> tuple[T, ...]
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         wrong = [each for each in value if each not in known]
     if wrong or not value:
-        what = f"must be a list of some of these, not {shown(value)}" if wrong else "names none"
-        raise UsageError(f"{option(name)} {what}", remedy=f"There are {', '.join(map(str, known))}.")
+        what = f"must be a list of some of these, not {shown(value)}" if wrong else "must name at least one"
+        raise UsageError(f"{option(name)} {what}", remedy=f"Choose from {', '.join(map(str, known))}.")
     return tuple(each for each in known if each in cast("Sequence[object]", value))
 
 

@@ -98,7 +98,7 @@ def test_files_that_are_wrong_are_told_in_lines(tmp_path: Path, truth: Path) -> 
     good = write_lines(tmp_path / "good.jsonl", [image("a.png", box())])
     (truth / "a.json").write_text(json.dumps(labelme("a.png", shape("hands", SQUARE))))
     done = scored(good, truth=truth)
-    problems(done, "item 'a.json', field shapes.0.label: 'hands' is no category")
+    problems(done, "item 'a.json', field shapes.0.label: 'hands' is not a category")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_files_that_are_wrong_are_told_in_lines(tmp_path: Path, truth: Path) -> 
         (("--t", "0"), "--t 0 is not above 0 and at most 1"),
         (("--bins", "niqe"), "no record has a number 'niqe'"),
         (("--min-confidence", "2"), "--min-confidence 2 is not from 0 to 1"),
-        (("--n-bins", "x"), "--n-bins x is no whole number"),
+        (("--n-bins", "x"), "--n-bins x is not a whole number"),
         (("--json", "-", "--csv", "-"), "cannot both go to standard output"),
     ],
 )

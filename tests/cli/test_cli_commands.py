@@ -86,7 +86,7 @@ def test_wrong_words_are_exit_code_2(arguments: list[str]) -> None:
     [
         (["anotate"], ["No such command 'anotate'", "Did you mean annotate or artifacts?"]),
         (["mcq", "rn"], ["No such command 'rn'", "Did you mean run?"]),
-        (["zzz"], ["There are demo, annotate, detect"]),
+        (["zzz"], ["The commands are demo, annotate, detect"]),
         (["annotate", "x", "--modle", "demo"], ["No such option '--modle'", "--model"]),
     ],
     ids=lambda value: " ".join(value),

@@ -76,14 +76,14 @@ def test_a_message_says_which_options_are_from_the_file(tmp_path: Path) -> None:
         ("max_cost_usd = 3", ("line 1", "Write max-cost-usd")),
         ("timeout_s = 3", ("Write timeout",)),
         ("[annotate]\nno-cache = true", ("Write cache = false",)),
-        ("[anotate]\nlimit = 3", ("line 1", "[anotate] is no command", "Did you mean annotate?")),
+        ("[anotate]\nlimit = 3", ("line 1", "[anotate] is not a command", "Did you mean annotate?")),
         ("[mcq.score]\nlimit = 3", ("`uncanny mcq score` has no option 'limit'",)),
         ('limit = "3"', ("line 1", "limit must be a whole number, not '3'")),
         ("limit = true", ("limit must be a whole number, not True")),
         ("cache = 1", ("cache must be true or false, not 1",)),
         ('schedule = "papre"', ('one of "packed", "paper", "single"',)),
         ("[token.add]\nname = 1", ("`uncanny token` takes no file of options",)),
-        ("model = demo", ("is no TOML", "line 1")),
+        ("model = demo", ("is not valid TOML", "line 1")),
         ('openai-api-key = "x"', ("no file", "OPENAI_API_KEY", "line 1")),
         ('model = "anthropic/x"\napi_key = "abc"', ("ANTHROPIC_API_KEY",)),
         ('language = "sk-abcdefghijklmnop0123"', ("no file",)),
@@ -142,7 +142,7 @@ def test_odd_files(tmp_path: Path) -> None:
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe\x00")
     one_line(uncanny_here(*call, binary), "no UTF-8 text")
-    one_line(uncanny_here(*call, write(tmp_path / "deep.toml", "a = " + "[" * 100_000)), "is no TOML")
+    one_line(uncanny_here(*call, write(tmp_path / "deep.toml", "a = " + "[" * 100_000)), "is not valid TOML")
     # Long lines are looked through once.
     long = write(
         tmp_path / "long.toml", "x = '" + "[ " * 200_000 + "'\n[" + " " * 200_000 + "annotate]\nlimt = 1\n"

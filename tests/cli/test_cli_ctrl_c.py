@@ -100,7 +100,9 @@ def test_after_one_ctrl_c_what_is_in_flight_is_shown_and_kept(tmp_path: Path) ->
             assert "Traceback" not in terminal.text()
             drawn = [line for line in terminal.lines(mark) if "0/10 images · " in line]
             assert not any("to go" in line for line in drawn[1:])
-            assert "Interrupted, 10 images not done. The same command goes on." in terminal.text(mark)
+            assert "Interrupted, 10 images not done. Run the same command again to resume." in terminal.text(
+                mark
+            )
         before = server.requests()
         port = server.port
     assert before == requests

@@ -48,7 +48,7 @@ def test_its_own_output_is_written_again(tmp_path: Path) -> None:
         (["--original", "nowhere", "--edited", "."], "is not a folder"),
         (["--original", "."], "go together"),
         (["edits.jsonl", "-o", "edits.jsonl"], "would be written over"),
-        (["edits.jsonl", "-o", "other.jsonl"], "is no file of measured edits"),
+        (["edits.jsonl", "-o", "other.jsonl"], "is not a file of measured edits"),
         (["latin.csv"], "cannot be read as a table"),
         (["half.csv"], "field original"),
     ],

@@ -175,7 +175,7 @@ def test_drafts_that_somebody_worked_on_are_kept(runs: Path, tmp_path: Path) -> 
     assert [uncanny_here(*command).code for _ in range(2)] == [0, 0]
     drafts.write_bytes(drafts.read_bytes().replace(b'"draft":true', b'"draft":false', 1))
     checked = drafts.read_bytes()
-    one_line(uncanny_here(*command), "is there already and is no file of just these drafts", "--force")
+    one_line(uncanny_here(*command), "already exists and is not a file of just these drafts", "--force")
     one_line(uncanny_here(*command, "--seed", "1"), "is there already")
     assert drafts.read_bytes() == checked
     assert uncanny_here(*command, "--force").code == 0
@@ -207,7 +207,7 @@ def test_a_folder_of_others_is_no_run_folder(tmp_path: Path) -> None:
     theirs.mkdir(parents=True)
     (theirs / "run.json").write_text('{"scripts": {}}')
     command = ("audit", f"a={images}", "-m", "noop", "-o", theirs.parent, *FAST)
-    one_line(uncanny_here(*command), "run.json is no manifest of a run")
+    one_line(uncanny_here(*command), "run.json is not the manifest of a run")
 
 
 def outputs(bundled_run: BundledRuns, out: Path) -> Iterator[tuple[object, ...]]:
@@ -259,7 +259,7 @@ def test_places_that_cannot_be_written(option: str, runs: Path, tmp_path: Path) 
     command = ("mcq", "score", "scenes", runs / "m", *FAST, option)
     (tmp_path / "pipe").parent.mkdir(exist_ok=True)
     os.mkfifo(tmp_path / "pipe")
-    one_line(uncanny_here(*command, "/dev/null", "--force"), "/dev/null is no ordinary file")
+    one_line(uncanny_here(*command, "/dev/null", "--force"), "/dev/null is not a regular file")
     one_line(uncanny_here(*command, tmp_path / "pipe"), "is a named pipe, not a file")
     one_line(uncanny_here(*command, tmp_path), "is a folder")
     answers = runs / "m/answers.jsonl"

@@ -78,7 +78,7 @@ def test_a_report_of_a_file_of_annotations_goes_beside_it(tmp_path: Path) -> Non
     assert (done.code, done.out, done.err) == (0, f"{tmp_path / 'a.html'}\n", "")
     assert "six fingers" in (tmp_path / "a.html").read_text(encoding="utf-8")
     (tmp_path / "a.html").write_text("mine")
-    one_line(uncanny_here("report", file), "is there already and is no page of uncanny", "--force")
+    one_line(uncanny_here("report", file), "already exists and is not an uncanny page", "--force")
     assert uncanny_here("report", file, "--force").code == 0
 
 

@@ -270,7 +270,7 @@ def test_unreviewed_runs_and_other_runs_are_refused_in_words(
     run = tmp_path / "run"
     run.mkdir()
     make_run(run, [("a.png", [anomaly("x")])])
-    with pytest.raises(UsageError, match="Nobody has reviewed"):
+    with pytest.raises(UsageError, match="has no reviews"):
         uncanny.export(run, to="csv", out=tmp_path / "x.csv")
     for other in (tmp_path / "nothing", bundled_run("mcq").path, tmp_path):
         with pytest.raises(UsageError):

@@ -169,7 +169,7 @@ def test_nulls_say_nothing(run: Path, table: Path) -> None:
             lambda rows: [each.update(box="x") for row in rows for each in row["anomalies"]] and None,
             "`anomalies.box` holds string, not lists of numbers",
         ),
-        (lambda rows: rows[1]["anomalies"][1].update(index=1.5), "row 1, anomaly 1: `index` is no whole"),
+        (lambda rows: rows[1]["anomalies"][1].update(index=1.5), "row 1, anomaly 1: `index` is not a whole"),
         (lambda rows: rows[1].update(image=None, run_image=None), "row 1: names no image"),
     ],
 )
@@ -246,7 +246,7 @@ def test_a_folder_that_is_no_data_set_is_refused(run: Path, tmp_path: Path) -> N
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "notes.txt").write_text("x")
-    with pytest.raises(UsageError, match=r"is no data set: .* Name the folder"):
+    with pytest.raises(UsageError, match=r"is not a dataset: .* Name the folder"):
         uncanny.import_reviews(folder, run=run, format="hf")
     with pytest.raises(UsageError, match="nothing to import"):
         uncanny.import_reviews(folder, run=run)

@@ -107,7 +107,7 @@ def test_of_several_columns_one_is_named(tmp_path: Path) -> None:
     columns = {"before": PICTURES, "after": after_bytes, "label": list(range(6))}
     file = write(tmp_path / "a.parquet", columns)
     assert "several columns of pictures: 'before', 'after'" in refusal(file)
-    assert "'label' holds no pictures; there are 'before'" in refusal(file, column="label")
+    assert "'label' holds no pictures; the columns are 'before'" in refusal(file, column="label")
     assert "'x' is not there" in refusal(file, column="x")
     after = found(file, column="after")
     assert [path.relative_to(file).as_posix() for path in after[:2]] == ["after/000000", "after/000001"]
@@ -155,7 +155,7 @@ def test_files_that_are_not_what_they_are_called(tmp_path: Path) -> None:
     nested = write(tmp_path / "nested.parquet", {"image": [[b"x"], [b"y"]], "n": [1, 2]})
     assert "cut.parquet cannot be read as Parquet" in refusal(cut)
     assert "cannot be read as Parquet" in refusal(text)
-    assert "no column of pictures; there are 'image', 'n'" in refusal(nested)
+    assert "no column of pictures; the columns are 'image', 'n'" in refusal(nested)
     # In a folder the others go on, and the damaged one gets a record of its own.
     assert [path.name for path in found(tmp_path / "in")][-1] == "cut.parquet"
     assert fault(cut).kind == "damaged"

@@ -161,7 +161,7 @@ BAD = [
 
 @pytest.mark.parametrize("url", BAD, ids=lambda url: repr(url)[:30])
 def test_an_address_that_no_call_can_go_to_is_refused(url: str) -> None:
-    with pytest.raises(UsageError, match="is no base URL") as caught:
+    with pytest.raises(UsageError, match="is not a base URL") as caught:
         parse_address(url)
     assert "\n" not in str(caught.value)
     assert "\x1b" not in str(caught.value)

@@ -383,7 +383,7 @@ def test_a_registered_one_comes_before_an_installed_one(packages: Path) -> None:
             "provider 'mine' of dist_c 1.2 cannot be loaded from dist_c_module:Missing: AttributeError",
         ),
         (".gone:Mine", "provider 'mine' of dist_c 1.2 cannot be loaded from dist_c_module.gone:Mine: Module"),
-        (":no_factory", "provider 'mine' of dist_c 1.2 is no class or function: dist_c_module:no_factory"),
+        (":no_factory", "provider 'mine' of dist_c 1.2 is not a class or function: dist_c_module:no_factory"),
     ],
 )
 def test_one_that_cannot_be_loaded_is_named_with_its_package(

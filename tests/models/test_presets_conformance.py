@@ -133,9 +133,9 @@ async def test_errors_say_what_the_server_says_and_what_to_do(
 @pytest.mark.parametrize(
     ("name", "asked", "words"),
     [
-        ("groq", request(6), "takes 5 images a request, and there are 6"),
-        ("groq", request(1, b"\0" * 3_100_000), "takes 4,000,000 bytes a request"),
-        ("mistral", request(9), "takes 8 images a request"),
+        ("groq", request(6), "takes at most 5 images per request, and this one has 6"),
+        ("groq", request(1, b"\0" * 3_100_000), "takes at most 4,000,000 bytes per request"),
+        ("mistral", request(9), "takes at most 8 images per request"),
     ],
 )
 async def test_what_is_too_much_is_refused_before_it_is_sent(

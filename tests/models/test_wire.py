@@ -154,7 +154,7 @@ async def test_anthropic_has_a_header_of_its_own_for_the_key(httpserver: HTTPSer
 def test_addresses_in_the_environment_are_checked_too(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"OPENAI": OpenAIProvider, "ANTHROPIC": AnthropicProvider, "VLLM": VLLMProvider}
     monkeypatch.setenv(variable, f"http://me:{PASSWORD}@host:99999/v1")
-    with pytest.raises(UsageError, match="is no base URL") as caught:
+    with pytest.raises(UsageError, match="is not a base URL") as caught:
         kinds[variable.partition("_")[0]]("m", api_key=KEY)
     assert PASSWORD not in str(caught.value)
 

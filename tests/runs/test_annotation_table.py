@@ -143,7 +143,7 @@ def test_a_table_that_another_program_changed_is_named(extra: str, reason: str, 
     rows = arrow.Table.from_pylist([{"image": "a.png", "extra": extra}], schema(Annotation))
     parquet.write_table(rows, tmp_path / TABLE)
     for read in (restore_lines, lambda run: uncanny.semantic.load(run / TABLE)):
-        with pytest.raises(UsageError, match="is no record: " + re.escape(reason)) as refused:
+        with pytest.raises(UsageError, match="is not a record: " + re.escape(reason)) as refused:
             read(tmp_path)
         assert f"row 1 of {tmp_path / TABLE}" in str(refused.value)
     assert not (tmp_path / LINES).exists()
@@ -174,7 +174,7 @@ def test_what_is_in_the_way_of_a_table_stays(tmp_path: Path) -> None:
     (out / TABLE).write_bytes(b"somebody's export")
     assert not uncanny.annotate(FILES, model="demo", out=out, limit=2).summary.warnings
     (warning,) = uncanny.annotate(FILES, model="demo", out=out, limit=3, format="parquet").summary.warnings
-    assert "is no table of this run, and was left as it is" in warning
+    assert "is not a table of this run, so it was left unchanged" in warning
     assert (out / TABLE).read_bytes() == b"somebody's export"
 
 

@@ -76,7 +76,7 @@ def test_a_bad_address_is_one_line_before_anything_is_done(
         done = uncanny_here(*arguments, "--base-url", url, *(["--dry-run"] if way == "dry-run" else []))
     check_no_traceback(done)
     assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
-    assert "is no base URL" in done.told
+    assert "is not a base URL" in done.told
 
 
 @pytest.mark.parametrize("given", ["http://127.0.0.1:9", "http://proxy.invalid:1"])

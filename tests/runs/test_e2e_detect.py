@@ -240,7 +240,7 @@ def test_an_interrupt_lets_calls_come_back_and_none_is_asked_twice(tmp_path: Pat
             process.send_signal(signal.SIGINT)
             done = finish(process)
         assert done.code == 130
-        assert "The same command goes on" in done.err
+        assert "Run the same command again to resume" in done.err
         check_no_traceback(done)
         assert run.manifest()["state"] == "interrupted"
         assert uncanny(*command).code == 0

@@ -129,7 +129,7 @@ def test_a_folder_that_cannot_be_read_is_told_and_no_success(
     assert run.statuses() == {"ok": 1}
     assert "Warning: 1 folder that cannot be read, so images in it are missing" in done.told
     assert "File name too long" in done.told
-    assert "Skipped  1 folder that cannot be read, 1 hidden one, 1 file that is no image" in done.out
+    assert "Skipped  1 folder that cannot be read, 1 hidden one, 1 file that is not an image" in done.out
     manifest = run.manifest()
     assert manifest["skipped_counts"] == {"unreadable_folder": 1, "hidden": 1, "other_file": 1}
     folder, *rest = manifest["skipped"]
@@ -151,7 +151,7 @@ def test_a_dry_run_says_the_same(command: str, unreadable: Path) -> None:
     done = uncanny_here(*arguments)
     assert done.code == 1
     assert "Warning: 1 folder that cannot be read" in done.told
-    assert "Skipped  1 folder that cannot be read, 1 file that is no image" in done.out
+    assert "Skipped  1 folder that cannot be read, 1 file that is not an image" in done.out
     found = uncanny_here(*arguments, "--json")
     assert found.code == 1
     assert found.json()["skipped"] == {"unreadable_folder": 1, "other_file": 1}
@@ -185,7 +185,7 @@ def test_no_images_at_all_names_what_is_there_instead(images: Path, tmp_path: Pa
     (images / "p00.png").rename(images / "p00.txt")
     done = uncanny_here("annotate", images, "--model", "noop", "-o", tmp_path / "run")
     assert done.code == 2
-    assert "only 1 file that is no image" in done.told
+    assert "only 1 file that is not an image" in done.told
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of that kind cannot be made there")
@@ -216,4 +216,4 @@ def test_skipped_inputs_of_a_large_folder_are_listed_in_part(images: Path, run: 
     assert (done.code, done.told) == (0, "")
     manifest = orjson.loads((run.path / "run.json").read_bytes())
     assert (len(manifest["skipped"]), manifest["skipped_counts"]) == (2_000, {"other_file": 2_100})
-    assert "2,100 files that are no images" in done.out
+    assert "2,100 files that are not images" in done.out

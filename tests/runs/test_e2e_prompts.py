@@ -108,7 +108,7 @@ def test_a_run_goes_on_with_the_users_texts_without_being_told(
     source = "scenes" if " " in command else scenes()[0].image_path.parent
     arguments = (*command.split(), source, "-m", "demo", "-o", run.path, "--limit", "3")
     done = uncanny_here(*arguments)
-    assert f"begun with the texts {mixed.id} and goes on with them" in done.told
+    assert f"started with the prompts {mixed.id} and resumes with them" in done.told
     prompts = run.manifest()["prompts"]
     assert (prompts["id"], prompts["own"]) == (mixed.id, ["system"])
     assert {record["prompts"] for record in lines(run.path / file)} == {mixed.id}
@@ -134,7 +134,7 @@ def test_other_texts_are_refused_by_name(begun_with_ours: bool, texts: Path, tmp
     check_no_traceback(done)
     assert (done.code, done.out) == (2, "")
     assert "made with other settings (texts:" in done.err
-    assert "it was begun with another system.md. Leave out --prompts to go on with its own" in done.err
+    assert "it was started with another system.md. Leave out --prompts to resume with its own" in done.err
     assert (tmp_path / "run" / "run.json").read_bytes() == before
 
 

@@ -156,7 +156,7 @@ def test_calls_that_cannot_be_read_are_not_passed_over_in_silence(
     (run.path / "run.json").unlink()
     done = uncanny_here(*arguments)
     assert done.code == 0
-    assert f"{calls} has 2 lines that are no calls; what they cost is not counted" in done.told
+    assert f"{calls} has 2 lines that are not calls; their cost is not counted" in done.told
     assert run.manifest()["totals"]["calls"] == len(lines) - 2
 
 

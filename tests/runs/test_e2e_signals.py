@@ -125,7 +125,10 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(
     code, told = interrupted_at(module, "annotate", images, *model, "-o", run.path)
     lines = [line for line in told if not PROGRESS.match(line)]
     # Modules that are imported while the run is going on end it as any interrupt does.
-    assert lines in (["Interrupted.\n"], ["Interrupted, 1 image not done. The same command goes on.\n"])
+    assert lines in (
+        ["Interrupted.\n"],
+        ["Interrupted, 1 image not done. Run the same command again to resume.\n"],
+    )
     # Where the signal came within `exec`, as of a data class, Python ends by it in spite of the exit code.
     # To a shell both are 130.
     assert code in (130, -signal.SIGINT)

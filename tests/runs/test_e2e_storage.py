@@ -153,7 +153,7 @@ def test_a_run_folder_that_is_deleted_stops_the_run_and_is_put_back(tmp_path: Pa
         shutil.rmtree(run.path)
         asked = server.requests()
         done = finish(process)
-        check_stopped(done, f"{run.path} was deleted while the run was going on")
+        check_stopped(done, f"{run.path} was deleted during the run")
         assert f"Warning: {run.path} was deleted; what was done by then was put back there" in done.told
         assert server.requests() - asked <= 4 * CONCURRENCY
         kept = run.records()
@@ -175,7 +175,7 @@ def test_a_folder_that_took_the_place_of_a_deleted_one_is_left_alone(tmp_path: P
         run.path.mkdir()
         (run.path / "annotations.jsonl").write_text("another run's")
         done = finish(process)
-    check_stopped(done, f"{run.path} was deleted while the run was going on")
+    check_stopped(done, f"{run.path} was deleted during the run")
     assert (run.path / "annotations.jsonl").read_text() == "another run's"
     # Answers fit wherever they are asked for.
     assert {path.name for path in run.path.iterdir()} <= {"annotations.jsonl", "answers"}

@@ -78,8 +78,8 @@ def test_a_run_goes_on_with_the_texts_it_keeps(
     done = uncanny_here(*begun(images, run, theirs, schedule))
     assert done.code == 0
     assert done.told == (
-        f"Warning: {run.path} was begun with the texts {theirs.id} and goes on with them. "
-        f"Name another folder with -o to ask with those of this version, {prompt_set(texts).id}.\n"
+        f"Warning: {run.path} was started with the prompts {theirs.id} and resumes with them. "
+        f"Name another folder with -o to use those of this version, {prompt_set(texts).id}.\n"
     )
     assert {record.prompts for record in run.records()} == {theirs.id}
     assert {call["prompt"] for call in run.calls()} <= {prompt.id for prompt in theirs.prompts.values()}
@@ -138,7 +138,7 @@ def test_an_mcq_run_goes_on_with_its_texts_and_asks_nothing_twice(tmp_path: Path
         done = uncanny_here(*arguments)
         assert (done.code, server.requests() - asked) == (0, forecast["calls"])
     assert forecast["calls"] == len(items[2].questions())
-    assert f"begun with the texts {theirs.id}" in done.told
+    assert f"started with the prompts {theirs.id}" in done.told
     calls = [orjson.loads(line) for line in (run.path / "calls.jsonl").read_bytes().splitlines()]
     assert all(call["asked"].endswith("Thank you.") for call in calls)
 

@@ -72,8 +72,9 @@ def test_it_ends_while_somebody_listens(tmp_path: Path, number: signal.Signals) 
 
 def without_token(data: Path) -> str:
     return (
-        "There is no token: everybody who has an account on this machine can use this service as an "
-        f"operator. If others do, make one: uncanny token add NAME --role operator --data {data}."
+        "There is no token: everyone with an account on this machine can use this service as an "
+        f"operator. If other people have accounts, make a token: "
+        f"uncanny token add NAME --role operator --data {data}."
     )
 
 

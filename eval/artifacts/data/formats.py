@@ -138,7 +138,9 @@ def _shape(
     category = read_category(label) if isinstance(label, str) else None
     if category is None:
         problems.append(
-            Problem(name, f"{field}.label", f"{shown(label)} is no category; categories are {_CATEGORIES}")
+            Problem(
+                name, f"{field}.label", f"{shown(label)} is not a category; the categories are {_CATEGORIES}"
+            )
         )
         return None
     values: dict[str, Any] = {
@@ -315,7 +317,9 @@ def _instance(
     if category is None:
         problems.append(
             Problem(
-                item, f"{field}.category_id", f"{shown(label)} is no category; categories are {_CATEGORIES}"
+                item,
+                f"{field}.category_id",
+                f"{shown(label)} is not a category; the categories are {_CATEGORIES}",
             )
         )
         return None

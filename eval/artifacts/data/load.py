@@ -230,7 +230,7 @@ class _Reader:
             return None
         document = _document(read_bytes(file))
         if not is_labelme(document):
-            self.problems.append(Problem(str(name), None, "is no labelme file: it has no list of shapes"))
+            self.problems.append(Problem(str(name), None, "is not a labelme file: it has no list of shapes"))
             return None
         record = of_labelme(document, name, self.problems, self.notes)
         return None if record is None else ArtifactImage(record, self.root or file.parent, heat=self.heat)

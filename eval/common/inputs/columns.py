@@ -248,7 +248,7 @@ def _of_csv(path: Path, root: Path) -> Columns:
                 message = f"has {len(row)} cells, and the head of the table {len(head)}"
                 problems.append(Problem(None, None, message, line=reader.line_num))
     except csv.Error as error:
-        problems.append(Problem(None, None, f"is no CSV: {error}", line=reader.line_num))
+        problems.append(Problem(None, None, f"is not valid CSV: {error}", line=reader.line_num))
         head = head if rows else []
     twice = sorted({name for name in head if head.count(name) > 1})
     if twice:

@@ -31,7 +31,7 @@ def table_files(path: Path) -> tuple[Path, ...]:
         if not path.is_file():
             raise UsageError(f"{path} does not exist", remedy="Give the table's file or folder.")
         if path.suffix.lower() not in SUFFIXES:
-            raise UsageError(f"{path} is no table", remedy=f"Give a file in {', '.join(SUFFIXES)}.")
+            raise UsageError(f"{path} is not a table", remedy=f"Give a file in {', '.join(SUFFIXES)}.")
         return (path,)
     for folder in (path, path / "data"):
         for suffix in SUFFIXES:
@@ -109,7 +109,7 @@ def _json_rows(file: Path) -> Iterator[dict[str, Any]]:
                     continue
                 row = json.loads(line)
                 if not isinstance(row, dict):
-                    raise ValueError(f"line {number} is no object")
+                    raise ValueError(f"line {number} is not an object")
                 yield row
     except (ValueError, RecursionError, OSError) as error:
         raise _unreadable(file, error) from error

@@ -116,7 +116,7 @@ def _json_lines(path: Path, root: Path | None, needed: Set[str]) -> Iterator[byt
             yield orjson.dumps(row, default=_as_json, option=orjson.OPT_APPEND_NEWLINE)
         except orjson.JSONEncodeError as error:
             raise UsageError(
-                f"row {number} of {path}, column {_column_of(row)!r}, is no JSON: {error}",
+                f"row {number} of {path}, column {_column_of(row)!r}, cannot be written as JSON: {error}",
                 remedy="Leave the column out, or write it as text or numbers.",
             ) from error
 

@@ -208,7 +208,7 @@ def _runs(counts: object) -> NDArray[np.int64]:
         raise UsageError(f"`counts` is a list of run lengths or compressed text, not {shown(counts)}")
     codes = np.frombuffer(counts.encode("utf-8", "replace"), dtype=np.uint8).astype(np.int64) - 48
     if ((codes < 0) | (codes > 63)).any() or (len(codes) and codes[-1] & 0x20):
-        raise UsageError(f"run lengths do not decode: {shown(counts)} is no compressed text of COCO")
+        raise UsageError(f"run lengths do not decode: {shown(counts)} is not a compressed COCO string")
     return _sums_of_steps(_numbers(codes))
 
 

@@ -97,7 +97,7 @@ def open_measure(
         missing = [name for name in parts if not hasattr(similarity, name)]
         if missing:
             raise UsageError(
-                f"{shown(similarity)} is no similarity: it has no {' and no '.join(missing)}",
+                f"{shown(similarity)} is not a similarity: it has no {' and no '.join(missing)}",
                 remedy=f"Choose one of {', '.join(MEASURES)}, or give an uncanny.semantic.Similarity.",
             )
         if chosen != MeasureParameters():

@@ -231,7 +231,7 @@ class PeopleScores(RowsResult):
         if left.unjudged:
             yield f"{counted(left.unjudged, 'image')} could not be shown"
         if left.unseen:
-            yield f"{counted(left.unseen, 'image')} nobody has judged"
+            yield f"{counted(left.unseen, 'image')} without a judgment"
         for name, detector in self.detectors.items():
             if detector.without:
                 yield f"{name} says nothing of {counted(detector.without, 'image')} that people judged"

@@ -180,16 +180,14 @@ def by_detector(named: Mapping[str, Source]) -> dict[str, dict[str, Source]]:
     if len(detectors) > 1 and any(detector is None for detector, _, _ in parsed):
         name = next(name for detector, _, name in parsed if detector is None)
         raise UsageError(
-            f"Whose predictions {name!r} are is not clear: there are {' and '.join(detectors)}",
+            f"{name!r} does not say which detector made its predictions: {' or '.join(detectors)}",
             remedy=f"Write {detectors[0]}@{name.lstrip('@')}=FILE.",
         )
     grouped: dict[str, dict[str, Source]] = {}
     for detector, condition, name in parsed:
         conditions = grouped.setdefault(detector or (detectors[0] if detectors else "detector"), {})
         if condition in conditions:
-            raise UsageError(
-                f"{name!r}: there are two files of the condition {condition}", remedy="Name each once."
-            )
+            raise UsageError(f"{name!r}: the condition {condition} has two files", remedy="Name each once.")
         conditions[condition] = named[name]
     return {name: _as_given_first(conditions) for name, conditions in grouped.items()}
 
@@ -250,7 +248,7 @@ class Edits:
         if by is not None and by not in self.columns:
             there = ", ".join(sorted(self.columns))
             raise UsageError(
-                f"{option('group_by')}: no table has the column {by!r}", remedy=f"There are {there}."
+                f"{option('group_by')}: no table has the column {by!r}", remedy=f"The columns are {there}."
             )
         column = by or ORIGINAL_COLUMNS[0]
         originals = self.column(ORIGINAL_COLUMNS[0]) if ORIGINAL_COLUMNS[0] in self.columns else None

@@ -50,7 +50,8 @@ def groupings(edits: Edits, parameters: StressParameters) -> list[Grouping]:
     if missing:
         known = sorted(name for name in edits.columns if name != "id")
         raise UsageError(
-            f"{' and '.join(edits.places)}: no column {missing[0]!r}", remedy=f"There are {', '.join(known)}."
+            f"{' and '.join(edits.places)}: no column {missing[0]!r}",
+            remedy=f"The columns are {', '.join(known)}.",
         )
     for name in dict.fromkeys((*METRICS, *SCENE_METRICS, *LEVELS, *by, *cutoffs)):
         if all(cell is None for cell in edits.column(name)):

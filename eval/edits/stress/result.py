@@ -151,7 +151,7 @@ class ConditionScore:
         if self.localization is not None and self.localization.map_size is not None:
             yield f"pixel AUC of maps and masks scaled to {self.localization.map_size:,} pixels square"
         if not self.classes["real"].n:
-            yield "no real image has a prediction: precision says nothing, and there is no AUC"
+            yield "no real image has a prediction: precision has no meaning, and AUC cannot be computed"
 
     def to_json(self) -> dict[str, Any]:
         accuracy = {"value": self.accuracy.accuracy, "ci": intervals_json(self.accuracy.interval())}

@@ -215,6 +215,6 @@ def check_card(folder: Path) -> None:
         raise UsageError(f"{file} cannot be read: {error}", remedy="Name another folder.") from error
     if not is_unedited(text):
         raise UsageError(
-            f"{file} was written or edited by somebody and would be replaced",
+            f"{file} was written or edited by hand and would be replaced",
             remedy=f"Keep a copy and give {option('force', True)}, or name another folder.",
         )

@@ -175,7 +175,7 @@ def _check_options(item: Item, field: str, choice: TextChoice) -> Iterator[Probl
         if not plain:
             yield Problem(item.id, f"{field}.{letter}", "the text is empty; write what this option says")
         elif plain in first:
-            message = f"the same text as option {first[plain]}; nobody can tell the two apart"
+            message = f"the same text as option {first[plain]}; the two cannot be told apart"
             yield Problem(item.id, f"{field}.{letter}", message, "warning")
         first.setdefault(plain, letter)
 
@@ -257,7 +257,7 @@ def check_boxes(item: Item, size: Size | None = None) -> Iterator[Problem]:
         if fault:
             yield Problem(item.id, f"q3.boxes.{letter}", fault)
         elif box in first:
-            message = f"the same box as {first[box]}; nobody can tell the two apart"
+            message = f"the same box as {first[box]}; the two cannot be told apart"
             yield Problem(item.id, f"q3.boxes.{letter}", message, "warning")
         first.setdefault(box, letter)
 
@@ -267,7 +267,7 @@ def box_fault(box: Box, size: Size | None = None) -> str | None:
     x0, y0, x1, y1 = box
     text = f"[{x0:g}, {y0:g}, {x1:g}, {y1:g}]"
     if not all(math.isfinite(value) for value in box):
-        return f"{text} has a side that is no number; give x0, y0, x1, y1 in pixels"
+        return f"{text} has a side that is not a number; give x0, y0, x1, y1 in pixels"
     if x1 < x0 or y1 < y0:
         return f"{text} is reversed; give x0, y0, x1, y1 with x0 < x1 and y0 < y1"
     if x0 == x1 or y0 == y1:

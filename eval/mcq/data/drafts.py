@@ -165,7 +165,7 @@ def build(run: str | os.PathLike[str], parameters: BuildParameters) -> ItemSet:
     drafts = ItemSet(draft_run(path_of("run", run), target.parent, parameters.seed), target)
     if not parameters.force and _differs(target, b"".join(item_lines(drafts))):
         raise UsageError(
-            f"{target} is there already and is no file of just these drafts",
+            f"{target} already exists and holds more than these drafts",
             remedy=f"Name another file, or replace it with {option('force', True)}.",
         )
     write_items(drafts, target)

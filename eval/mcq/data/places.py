@@ -111,7 +111,7 @@ def outline(row_id: str, row: Row) -> Outline:
     """What a row says of its place, all else that it says being read along. Raises CellError."""
     role = text(row, "image_role")
     if role not in ROLES:
-        raise CellError("image_role", f"{shown(role)} is none of {', '.join(ROLES)}")
+        raise CellError("image_role", f"{shown(role)} is not one of {', '.join(ROLES)}")
     item_fields(row)
     if role == "artifact":
         artifact_type(row)

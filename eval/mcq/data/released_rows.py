@@ -65,7 +65,7 @@ def text(row: Row, column: str) -> str | None:
     if isinstance(value, float) and value.is_integer():  # numbers beside empty cells, as pandas writes them
         value = int(value)
     if not isinstance(value, str | int):
-        raise CellError(column, f"{shown(value)} is no text")
+        raise CellError(column, f"{shown(value)} is not text")
     return str(value) if str(value).strip() else None
 
 
@@ -105,7 +105,7 @@ def _by_letter(value: Any, column: str) -> dict[str, str]:
     if isinstance(value, list | tuple):
         value = _from_list(list(value), column)
     if not isinstance(value, Mapping):
-        raise CellError(column, f"{shown(value)} is no set of options; give texts for A–E")
+        raise CellError(column, f"{shown(value)} is not a set of options; give texts for A–E")
     texts: dict[str, str] = {}
     for key, option in value.items():
         letter = str(key).strip().upper()
@@ -141,7 +141,7 @@ def read_type(written: str) -> ArtifactType:
     for known in get_args(ArtifactType):
         if name in (known, f"{known}s"):
             return known  # type: ignore[no-any-return]
-    raise CellError("artifact_type", f"{shown(written)} is none of {', '.join(get_args(ArtifactType))}")
+    raise CellError("artifact_type", f"{shown(written)} is not one of {', '.join(get_args(ArtifactType))}")
 
 
 def answers(row: Row) -> dict[Question, str]:
@@ -279,7 +279,7 @@ def _picture(row: Row, column: str, folder: Path) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value or None
     if not isinstance(value, str):
-        raise CellError(column, f"{shown(value)} is no picture; give its bytes or its path")
+        raise CellError(column, f"{shown(value)} is not a picture; give its bytes or its path")
     return _picture_bytes(value, column, folder)
 
 
@@ -297,7 +297,7 @@ def _picture_bytes(value: str, column: str, folder: Path) -> bytes:
     except ImageError as error:
         raise CellError(column, f"{shown(value)}: {error.message}") from error
     except (OSError, ValueError, RuntimeError) as error:
-        raise CellError(column, f"{shown(value)} is no path that can be read") from error
+        raise CellError(column, f"{shown(value)} is not a path that can be read") from error
 
 
 def pictures(row: dict[str, Any], folder: Path) -> tuple[bytes, bytes | None]:

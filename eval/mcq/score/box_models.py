@@ -67,13 +67,13 @@ def choose_box(
         scores = np.asarray(mask, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"{shown(mask)} is no mask: {error}", remedy="Give one finite score a pixel."
+            f"{shown(mask)} is not a mask: {error}", remedy="Give one finite score per pixel."
         ) from error
     _check_boxes(boxes, size)
     if scores.ndim != 2 or not scores.size or not np.isfinite(scores).all():
         raise UsageError(
             f"a mask of shape {scores.shape} is not a finite picture of scores",
-            remedy="Give one finite score a pixel.",
+            remedy="Give one finite score per pixel.",
         )
     means = {option: _mean_under(scores, boxes[option], size) for option in sorted(boxes)}
     best = max(means.values())
@@ -87,9 +87,13 @@ def _check_boxes(boxes: Mapping[Option, Box], size: tuple[int, int] | None) -> N
         raise UsageError(f"Boxes are a mapping from letters to boxes, not {shown(boxes)}")
     for box in boxes.values():
         if not _numbers(box, 4):
-            raise UsageError(f"{shown(box)} is no box", remedy="Write x0, y0, x1, y1 in pixels of the image.")
+            raise UsageError(
+                f"{shown(box)} is not a box", remedy="Write x0, y0, x1, y1 in pixels of the image."
+            )
     if size is not None and not (_numbers(size, 2) and min(size) > 0):
-        raise UsageError(f"{shown(size)} is no size", remedy="Write width and height of the image in pixels.")
+        raise UsageError(
+            f"{shown(size)} is not a size", remedy="Write width and height of the image in pixels."
+        )
 
 
 def _numbers(values: object, length: int) -> bool:

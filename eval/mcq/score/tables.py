@@ -164,9 +164,9 @@ def _control_notes(scores: McqScores, names: Sequence[str]) -> Iterator[str]:
         yield f"Missing answers, in no share: {'; '.join(missing)}"
     ends = ", in brackets 95 % intervals (Wilson)" if scores.resamples else ""
     yield (
-        "F says that there is no image, and is right. Q4's answer: the letter that is right for the image "
-        "that is not shown, and of these E. Same A–D: the letter given with the image, too, of the items "
-        f"answered both ways. Percent{ends}."
+        "F says that there is no image, and is right. Q4's answer: the letter that is right for the image, "
+        "which is not shown, and how many of these are E. Same A–D: the same letter as with the image, of "
+        f"the items answered both ways. Percent{ends}."
     )
 
 

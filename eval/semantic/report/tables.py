@@ -214,7 +214,7 @@ def _prediction_notes(prediction: PredictionScore) -> Iterator[str]:
         yield f"{prediction.blank_texts:,} blank phenomena or reasonings are similar to nothing"
     if prediction.unread_severities:
         yield (
-            f"{prediction.unread_severities:,} severities are no number from 0 to 100; "
+            f"{prediction.unread_severities:,} severities are not numbers from 0 to 100; "
             "these images rank in the given order"
         )
 

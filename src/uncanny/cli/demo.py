@@ -61,7 +61,7 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     "--as",
     "provider",
     metavar="PROVIDER",
-    help="Whose ways of the OpenAI protocol it has, as gemini: path, fields, errors.  [default: nobody's]",
+    help="Provider whose OpenAI protocol to imitate (path, fields, errors), such as gemini.  [default: none]",
 )
 @click.option(
     "--objects",

@@ -128,4 +128,4 @@ def records_output(path: Path, *keys: str) -> Output:
                 return set(keys or COLUMNS) <= set(next(csv.reader(lines), []))
         return set(keys or COLUMNS) <= columns(file)
 
-    return Output(path, "file of measured edits", ours)
+    return Output(path, "a file of measured edits", ours)

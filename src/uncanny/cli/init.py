@@ -87,7 +87,7 @@ def command(words: tuple[str, ...], source: Path | None, out: Path, force: bool)
     chosen = [] if source is not None else _chosen(words)
     if out != STANDARD_OUTPUT:
         # Options that somebody has changed are theirs: not even an earlier file of this command is replaced.
-        place = Output(out, "empty file", lambda _: False)
+        place = Output(out, "an empty file", lambda _: False)
         check_outputs([place], [] if source is None else [source], force=force)
     if source is not None:
         text = _of_run(source, out, force=force)
@@ -325,7 +325,7 @@ def _manifest(source: Path) -> tuple[Path, RunManifest]:
     from uncanny.records.run_folder import RunFolder
 
     if not source.is_dir() and source.name != "run.json":
-        what = "is no run" if source.exists() else "does not exist"
+        what = "is not a run" if source.exists() else "does not exist"
         raise UsageError(f"{source} {what}", remedy="Name the folder of a run, or its run.json.")
     folder = source if source.is_dir() else source.parent
     manifest = RunFolder(folder).read_manifest()
@@ -388,7 +388,7 @@ def _texts_beside(manifest: RunManifest, out: Path, run: RunValues, *, force: bo
 
     files = {folder / f"{name}.md": text for name, text in texts.texts().items()}
     check_outputs(
-        [Output(file, "text of this run", _says(text)) for file, text in files.items()],
+        [Output(file, "a text of this run", _says(text)) for file, text in files.items()],
         (),
         force=force,
     )

@@ -170,7 +170,7 @@ def overlay_command(items: str, out: Path, root: Path | None, force: bool) -> No
     def ours(file: Path) -> bool:
         return drawn_before(file, item_set)
 
-    target = Output(out / ITEMS_FILE, "set drawn from these items", ours)
+    target = Output(out / ITEMS_FILE, "a set drawn from these items", ours)
     check_outputs([target], [item_set.file], force=force)
     say(harmless(str(overlay(item_set, out=out).file)))
 
@@ -203,7 +203,7 @@ def export_command(items: str, **values: Any) -> None:
     item_set = load(items, root=given.pop("root", None))
     form = export_form(given["out"], given.get("to"))
     if form != "hf":
-        place = Output(given["out"], "table of these items", exported_before)
+        place = Output(given["out"], "a table of these items", exported_before)
         check_outputs([place], [item_set.file], force=values["force"])
     made = export_table(item_set, **given)
     say(harmless(str(made)))
@@ -228,7 +228,7 @@ def build_command(run: Path, out: Path, **values: Any) -> None:
     from uncanny.records.annotation_table import restore_lines
 
     # Whether these are the same drafts is for `build` to find out.
-    place = Output(out, "file of just these drafts", lambda _: True)
+    place = Output(out, "a file of just these drafts", lambda _: True)
     check_outputs([place], [run], force=bool(values["force"]))
     drafts = build(run, out=out, **given_parameters(BuildParameters, values))
     records = restore_lines(run).read_bytes().splitlines()

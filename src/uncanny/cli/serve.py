@@ -122,13 +122,13 @@ def command(
         if beyond and not any(token.revoked_at is None for token in service.tokens.all()):
             where = "By a proxy" if is_loopback(host) else f"On {host}"
             raise UsageError(
-                f"{where} others can reach the service, and there is no token yet",
+                f"{where} others can reach the service, but it has no token yet",
                 remedy=f"Make one first: {make_one}",
             )
         if not service.tokens.any():
             complain(
-                "There is no token: everybody who has an account on this machine can use this service as an "
-                f"operator. If others do, make one: {make_one}"
+                "There is no token: everyone with an account on this machine can use this service as an "
+                f"operator. If other people have accounts, make a token: {make_one}"
             )
         service.uploads.sweep()
         worker = Worker(service, jobs=jobs) if jobs else None

@@ -134,7 +134,7 @@ def answer(
     if prompt is None or answerer is None:
         if synthetic_objects is None:
             raise RequestRejectedError(
-                "The demo model knows uncanny's own prompts only, and this is none of them",
+                "The demo model knows only uncanny's own prompts, and this is not one of them",
                 remedy=_REMEDY,
             )
         return _cut(_answer_unknown_prompt(request, character), request.max_output_tokens)
@@ -189,7 +189,7 @@ def _view(
         view = synthetic_view(sha256, synthetic_objects, synthetic_anomalies)
     if view is None:
         raise RequestRejectedError(
-            f"The demo model knows the bundled scenes only, and the image with sha256 {sha256[:12]}… is none",
+            f"The demo model knows only the bundled scenes, not the image with sha256 {sha256[:12]}…",
             remedy=_REMEDY,
         )
     return view if prompt.character is None else seen_by(prompt.character, view)

@@ -35,7 +35,7 @@ class ExportParameters(Parameters):
     out: Annotated[Place, Shown(on=HERE.on, short="-o")]
     """Folder to write to. Of one format that is a single file, it may be that file."""
     all: Annotated[bool, Shown(label="Unreviewed ones too", first=True)] = False
-    """Include what nobody has reviewed, and what reviewers are unsure of."""
+    """Include anomalies without a review, and those that reviewers are unsure of."""
     rejected: Annotated[bool, Shown(label="Rejected ones too")] = False
     """Include what reviewers rejected."""
     source: Annotated[

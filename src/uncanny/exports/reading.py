@@ -196,7 +196,7 @@ def import_annotations(files: Files, parameters: ImportAnnotationsParameters) ->
             "This cannot be imported", problems, remedy="Correct the files; nothing was written."
         )
     if not records:
-        raise UsageError("There is no image in what is to be imported", remedy="Export it again.")
+        raise UsageError("The files to import have no images", remedy="Export it again.")
     write_named(target, (record.model_dump_json().encode() + b"\n" for record in records))
     return ImportResult(target, counts["anomalies"] + counts["rejected"], dict(counts))
 

@@ -71,7 +71,7 @@ def box_around(points: object, size: Size, where: str) -> tuple[int, int, int, i
         raise UsageError(f"{where}: has no points with x and y", remedy="Draw it again.")
     numbers = [number for pair in pairs for number in pair]
     if not all(isinstance(each, int | float) and isfinite(each) for each in numbers):
-        raise UsageError(f"{where}: the box has corners that are no numbers", remedy="Draw it again.")
+        raise UsageError(f"{where}: the box has corners that are not numbers", remedy="Draw it again.")
     xs, ys = numbers[::2], numbers[1::2]
     width, height = size
     left, top, right, bottom = (floor(each + 0.5) for each in (min(xs), min(ys), max(xs), max(ys)))
@@ -122,5 +122,5 @@ def objects(content: Mapping[str, Any], key: str, file: Path) -> list[dict[str, 
     """A list of objects. Raises UsageError where it is something else."""
     value = content.get(key, [])
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise UsageError(f"{file}: {key!r} is no list of objects", remedy="Export it again.")
+        raise UsageError(f"{file}: {key!r} is not a list of objects", remedy="Export it again.")
     return cast("list[dict[str, Any]]", value)

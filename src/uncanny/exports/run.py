@@ -164,7 +164,7 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
     log = ReviewLog.of_run(read.folder.path)
     if not parameters.all and not log.path.is_file():
         raise UsageError(
-            f"Nobody has reviewed {path}: none of its anomalies is verified",
+            f"{path} has no reviews, so none of its anomalies is verified",
             remedy=f"Review it with `uncanny review`, or give {option('all', True)} for what models said.",
         )
     places = _places(names, out, read, force=parameters.force)
@@ -275,7 +275,7 @@ class Places:
 def _places(names: Sequence[FormatName], out: Path, read: ReadRun, *, force: bool) -> Places:
     """Raises UsageError where something would be replaced that is no earlier export."""
     if str(out) == "-":
-        raise UsageError("- cannot be written here: it is no file", remedy="Name a file or a folder.")
+        raise UsageError("Cannot write to standard output (-) here", remedy="Name a file or a folder.")
     single = FORMATS[names[0]]
     if len(names) == 1 and not single.is_folder and out.suffix == Path(single.file).suffix:
         if out.is_dir():
@@ -298,7 +298,7 @@ def _places(names: Sequence[FormatName], out: Path, read: ReadRun, *, force: boo
             continue
         if target.is_dir() or not _is_export(target):
             raise UsageError(
-                f"{target} is there already and is no earlier export",
+                f"{target} already exists and is not an earlier export",
                 remedy=f"Name another place, or replace it with {option('force', True)}.",
             )
     return places

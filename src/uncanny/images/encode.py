@@ -57,7 +57,7 @@ class PixelPolicy:
 
     def __post_init__(self) -> None:
         if self.format not in ("keep", "png", "jpeg"):
-            raise UsageError(f"{option('image_format')} {self.format!r} is none of keep, png, jpeg")
+            raise UsageError(f"{option('image_format')} {self.format!r} is not one of keep, png, jpeg")
         if not 1 <= self.jpeg_quality <= 100:
             raise UsageError(f"{option('jpeg_quality')} must be 1 to 100, not {self.jpeg_quality!r}")
         for name, value in (

@@ -30,7 +30,7 @@ _FAULTS: dict[int, tuple[ImageFault, str, str | None]] = {
     errno.EACCES: ("permission", "no permission to read the file", "Check its mode and its folder's."),
     errno.EPERM: ("permission", "no permission to read the file", "Check its mode and its folder's."),
     errno.EISDIR: ("not_a_file", "this is a folder, not a file", None),
-    errno.ENOMEM: ("memory", "there is no memory left to read the file", "Run the same again."),
+    errno.ENOMEM: ("memory", "not enough memory to read the file", "Run the same again."),
 }
 # That too many files are open says nothing of this one: others will be closed.
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)

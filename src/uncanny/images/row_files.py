@@ -148,12 +148,12 @@ def _chosen(rows: RowFile, column: str | None) -> str:
             return column
         what = "holds no pictures" if column in rows.others else "is not there"
         raise UsageError(
-            f"{short_path(rows.file)}: the column {column!r} {what}; there are {there}",
+            f"{short_path(rows.file)}: the column {column!r} {what}; the columns are {there}",
             remedy=f"Name {' or '.join(map(repr, rows.columns))}." if rows.columns else pictures,
         )
     if not rows.columns:
         raise UsageError(
-            f"{short_path(rows.file)} has no column of pictures; there are {there}", remedy=pictures
+            f"{short_path(rows.file)} has no column of pictures; the columns are {there}", remedy=pictures
         )
     choice = rows.marked or rows.columns
     if len(choice) > 1:

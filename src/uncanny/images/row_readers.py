@@ -387,7 +387,7 @@ class _Arrow(RowFile):
             size += batch.nbytes
             if size > 2 * mapped + _BOMB_BYTES:
                 raise UsageError(
-                    f"{short_path(file)} is compressed Arrow, which would have to be held in memory whole",
+                    f"{short_path(file)} is compressed Arrow, which can only be read into memory as a whole",
                     remedy="Save it as Parquet.",
                 )
             batch.validate(full=True)  # offsets that lead out of the file would end the whole process

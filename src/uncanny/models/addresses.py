@@ -86,7 +86,7 @@ def parse_address(
         return _parse(text.strip(), without)
     except _NoAddressError as error:
         raise UsageError(
-            f"{redacted(text)!r} is no base URL: {error}",
+            f"{redacted(text)!r} is not a base URL: {error}",
             remedy=remedy,
         ) from None
 
@@ -162,9 +162,9 @@ def _host(host: str, *, bracketed: bool) -> str:
         name = host.encode("idna").decode()
         name.encode().decode("idna")
     except ValueError:  # with UnicodeError
-        raise _NoAddressError("its host is no name that a host can have") from None
+        raise _NoAddressError("its host is not a valid host name") from None
     if len(name) > 253 or not _HOST_NAME.fullmatch(name):
-        raise _NoAddressError("its host is no name that a host can have")
+        raise _NoAddressError("its host is not a valid host name")
     # Numbers go out as one address: `127.1` by itself is refused by the transport, and passed on by a proxy.
     numbers = _numbers(name)
     if numbers is not None:

@@ -93,7 +93,7 @@ def load_entry_point(point: EntryPoint) -> ProviderFactory:
         ) from error
     if not callable(factory):
         raise UsageError(
-            f"The provider {point.name!r} of {_package(point)} is no class or function: {point.value}",
+            f"The provider {point.name!r} of {_package(point)} is not a class or function: {point.value}",
             remedy="Update the package, or uninstall it.",
         )
     return factory
@@ -187,7 +187,7 @@ class CustomModel(ModelProvider):
         if isinstance(secrets, str):
             return (secrets,)
         if not isinstance(secrets, Iterable):
-            raise ModelUnusableError(f"{self.name}: its `secrets` are no texts: {type(secrets).__name__}")
+            raise ModelUnusableError(f"{self.name}: its `secrets` are not strings: {type(secrets).__name__}")
         return tuple(str(secret) for secret in secrets)
 
     @property

@@ -391,7 +391,7 @@ class ChatModel(ModelProvider):
             images = sum(isinstance(part, SentImage) for turn in request.messages for part in turn.parts)
             if images > most:
                 raise RequestRejectedError(
-                    f"{self.name} takes {most} images a request, and there are {images} in this one",
+                    f"{self.name} takes at most {most} images per request, and this one has {images}",
                     remedy="Ask about fewer at once.",
                 )
 
@@ -399,7 +399,7 @@ class ChatModel(ModelProvider):
         most = self._variant.max_request_bytes
         if most is not None and len(body) > most:
             raise RequestRejectedError(
-                f"{self.name} takes {most:,} bytes a request, and this one has {len(body):,}",
+                f"{self.name} takes at most {most:,} bytes per request, and this one has {len(body):,}",
                 remedy=f"Send smaller images: {option('max_side', 1024)}.",
             )
 

@@ -99,7 +99,7 @@ def _own_address(preset: Preset, name: str) -> str:
         )
     if _PLACE_NAME.fullmatch(place) is None:
         raise UsageError(
-            f"{name}: {' or '.join(preset.place_variables)} is no part of an address: {place[:80]!r}",
+            f"{name}: {' or '.join(preset.place_variables)} is not part of an address: {place[:80]!r}",
             remedy=f"It goes into {preset.addresses[0].replace(_PLACE, '…')}.",
         )
     return preset.addresses[0].replace(_PLACE, place)

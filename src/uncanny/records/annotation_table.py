@@ -155,7 +155,7 @@ def lines_of(rows: Iterable[Mapping[str, Any]], table: Path) -> Iterator[bytes]:
 
 def _no_record(table: Path, number: int, reason: object) -> UsageError:
     return UsageError(
-        f"row {number} of {table} is no record: {reason}",
+        f"row {number} of {table} is not a record: {reason}",
         remedy="Put back the table as the run wrote it, or the JSON Lines.",
     )
 

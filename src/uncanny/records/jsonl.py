@@ -144,7 +144,7 @@ def check_plain(path: Path, *, writes: bool = False) -> None:
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise UsageError(
-            f"{path} is no plain file; the files of a run are never reached through links",
+            f"{path} is not a regular file; uncanny never follows links to the files of a run",
             remedy="Put the file itself there, or remove it.",
         )
     if writes and path.exists() and path.stat().st_nlink > 1:

@@ -209,8 +209,7 @@ class RecordFile(Generic[T]):
                 raise RunMismatchError(
                     f"{self.path}:{number} was made with other settings ({field}: {own!r} before, "
                     f"{value!r} now)",
-                    remedy="Give the same settings to go on with it, or another folder with "
-                    f"{option('out')}.",
+                    remedy=f"Give the same settings to resume it, or another folder with {option('out')}.",
                 )
 
     def _line(self, place: _Place) -> bytes:

@@ -380,7 +380,7 @@ def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str
     if task is not None and task != wanted:
         raise RunMismatchError(
             f"{folder.path} holds a run of another task, `{_command(task)}`, and `{_command(wanted)}` cannot "
-            "go on with it",
+            "resume it",
             remedy=f"Name another folder with {option('out')}.",
         )
     differing = [difference for key in now for difference in _differences((key,), before.get(key), now[key])]
@@ -389,7 +389,7 @@ def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str
         shown = "; ".join([*differing[:MOST_DIFFERENCES], *more])
         raise RunMismatchError(
             f"{folder.path} was made with other settings ({shown})",
-            remedy=f"Give the same settings to go on with it, or another folder with {option('out')}.",
+            remedy=f"Give the same settings to resume it, or another folder with {option('out')}.",
         )
 
 

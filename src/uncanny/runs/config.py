@@ -41,7 +41,7 @@ class ModelOptions:
                 raise UsageError(f"{option(name)} must be above 0, not {value!r}")
         for provider in self.base_urls:
             if provider in WITHOUT_NAME or not is_provider(provider):
-                what = "has no server" if provider in WITHOUT_NAME else "is no provider"
+                what = "has no server" if provider in WITHOUT_NAME else "is not a provider"
                 raise UsageError(
                     f"{option('base_url')} is an address for {provider}, which {what}",
                     remedy="Leave it out, or say which provider's it is.",

@@ -134,7 +134,7 @@ class ImageTask(Task[ImageFile, A]):
             return ()
         try:
             if table.is_file() and not is_own_table(table):
-                elsewhere = f"{table} is no table of this run, and was left as it is"
+                elsewhere = f"{table} is not a table of this run, so it was left unchanged"
                 return (elsewhere,) if self.format == "parquet" else ()
             if not table.is_file() or table.stat().st_mtime_ns < lines.stat().st_mtime_ns:
                 write_table(lines, table, self.record_type)
@@ -264,7 +264,7 @@ class ImageTask(Task[ImageFile, A]):
                 f"No image has the column {', '.join(map(repr, sorted(missing)))}",
                 remedy=f"{problems[0]}."
                 if problems
-                else f"There are {', '.join(map(repr, sorted(known)))}."
+                else f"The columns are {', '.join(map(repr, sorted(known)))}."
                 if known
                 else "Columns come from Parquet and Arrow files, and from metadata.csv beside images.",
             )

@@ -146,7 +146,7 @@ _WORDS: dict[SkipReason, tuple[str, str]] = {
     "unreadable_folder": ("folder that cannot be read", "folders that cannot be read"),
     "same_folder": ("link to a folder that is there already", "links to folders that are there already"),
     "hidden": ("hidden one", "hidden ones"),
-    "other_file": ("file that is no image", "files that are no images"),
+    "other_file": ("file that is not an image", "files that are not images"),
 }
 
 

@@ -179,7 +179,7 @@ class PixelParameters(Parameters):
     image_format: Literal["keep", "png", "jpeg"] = "keep"
     """Convert images; keep sends a file's own bytes where the model takes them."""
     jpeg_quality: Annotated[int, Field(ge=1, le=100)] = 95
-    """Quality of a JPEG that has to be written."""
+    """Quality of the JPEGs that are written."""
     max_pixels: Annotated[int, Field(ge=1, le=10**12)] = 100_000_000
     """Do not open images with more pixels."""
 

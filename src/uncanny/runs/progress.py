@@ -362,8 +362,8 @@ class SpendingFile:
         try:
             if is_deleted(self._file):
                 raise StorageError(
-                    f"{self.path.parent} was deleted while the run was going on",
-                    remedy="To go on with what is there, run the same again.",
+                    f"{self.path.parent} was deleted during the run",
+                    remedy="Run the same again to resume with what is left.",
                 )
             append_whole(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         except StorageError as error:

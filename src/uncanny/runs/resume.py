@@ -63,8 +63,8 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
     with nothing_left_behind(records):
         pending = task.load_pending(records, progress)
     if pending and before is not None and task.prompts.id != own.id and not task.prompts.chosen:
-        words = f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
-        words += f"Name another folder with {option('out')} to ask with those of this version, {own.id}."
+        words = f"{folder.path} was started with the prompts {task.prompts.id} and resumes with them. "
+        words += f"Name another folder with {option('out')} to use those of this version, {own.id}."
         progress.warnings.append(Words(words))
     if len(records) and folder.read_manifest() is None:
         progress.warnings.append(
@@ -94,8 +94,8 @@ def _check_texts(folder: RunFolder, before: RunManifest, task: Task[Any, Any]) -
     differing = f"{setting('prompts', 'id')}: {prompts.id!r} before, {task.prompts.id!r} now"
     if task.prompts.chosen:
         changed = ", ".join(_changed(prompts.files, task.prompts.hashes()))
-        why = f"it was begun with another {changed}" if changed else "it was begun with other texts"
-        remedy = f"Leave out {option('prompts')} to go on with its own, or name another folder with "
+        why = f"it was started with another {changed}" if changed else "it was started with other prompts"
+        remedy = f"Leave out {option('prompts')} to resume with its own, or name another folder with "
     else:
         why = lost_texts(before, current_set(task.prompts))
         remedy = f"Name the folder of its texts with {option('prompts')}, or another run with "
@@ -141,9 +141,11 @@ def _load_spending(
     progress.spending, progress.paid_before = recount.spending, recount.paid_here
     if recount.unread:
         lines = (
-            "1 line that is no call" if recount.unread == 1 else f"{recount.unread:,} lines that are no calls"
+            "1 line that is not a call"
+            if recount.unread == 1
+            else f"{recount.unread:,} lines that are not calls"
         )
-        progress.warnings.append(f"{folder.calls} has {lines}; what they cost is not counted")
+        progress.warnings.append(f"{folder.calls} has {lines}; their cost is not counted")
     if recount.first is not None:
         manifest.began(min(max(recount.first, 0.0), manifest.started))
 

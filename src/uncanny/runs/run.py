@@ -468,7 +468,7 @@ class Run(Generic[Item, R]):
                 self.ending.because(error)
             except OSError as error:
                 if not warned:
-                    more = "; the run goes on, and so does trying"
+                    more = "; the run continues and will try again"
                     self.progress.warnings.append(_unwritten_manifest(self.loaded.manifest, error, more))
                 warned = True
 

@@ -93,7 +93,7 @@ def check_folders(out: Path, models: Sequence[ModelId]) -> None:
     if len(models) == 1 and not (out / "run.json").exists() and (inner / "run.json").exists():
         raise UsageError(
             f"{out} holds runs of several models",
-            remedy=f"Name {inner} with {option('out')} to go on with this one.",
+            remedy=f"Name {inner} with {option('out')} to resume this one.",
         )
 
 

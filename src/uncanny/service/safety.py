@@ -227,7 +227,7 @@ def json_body(model: type[M]) -> Callable[[Request], Awaitable[M]]:
 def check_is_json(request: Request) -> None:
     """Raises BodyError 415 for a body that is no JSON by its type: a form can be sent from any site."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise BodyError(415, "The body has to be application/json.")
+        raise BodyError(415, "The body must be application/json.")
 
 
 async def bounded_body(request: Request, most: int) -> bytes:

@@ -145,7 +145,7 @@ def test_labelme_that_is_wrong_is_listed_whole(tmp_path: Path) -> None:
     os.mkfifo(folder / "pipe.json")
     found = "\n".join(problems(folder))
     for part in (
-        "item 'a.json', field shapes.0.label: 'hands' is no category; categories are textures,",
+        "item 'a.json', field shapes.0.label: 'hands' is not a category; the categories are textures,",
         "item 'a.json', field shapes.1.polygon: ",
         "item 'a.json', field shapes.2.points: do not make a 'polygon': 'x'",
         "item 'b.json', field shapes.0.shape_type: is 'points'; draw one of polygon, rectangle,",
@@ -153,7 +153,7 @@ def test_labelme_that_is_wrong_is_listed_whole(tmp_path: Path) -> None:
         "item 'c.json', field shapes.0: must be an object",
         "item 'd.json'",
         "item 'e.json', field width",
-        "item 'f.json': is no labelme file",
+        "item 'f.json': is not a labelme file",
         "item 'pipe.json': is a pipe",
         "item 'g.json', field shapes.0.points: do not make a 'circle'",
     ):
@@ -310,8 +310,8 @@ def test_coco_that_is_wrong_is_listed_whole(tmp_path: Path) -> None:
     (tmp_path / "instances.json").write_text(json.dumps(document))
     found = "\n".join(problems(tmp_path / "instances.json"))
     for part in (
-        "field annotations.0.category_id: 'hands' is no category",
-        "field annotations.1.category_id: None is no category",
+        "field annotations.0.category_id: 'hands' is not a category",
+        "field annotations.1.category_id: None is not a category",
         "field annotations.2.image_id: is of no image",
         "field annotations.3: has neither",
         "field annotations.4: has neither",

@@ -139,7 +139,9 @@ def test_numbers_stay_numbers_and_what_json_has_not_is_named(tmp_path: Path) -> 
     file = write(tmp_path / "a.parquet", [{"id": "a", "score": Decimal("1.50"), "count": Decimal(2)}])
     assert lines(file) == [{"id": "a", "score": 1.5, "count": 2}]
     file = write(tmp_path / "b.parquet", [{"id": "a"}, {"id": "b", "parts": [b"\xff"]}])
-    with pytest.raises(UsageError, match=r"row 2 of .*b\.parquet, column 'parts', is no JSON: .*bytes"):
+    with pytest.raises(
+        UsageError, match=r"row 2 of .*b\.parquet, column 'parts', cannot be written as JSON: .*bytes"
+    ):
         lines(file)
 
 

@@ -285,7 +285,7 @@ def test_cutoffs_and_columns_of_ones_own() -> None:
     result = uncanny.edits.stress({"m": seen}, meta=meta, cutoffs={"mask_ratio": (0.2, 0.2)})
     counts = [group.recall.out_of for group in result["m"].factor("mask_ratio").groups]
     assert counts == [1, 1, 6]
-    with pytest.raises(UsageError, match=r"no column 'weather'.*There are edited"):
+    with pytest.raises(UsageError, match=r"no column 'weather'.*The columns are edited"):
         uncanny.edits.stress({"m": seen}, meta=meta, by=["weather"])
     with pytest.raises(UsageError, match="method is not a column of numbers"):
         uncanny.edits.stress({"m": seen}, meta=meta, cutoffs={"method": (1, 2)})
@@ -333,7 +333,7 @@ def test_conditions_belong_to_the_only_detector() -> None:
         "mine": {"as given": 2, "jpeg-50": 1, "dark": 3}
     }
     assert by_detector({"jpeg-50": 1}) == {"detector": {"jpeg-50": 1}}
-    with pytest.raises(UsageError, match=r"Whose predictions 'jpeg-50' are .* Write a@jpeg-50=FILE"):
+    with pytest.raises(UsageError, match=r"'jpeg-50' does not say which detector .* Write a@jpeg-50=FILE"):
         by_detector({"a": 1, "b": 2, "jpeg-50": 3})
     with pytest.raises(UsageError, match="two files of the condition jpeg-85"):
         by_detector({"a": 1, "a@jpg85": 2, "a@jpeg-85": 3})

@@ -76,7 +76,7 @@ def test_every_bad_field_of_a_payload_is_named() -> None:
         "evidence.ref",
         "evidence.options",
     ]
-    with pytest.raises(ItemsError, match="artifact_type: 'ugly' is none of count"):
+    with pytest.raises(ItemsError, match="artifact_type: 'ugly' is not one of count"):
         from_payload(PAYLOAD | {"artifact_type": "ugly"}, id="one", image="a.png", split="art_dg")
 
 

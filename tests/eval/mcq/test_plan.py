@@ -53,7 +53,7 @@ def test_discordance_comes_from_earlier_scores_without_baselines(tmp_path: Path)
     with pytest.raises(UsageError, match="no two models are compared on q1"):
         mcq.plan(scores=file, question="q1")
     file.write_text("no")
-    with pytest.raises(UsageError, match="is no JSON"):
+    with pytest.raises(UsageError, match="is not valid JSON"):
         mcq.plan(scores=file)
 
 

@@ -360,7 +360,7 @@ def test_an_export_is_written_over_and_nothing_else_is(items: Path, tmp_path: Pa
     assert sorted(each.name for each in out.iterdir()) == [".git", "LICENSE", "README.md", "data"]
     card = out / "README.md"
     card.write_text(card.read_text() + "\nWe thank our annotators.\n")
-    with pytest.raises(UsageError, match="was written or edited by somebody"):
+    with pytest.raises(UsageError, match="was written or edited by hand"):
         mcq.export_table(items, out=out, to="hf")
     assert len(mcq.load(out)) == 3
     refused = uncanny_here("mcq", "export", items, "-o", out, "--to", "hf")

@@ -119,7 +119,7 @@ def test_an_interrupt_lets_calls_come_back_and_none_is_asked_twice(tmp_path: Pat
         process.send_signal(signal.SIGINT)
         done = finish(process)
         assert done.code == 130
-        assert "The same command goes on" in done.err
+        assert "Run the same command again to resume" in done.err
         assert "Traceback" not in done.err
         assert run.manifest()["state"] == "interrupted"
         assert server.requests() < 4 * items

@@ -83,7 +83,7 @@ def test_an_interrupt_lets_calls_come_back_and_none_is_asked_twice(tmp_path: Pat
         process = started(command(pairs, server, run), server, 6)
         process.send_signal(signal.SIGINT)
         done = finish(process)
-        assert (done.code, "The same command goes on" in done.err) == (130, True)
+        assert (done.code, "Run the same command again to resume" in done.err) == (130, True)
         assert "pairs not done" in done.err
         assert "Traceback" not in done.err
         assert uncanny(*command(pairs, server, run)).code == 0

@@ -68,7 +68,7 @@ def is_said(error: UncannyError) -> bool:
 
 def test_a_web_page_is_no_service(httpserver: HTTPServer, client: Client) -> None:
     httpserver.expect_request("/api/v1/me").respond_with_data("<html><title>Shop</title></html>")
-    with pytest.raises(UsageError, match="is no service of uncanny") as error:
+    with pytest.raises(UsageError, match="is not an uncanny service") as error:
         client.me()
     assert is_said(error.value)
 
@@ -76,7 +76,7 @@ def test_a_web_page_is_no_service(httpserver: HTTPServer, client: Client) -> Non
 @pytest.mark.parametrize("status", [200, 400, 404, 405, 418])
 def test_another_service_is_none(httpserver: HTTPServer, client: Client, status: int) -> None:
     httpserver.expect_request("/api/v1/me").respond_with_json({"detail": "Not Found"}, status)
-    with pytest.raises(UsageError, match="is no service of uncanny"):
+    with pytest.raises(UsageError, match="is not an uncanny service"):
         client.me()
 
 

@@ -92,10 +92,10 @@ def test_weights_are_named_by_who_runs_the_service_and_by_nobody_else(
         image_set = service.uploads.new_set(name=None, by="ann").id
         for other in ("other", str(model), str(root / "model"), "model", f"upload:{image_set}", "scenes"):
             words = wrong(service, "edits_measure", **(params | {name: other}))
-            said = f"{shown(other)} is not the name of a folder of weights here; there are mini"
+            said = f"{shown(other)} is not the name of a folder of weights here; the names are mini"
             assert words == {name: said}
     with Service.open(tmp_path / "data", roots=[root]) as service:
-        assert "there are none" in wrong(service, "edits_measure", **params)[name]
+        assert "the names are none" in wrong(service, "edits_measure", **params)[name]
 
 
 def click_command(kind: Kind) -> click.Command:

@@ -204,7 +204,7 @@ def test_two_authors_never_overwrite_each_other(file: Path, items: ItemsFile) ->
     key = items.entries()[0].key
     theirs = fields_of(items) | {"pair_id": "theirs"}
     other.save(key, theirs)
-    with pytest.raises(ReviewConflictError, match="Somebody else has changed"):
+    with pytest.raises(ReviewConflictError, match="Someone else has changed"):
         items.save(key, fields_of(items) | {"pair_id": "ours"})
     with pytest.raises(ReviewConflictError):
         items.remove(key)
@@ -306,7 +306,7 @@ def test_the_page_and_its_requests(file: Path, items: ItemsFile, client: TestCli
     saved = client.post("/save", json=body, headers=OURS).json()
     assert items.find(saved["key"]) is not None
     again = client.post("/save", json=body, headers=OURS)
-    assert (again.status_code, "Somebody else" in again.text) == (400, True)
+    assert (again.status_code, "Someone else" in again.text) == (400, True)
     for wrong in ({"split": "other"}, {"q3": {"A": [1, 1, 0, 0]}}, {"more": 1}, {"id": "x" * 300}):
         odd = {"key": saved["key"], "fields": fields | wrong}
         assert client.post("/save", json=odd, headers=OURS).status_code == 422

@@ -227,7 +227,7 @@ def test_an_item_is_written_and_two_authors_are_told(browser: Browser, tmp_path:
         page.wait_for_selector("#unsaved:has-text('Saved.')")
         ben.page.locator("[name='q2.A']").fill("The ball")
         ben.page.keyboard.press("Control+s")
-        ben.page.wait_for_selector("#message:has-text('Somebody else has changed this item')")
+        ben.page.wait_for_selector("#message:has-text('Someone else has changed this item')")
         # Drawn by hand, on another item.
         page.keyboard.press("Alt+ArrowDown")
         page.wait_for_selector("#previous:not([disabled])")

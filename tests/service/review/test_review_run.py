@@ -139,7 +139,7 @@ def test_what_others_have_built_on_is_not_taken_back(run: ReviewRun) -> None:
     image = ids(run)[0].image
     at = run.add(image, rewritten("missed"), "ann")
     run.judge(at, text(run, at), "reject", "ben")
-    with pytest.raises(ReviewConflictError, match="Somebody else"):
+    with pytest.raises(ReviewConflictError, match="Someone else"):
         run.undo("ann")
     assert len(log_of(run.folder)) == 2
 

@@ -142,7 +142,7 @@ def test_two_people_judge_edit_and_undo_one_run_at_once(browser: Browser, tmp_pa
         assert ben.votes == "1 other verdict is shown after yours."
         assert votes_of(run)["hand has six fingers"] == {"ann": "accept"}
         ben.press("r")
-        ann.stays("z", "Somebody else has judged or edited this text since, so it cannot be taken back")
+        ann.stays("z", "Someone else has judged or edited this finding since, so you cannot take it back")
         del said[names[0]]
         said["hand has six fingers"] = {"ann": "accept", "ben": "reject"}
         assert votes_of(run) == said

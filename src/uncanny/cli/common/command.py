@@ -180,7 +180,9 @@ class Group(click.Group):
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             known = self.list_commands(ctx)
             close = get_close_matches(name, known, n=2, cutoff=0.5)
-            advice = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(known)}."
+            advice = (
+                f"Did you mean {' or '.join(close)}?" if close else f"The commands are {', '.join(known)}."
+            )
             raise click.UsageError(f"No such command {shown(name)}. {advice}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -161,10 +161,10 @@ def _read(path: Path) -> ConfigFile:
         text = content.decode("utf-8-sig")  # some editors begin a file with a mark
         return ConfigFile(path, tuple(text.splitlines()), tomllib.loads(text))
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no UTF-8 text", remedy="Save it as UTF-8.") from error
+        raise UsageError(f"{path} is not UTF-8 text", remedy="Save it as UTF-8.") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(
-            f"{path} is no TOML: {error}", remedy='Texts stand in quotes: model = "openai/gpt-4o".'
+            f"{path} is not valid TOML: {error}", remedy='Texts stand in quotes: model = "openai/gpt-4o".'
         ) from error
 
 
@@ -229,7 +229,7 @@ def _unknown(
     by_key = {name: param for each in several.values() for name, param in parameters(each).items()}
     what = f"{where}: {whose} has {'an' if not tables else 'no'} option {shown(key)}"
     if isinstance(value, dict) and group:
-        what = f"{where}: [{'.'.join((*tables, key))}] is no command"
+        what = f"{where}: [{'.'.join((*tables, key))}] is not a command"
         names = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
         near = difflib.get_close_matches(key, [*names, *by_key], n=1)
         return UsageError(what, remedy=f"Did you mean {near[0]}?" if near else "Leave it out.")

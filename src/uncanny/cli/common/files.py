@@ -93,7 +93,7 @@ def page(path: Path) -> Output:
         with file.open("rb") as content:
             return b'<meta name="generator" content="uncanny' in content.read(_HEAD_BYTES)
 
-    return Output(path, "page of uncanny", ours)
+    return Output(path, "an uncanny page", ours)
 
 
 def scores_json(path: Path, keys: Iterable[str]) -> Output:
@@ -111,7 +111,7 @@ def scores_json(path: Path, keys: Iterable[str]) -> Output:
             isinstance(record, dict) and set(keys) <= record.keys() for record in each
         )
 
-    return Output(path, "JSON of these scores", ours)
+    return Output(path, "a JSON file of these scores", ours)
 
 
 def table_csv(path: Path, columns: Sequence[str]) -> Output:
@@ -121,7 +121,7 @@ def table_csv(path: Path, columns: Sequence[str]) -> Output:
         with file.open(encoding="utf-8", errors="replace", newline="") as lines:
             return next(csv.reader(lines), None) == list(columns)
 
-    return Output(path, "table of these scores", ours)
+    return Output(path, "a table of these scores", ours)
 
 
 TableForm = Literal["markdown", "latex"]
@@ -140,7 +140,7 @@ def tables_text(path: Path, form: TableForm) -> Output:
         with file.open("rb") as content:
             return content.read(len(begins)) == begins
 
-    return Output(path, "file of tables of uncanny", ours)
+    return Output(path, "an uncanny file of tables", ours)
 
 
 def rows_jsonl(path: Path, keys: Iterable[str]) -> Output:
@@ -154,7 +154,7 @@ def rows_jsonl(path: Path, keys: Iterable[str]) -> Output:
                 return False
         return isinstance(first, dict) and set(keys) <= first.keys()
 
-    return Output(path, "file of these rows", ours)
+    return Output(path, "a file of these rows", ours)
 
 
 class Scores(Protocol):
@@ -307,7 +307,7 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: b
     for number, output in enumerate(wanted):
         path = output.path
         if path == STANDARD_OUTPUT:
-            raise UsageError("- cannot be written here: it is no file", remedy="Name a file.")
+            raise UsageError("Cannot write to standard output (-) here", remedy="Name a file.")
         if any(_same(path, other.path) for other in wanted[:number]):
             raise UsageError(f"{path} is named for two outputs", remedy="Name a file for each.")
         _check_place(path)
@@ -319,7 +319,7 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: b
             )
         if not force and not _is_ours(output):
             raise UsageError(
-                f"{path} is there already and is no {output.what}",
+                f"{path} already exists and is not {output.what}",
                 remedy="Name another file, or replace it with --force.",
             )
 
@@ -347,7 +347,8 @@ def check_run_folder(
     if manifest.is_file() and not _is_manifest(manifest):
         if not force:
             raise UsageError(
-                f"{manifest} is no manifest of a run", remedy="Name another folder with -o, or give --force."
+                f"{manifest} is not the manifest of a run",
+                remedy="Name another folder with -o, or give --force.",
             )
         manifest.unlink()
     if report:
@@ -374,7 +375,7 @@ def _check_place(path: Path) -> None:
     if path.is_dir():
         raise UsageError(f"{path} is a folder", remedy="Name a file.")
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        raise UsageError(f"{path} is no ordinary file", remedy="Name another one.")
+        raise UsageError(f"{path} is not a regular file", remedy="Name another one.")
     parent = path.parent
     while not parent.exists() and parent != parent.parent:
         parent = parent.parent

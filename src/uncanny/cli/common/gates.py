@@ -22,9 +22,9 @@ def gate_outputs(conditions: Sequence[str], junit: Path | None) -> list[Output]:
         return []
     if not conditions:
         raise UsageError(
-            "--junit writes the conditions of --fail-if, and there is none", remedy="Add --fail-if."
+            "--junit writes the conditions of --fail-if, but --fail-if is not given", remedy="Add --fail-if."
         )
-    return [Output(junit, "JUnit file of uncanny", _is_ours)]
+    return [Output(junit, "an uncanny JUnit file", _is_ours)]
 
 
 def pass_gate(

@@ -30,7 +30,7 @@ class Whole(click.ParamType[int]):
         try:
             number = int(value)
         except ValueError:
-            raise _wrong(param, value, "is no whole number") from None
+            raise _wrong(param, value, "is not a whole number") from None
         if not self.least <= number <= self.most:
             raise _wrong(param, value, f"is not from {self.least:,} to {self.most:,}")
         return number

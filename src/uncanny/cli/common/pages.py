@@ -25,7 +25,7 @@ def page_server_options(function: F) -> F:
 def check_name(name: str | None, option: str) -> None:
     """Raises UsageError for a name that is none, is too long, or cannot be written down."""
     if name is not None and (not 1 <= len(name.strip()) <= 200 or writable(name) != name):
-        raise UsageError(f"{option} has to be a name of 1 to 200 characters")
+        raise UsageError(f"{option} must be a name of 1 to 200 characters")
 
 
 def serve_page(app: ASGIApp, port: int, *, opens: bool) -> None:

@@ -144,7 +144,7 @@ def complaints(end: RunEnd) -> list[str]:
     if end.error is not None:
         lines.append(f"Stopped, {left} not done: {told(end.error)}")
     elif end.reason == "interrupt":
-        lines.append(f"Interrupted, {left} not done. The same command goes on.")
+        lines.append(f"Interrupted, {left} not done. Run the same command again to resume.")
     return lines
 
 

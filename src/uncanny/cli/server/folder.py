@@ -148,7 +148,7 @@ def bring_home(job: ClientJob, run: Path, state: ServerState, names: LocalNames,
         except OSError as error:
             raise StorageError(
                 f"{place} cannot be written: {error.strerror or error}",
-                remedy="Free some space, and run the same command again: it goes on.",
+                remedy="Free some space, and run the same command again to resume.",
             ) from error
         state.fetched[name] = FetchedFile(
             sha256=file.sha256, size=status.st_size, mtime_ns=status.st_mtime_ns

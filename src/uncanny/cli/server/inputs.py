@@ -250,7 +250,9 @@ def _records(sent: Sent, place: str | Path) -> str:
             pass
     file = path / RECORDS if path.is_dir() else path
     if not file.is_file():
-        raise UsageError(f"{path} is no run and no file", remedy="Name a run folder, a file, or job:ID.")
+        raise UsageError(
+            f"{path} is neither a run nor a file", remedy="Name a run folder, a file, or job:ID."
+        )
     return sent.file(file)
 
 

@@ -66,7 +66,7 @@ def _run(kind: str, context: click.Context, values: dict[str, Any], url: str, *,
         except ServiceError as error:
             if not client.connection.was_reached:
                 raise
-            complain(layout([f"Error: {error}", "The same command goes on."]))
+            complain(layout([f"Error: {error}", "Run the same command again to resume."]))
             return BROKEN
 
 
@@ -279,7 +279,7 @@ class _ServerRun:
                 job = self._client.job(state.job)
             except NotFoundError:
                 complain(
-                    harmless(f"Warning: {state.job} is no longer on {self._client.url}; a new job is started")
+                    harmless(f"Warning: {state.job} is no longer on {self._client.url}; starting a new job")
                 )
                 state.job, state.key = None, new_key()
             else:
@@ -314,11 +314,15 @@ class _ServerRun:
             return None
         except KeyboardInterrupt:
             if not self._wants_cancel(job):
-                complain(layout([f"{job.id} goes on: {job.url}", f"Results: {self._results.way_back()}"]))
+                complain(
+                    layout([f"{job.id} keeps running: {job.url}", f"Results: {self._results.way_back()}"])
+                )
                 return INTERRUPTED
         except ServiceError as error:
             complain(
-                layout([f"Error: {error}", f"{job.id} goes on there. Results: {self._results.way_back()}"])
+                layout(
+                    [f"Error: {error}", f"{job.id} keeps running there. Results: {self._results.way_back()}"]
+                )
             )
             return BROKEN
         job.cancel().wait(progress=not self._quiet)
@@ -331,7 +335,7 @@ class _ServerRun:
         if not (on_terminal() and sys.stdin.isatty()):
             return False
         try:
-            return click.confirm(f"Cancel {job.id} too? Else it goes on", default=False, err=True)
+            return click.confirm(f"Cancel {job.id} too? If not, it keeps running", default=False, err=True)
         except (click.Abort, KeyboardInterrupt):
             complain("")  # ends the line of the question
             return False

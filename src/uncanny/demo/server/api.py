@@ -224,7 +224,7 @@ def prompt_size(
     try:
         schema_json = orjson.dumps(schema).decode()
     except TypeError as error:
-        raise BadRequestError(f"the schema is no JSON that can be written: {error}") from None
+        raise BadRequestError(f"the schema cannot be written as JSON: {error}") from None
     fixed = text_tokens(system) + (text_tokens(schema_json) if schema else 0)
 
     def tokens(parts: Iterable[Part]) -> int:

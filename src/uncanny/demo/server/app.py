@@ -237,7 +237,7 @@ async def _serve(options: FakeServerOptions) -> None:
 def _rejection(request: web.Request, api: ProviderApi, model: str) -> tuple[int, str] | None:
     key = api.key(request.headers)
     if key is None:
-        return 401, "There is no API key in the header that it belongs in"
+        return 401, "The request has no API key in the header where it belongs"
     if key == WRONG_KEY:
         return api.wrong_key()
     if model == UNKNOWN_MODEL:

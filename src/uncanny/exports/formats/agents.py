@@ -49,7 +49,7 @@ class AgentsWriter(FormatWriter):
     def _call(self, number: int, line: bytes) -> dict[str, Any]:
         call = orjson.loads(line)
         if not isinstance(call, dict):
-            raise RecordError("is no call", path=self._calls.path, line=number)
+            raise RecordError("is not a call", path=self._calls.path, line=number)
         return {name: call[name] for name in _CALL if name in call}
 
     def finish(self) -> None:

@@ -93,7 +93,7 @@ def read(file: Path) -> Iterator[Returned]:
             for row in rows:
                 yield _returned(row, file, rows.line_num)
     except (csv.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is no table in UTF-8: {error}", remedy="Save it as CSV UTF-8.") from error
+        raise UsageError(f"{file} is not a UTF-8 table: {error}", remedy="Save it as CSV UTF-8.") from error
     finally:
         csv.field_size_limit(before)
 
@@ -121,7 +121,7 @@ def _returned(row: Mapping[str | Any, Any], file: Path, line: int) -> Returned:
             return int(value)
         except (ValueError, OverflowError) as error:
             raise RecordError(
-                f"is no whole number: {cell[:40]!r}", path=file, line=line, field=name
+                f"is not a whole number: {cell[:40]!r}", path=file, line=line, field=name
             ) from error
 
     box = [number(name) for name in _BOX]

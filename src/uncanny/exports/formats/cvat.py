@@ -128,7 +128,7 @@ def read(file: Path) -> Iterator[Returned]:
                 root = element
                 if root.tag != "annotations":
                     raise UsageError(
-                        f"{file} is no file of annotations of CVAT: it begins with <{root.tag}>",
+                        f"{file} is not a CVAT annotation file: it begins with <{root.tag}>",
                         remedy="Export it as CVAT for images 1.1.",
                     )
             if element.tag == "track":
@@ -213,7 +213,7 @@ def _box(shape: ET.Element, size: Size, where: str) -> tuple[int, int, int, int]
                 ]
                 return box_around(pairs, size, where)
             case _:
-                raise UsageError(f"{where}: is no shape that a box can be put around", remedy="Draw a box.")
+                raise UsageError(f"{where}: a box cannot be put around this shape", remedy="Draw a box.")
         corners = [(x0, y0), (x1, y0), (x0, y1), (x1, y1)]
         degrees = float(shape.get("rotation") or 0)
         corners = turned(corners, degrees, ((x0 + x1) / 2, (y0 + y1) / 2))

@@ -128,7 +128,7 @@ def read(folder: Path) -> Iterator[Returned]:
     files = data_files(folder) if folder.is_dir() else [folder]
     if not files:
         raise UsageError(
-            f"{folder} is no data set: there are no Parquet or Arrow files in it",
+            f"{folder} is not a dataset: it has no Parquet or Arrow files",
             remedy="Name the folder that `uncanny export` or `save_to_disk` has written.",
         )
     for file in files:

@@ -161,7 +161,7 @@ def read(file: Path) -> Iterator[Returned]:
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{file} is not valid JSON: {error}", remedy="Export it again as JSON.") from error
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise UsageError(f"{file} is no list of tasks", remedy="Export it from Label Studio as JSON.")
+        raise UsageError(f"{file} is not a list of tasks", remedy="Export it from Label Studio as JSON.")
     for number, task in enumerate(tasks):
         yield from _of_task(task, f"task {task.get('id', number)}", file)
 

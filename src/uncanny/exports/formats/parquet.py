@@ -278,7 +278,7 @@ def _returned(
     index = _number(cells.get("index"))
     if isinstance(index, float):
         raise UsageError(
-            f"{file}, {where}: `index` is no whole number: {index}", remedy="Leave `index` as it was."
+            f"{file}, {where}: `index` is not a whole number: {index}", remedy="Leave `index` as it was."
         )
     box = cells.get("box")
     fields = returned_anomaly(

@@ -42,7 +42,7 @@ _LOG: Final = logging.getLogger("uncanny.service")
 _MOST_MESSAGE: Final = 600
 _MEANING: Final[Mapping[int, tuple[str, str]]] = {
     400: ("bad_request", "The request cannot be read: no JSON, no multipart, or a host not served here."),
-    401: ("unauthorized", "A token is needed, or the one that was sent is none."),
+    401: ("unauthorized", "A token is needed, or the one that was sent is not valid."),
     403: ("forbidden", "This role may not do that, or a page of another site asks for it."),
     404: ("not_found", "There is nothing of that id or name."),
     405: ("method_not_allowed", "This address does not know that method."),

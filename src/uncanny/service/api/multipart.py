@@ -53,7 +53,7 @@ async def events(request: Request, *, most_bytes: int, most_files: int) -> Async
     """
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise ApiError(415, "The body has to be multipart/form-data with a boundary.")
+        raise ApiError(415, "The body must be multipart/form-data with a boundary.")
     if request.headers.get("content-encoding", "identity") != "identity":
         raise ApiError(415, "The body must not be compressed.")
     length = request.headers.get("content-length", "")
@@ -122,7 +122,7 @@ class _Parts:
     def _headers_finished(self) -> None:
         _, options = parse_options_header(self._disposition)
         if b"filename" not in options:
-            raise ApiError(422, "Only files are taken: a part without a file's name is none.", field="body")
+            raise ApiError(422, "Only files are accepted, and a part has no file name.", field="body")
         self._files += 1
         if self._files > self._most_files:
             raise ApiError(413, f"More than {self._most_files:,} files in one request.")

@@ -147,7 +147,7 @@ class Client:
     def job(self, job_id: str) -> ClientJob:
         """A job by its id. Raises NotFoundError."""
         if re.fullmatch(JOB_ID, job_id) is None:
-            raise NotFoundError(f"{shown(job_id)} is no id of a job", remedy="Ids begin with job_.")
+            raise NotFoundError(f"{shown(job_id)} is not the id of a job", remedy="Ids begin with job_.")
         return ClientJob(self.connection, self.connection.read(f"jobs/{job_id}", JobRecord))
 
     def jobs(self, *, state: State | None = None, kind: str | None = None) -> Iterator[ClientJob]:

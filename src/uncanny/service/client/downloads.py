@@ -59,7 +59,7 @@ def safe_path(folder: Path, name: str) -> Path:
             )
     place = place / pieces[-1]
     if place.is_symlink() or (place.exists() and not place.is_file()):
-        raise UsageError(f"{place} is there already and is no file", remedy="Name another folder.")
+        raise UsageError(f"{place} already exists and is not a file", remedy="Name another folder.")
     return place
 
 
@@ -129,7 +129,7 @@ def fetch(connection: Connection, source: str, remote: RemoteFile, target: Path)
     except OSError as error:
         raise StorageError(
             f"{target} cannot be written: {error.strerror or error}",
-            remedy="Free some space or name another folder, and download again: it goes on.",
+            remedy="Free some space or name another folder, and download again to resume.",
         ) from error
 
 
@@ -138,7 +138,7 @@ def _go_on(connection: Connection, source: str, remote: RemoteFile, partial: Pat
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     with os.fdopen(descriptor, "wb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UsageError(f"{partial} is no ordinary file", remedy="Remove it.")
+            raise UsageError(f"{partial} is not a regular file", remedy="Remove it.")
         begun = file.seek(0, os.SEEK_END)
         if begun > remote.size:
             begun = file.seek(0)
@@ -163,9 +163,7 @@ def _go_on(connection: Connection, source: str, remote: RemoteFile, partial: Pat
                 return connection.lost(error)
         file.flush()
         os.fsync(file.fileno())
-    return (
-        ServiceError(f"{remote.path} ends early", remedy="Download again: it goes on.") if missing else None
-    )
+    return ServiceError(f"{remote.path} ends early", remedy="Download again to resume.") if missing else None
 
 
 def _digest(file: Path) -> str:

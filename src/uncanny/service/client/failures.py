@@ -46,7 +46,7 @@ def host_of(location: str, secrets: Sequence[str]) -> str:
 def no_service(shown: str, why: str) -> UsageError:
     """There is something at the address, and it is not ours."""
     return UsageError(
-        f"{shown} is no service of uncanny: {why}", remedy="Give the address that `uncanny serve` prints."
+        f"{shown} is not an uncanny service: {why}", remedy="Give the address that `uncanny serve` prints."
     )
 
 

@@ -192,7 +192,7 @@ class ClientJob:
             raise ConflictError(f"Job {self.id} is {self.state}", remedy="Wait for it with `wait()`.")
         if self.state == "failed":
             raise ConflictError(
-                f"Job {self.id} has failed: {self.record.error or 'nobody knows why'}",
+                f"Job {self.id} has failed: {self.record.error or 'the reason is not known'}",
                 remedy="Mend that and call `retry()`, or start another job.",
             )
         return self._connection.read(f"jobs/{self.id}/result", _JSON)
@@ -227,7 +227,7 @@ class ClientJob:
                 first = error.errors(include_input=False, include_url=False)[0]
                 where = ".".join(map(str, first["loc"]))
                 raise ServiceError(
-                    f"A record of {self.id} is no {form.__name__}: {where}: {first['msg']}"
+                    f"A record of {self.id} is not a valid {form.__name__}: {where}: {first['msg']}"
                 ) from None
 
     def findings(

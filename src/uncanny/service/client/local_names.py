@@ -108,5 +108,5 @@ def _loads(data: bytes, name: str) -> Any:
         return load_json(data)
     except orjson.JSONDecodeError as error:
         raise ServiceError(
-            f"{name} of the job has what is no JSON: {error}", remedy="Is the job still running?"
+            f"{name} of the job is not valid JSON: {error}", remedy="Is the job still running?"
         ) from None

@@ -176,7 +176,7 @@ def title_of(job: Job) -> str:
 
 def _read(kind: str, params: Mapping[str, Any]) -> Params:
     if kind not in KINDS:
-        raise NotFoundError(f"There is no kind of job {kind!r}", remedy=f"There are {', '.join(KINDS)}.")
+        raise NotFoundError(f"There is no kind of job {kind!r}", remedy=f"The kinds are {', '.join(KINDS)}.")
     try:
         return KINDS[kind].params.model_validate(dict(params))
     except ValidationError as error:

@@ -109,7 +109,7 @@ class PairParams(Params):
         if (original is None) != (edited is None):
             raise ValueError("original and edited go together")
         if (pairs is None) == (original is None):
-            raise ValueError("either pairs, or original and edited, have to be given")
+            raise ValueError("give either pairs, or original and edited")
         if getattr(self, "masks", None) is not None and original is None:
             raise ValueError("masks go with original and edited")
         return self

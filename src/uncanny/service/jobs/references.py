@@ -109,7 +109,9 @@ class Weights(Reference):
         folder = service.weights.get(self)
         if folder is None:
             there = ", ".join(service.weights) or "none: `uncanny serve --weights DIR` names them"
-            raise ValueError(f"{shown(self)} is not the name of a folder of weights here; there are {there}")
+            raise ValueError(
+                f"{shown(self)} is not the name of a folder of weights here; the names are {there}"
+            )
         return str(folder)
 
     def _is_path(self) -> bool:

@@ -256,7 +256,7 @@ class ItemsFile:
         data = dict(before.data or {}) if before is not None else {}
         image = fields["image"]
         if image and image != (None if before is None else before.image) and self.picture(image) is None:
-            raise UsageError("This image is none of those that were offered", remedy="Choose another.")
+            raise UsageError("This image is not one of those offered", remedy="Choose another.")
         data |= {"id": fields["id"], "image": image, "split": fields["split"]}
         for name in ("pair_id", "artifact_type"):
             _set(data, name, fields[name] or None)
@@ -346,7 +346,7 @@ def _place(entries: list[Entry], key: str | None) -> int | None:
     at = next((place for place, each in enumerate(entries) if each.key == key), None)
     if at is None:
         raise ReviewConflictError(
-            "Somebody else has changed this item since you opened it; nothing was written",
+            "Someone else has changed this item since you opened it; nothing was written",
             remedy="Open it again, and bring your changes in.",
         )
     return at
@@ -360,7 +360,7 @@ def _carries(data: dict[str, Any] | None) -> bool:
 
 def _item(data: dict[str, Any] | None) -> Item | list[Problem]:
     if data is None:
-        return [Problem(None, None, "the line is no JSON object; mend it in a text editor")]
+        return [Problem(None, None, "the line is not a JSON object; fix it in a text editor")]
     try:
         return Item.model_validate(data)
     except ValidationError as error:

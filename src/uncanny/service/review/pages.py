@@ -30,7 +30,7 @@ from uncanny.service.safety import Body, Words, json_body
 
 SHOW_WORDS: Final[Mapping[Show, str]] = {
     "todo": "not judged by me",
-    "unjudged": "judged by nobody",
+    "unjudged": "not judged by anyone",
     "ties": "ties to decide",
     "all": "all",
     "accepted": "accepted",

@@ -241,7 +241,7 @@ class ReviewRun:
             nonlocal place
             place = reviewed.next_index()
             if sum(each.original is None for each in reviewed.anomalies) >= MOST_ADDED:
-                raise UsageError(f"This image has {MOST_ADDED} added findings; more is none the wiser")
+                raise UsageError(f"An image can have at most {MOST_ADDED} added findings")
             check_box(anomaly, reviewed.annotation)
             return new_review(reviewed.annotation, place, None, reviewer, "accept", version=anomaly)
 
@@ -265,7 +265,7 @@ class ReviewRun:
             after = review_image(reviewed.annotation, [*lines, review])
             if len(after.stale) > len(reviewed.stale):
                 raise ReviewConflictError(
-                    "Somebody else has judged or edited this text since, so it cannot be taken back",
+                    "Someone else has judged or edited this finding since, so you cannot take it back",
                     remedy="Edit the finding anew instead.",
                 )
             self._log.append([review])

@@ -212,7 +212,7 @@ def _make_private(file: Path) -> None:
     except OSError as error:
         raise UsageError(
             f"{file} cannot be used: {error.strerror or error}",
-            remedy="It has to be a file of whoever runs the service.",
+            remedy="Make sure that the user who runs the service owns this file.",
         ) from error
 
 

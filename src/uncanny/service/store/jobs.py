@@ -220,7 +220,7 @@ class JobStore:
                 .returning(*_SHOWN)
             ).one_or_none()
             if row is None:
-                raise self._wrong_state(connection, job_id, "It goes on by itself.")
+                raise self._wrong_state(connection, job_id, "It continues by itself.")
             self._tell(connection)
             also(connection)
         self.queued.set()

@@ -117,7 +117,7 @@ def advice_on(kinds: set[str]) -> str:
     """What to do about failures of these kinds."""
     words = " ".join(kinds)
     if "authentication" in words or "permission" in words:
-        return "The provider refused the key: whoever runs the service has to set it. Then ask again."
+        return "The provider refused the key. Have the service's operator set it, then ask again."
     if "unreadable" in words or "image" in words:
         return (
             "A picture that cannot be read stays as it is: mend or leave out the file, and start a new job."

@@ -152,7 +152,7 @@ def _has_records(site: Site, job: Job) -> bool:
 
 def _kind(name: str) -> Kind:
     if name not in KINDS:
-        raise NotFoundError(f"There is no kind of job {name!r}", remedy=f"There are {', '.join(KINDS)}.")
+        raise NotFoundError(f"There is no kind of job {name!r}", remedy=f"The kinds are {', '.join(KINDS)}.")
     return KINDS[name]
 
 

@@ -65,7 +65,7 @@ def _entrance(router: APIRouter, site: Site) -> None:
     def log_in(request: Request, body: Annotated[_Token, Depends(json_body(_Token))]) -> Response:
         session = gate_of(request).log_in(request, body.token)
         if session is None:
-            raise ApiError(401, "This is no token, or one that was revoked.")
+            raise ApiError(401, "This token is not valid or was revoked.")
         response = Response(status_code=204)
         set_session(request, response, session)
         return response

@@ -30,7 +30,7 @@ _TITLES: Final[Mapping[int, str]] = {
     500: "The server made a mistake",
 }
 _REMEDIES: Final[Mapping[int, str]] = {
-    403: "Ask whoever runs the service for a token of another role.",
+    403: "Ask the service's operator for a token with another role.",
     404: "It may have been deleted, or the address is not complete.",
     429: "Wait a moment, then load the page again.",
     500: "Its log says which.",
