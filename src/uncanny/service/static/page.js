@@ -315,7 +315,7 @@ const uncanny = (() => {
 
     keep(box, id) {
       if (!box) { this.tool.removeAnnotation(id); return; }
-      if (!this.many) for (const each of this.boxes.keys()) this.drop(each);
+      if (!this.many) for (const each of [...this.boxes.keys()]) if (each !== id) this.drop(each);
       this.boxes.set(id, box);
       this.current = id;
       // While one is under the hand, the next drag would only let go of it.
@@ -338,7 +338,9 @@ const uncanny = (() => {
     read() {
       for (const each of this.tool.getAnnotations()) {
         const box = asBox(each, this.stage);
-        if (box && this.boxes.has(each.id)) this.boxes.set(each.id, box);
+        if (!box) continue;
+        // Annotorious reports a new box a moment after it is drawn; a fast key comes first.
+        if (this.boxes.has(each.id)) this.boxes.set(each.id, box); else this.keep(box, each.id);
       }
       return [...this.boxes.values()];
     }
