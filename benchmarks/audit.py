@@ -58,7 +58,7 @@ def write_sets(folder: Path, generators: int) -> None:
 def measure(folder: Path, pair_by: str | None) -> None:
     from uncanny.eval.audit.data.load import find_pairing, load_generators
     from uncanny.eval.audit.score.score import score_audit
-    from uncanny.eval.common.sources import read_sources
+    from uncanny.eval.common.inputs.sources import read_sources
 
     sources = read_sources({path.stem: path for path in sorted(folder.glob("*.jsonl"))})
     began, busy = time.perf_counter(), time.process_time()

@@ -14,7 +14,7 @@ FORMS = ("jsonl", "csv", "parquet", "coco", "labelstudio", "cvat", "sft", "agent
 _READ = """
 import sys
 from pathlib import Path
-from uncanny.eval.common.runs import stream_annotations
+from uncanny.eval.common.inputs.runs import stream_annotations
 print(sum(1 for _ in stream_annotations(Path(sys.argv[1]) / "annotations.jsonl")))
 """
 

@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.inputs.runs import page_of_run
 from uncanny.eval.common.parameters import ReportParameters
-from uncanny.eval.common.runs import page_of_run
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.parameters import path_of, takes
 from uncanny.protocol import named, protocols

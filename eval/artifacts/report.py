@@ -40,10 +40,27 @@ from uncanny.eval.artifacts.score.tables import (
     published_tables,
 )
 from uncanny.eval.common.estimates import Estimate, interval_words
-from uncanny.eval.common.page import score_page, write_rendered
-from uncanny.eval.common.pictures import Layer, Mark, Outline, PageViews, PicturesMode, Shot, Shown, View
+from uncanny.eval.common.pages.page import score_page, write_rendered
+from uncanny.eval.common.pages.pictures import (
+    Layer,
+    Mark,
+    Outline,
+    PageViews,
+    PicturesMode,
+    Shot,
+    Shown,
+    View,
+)
+from uncanny.eval.common.pages.plots import (
+    NARROW,
+    WIDE,
+    bare_axes,
+    colour,
+    pixel_axes,
+    plain_label,
+    plot_twice,
+)
 from uncanny.eval.common.pixels.crops import Crop
-from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
 from uncanny.eval.common.published import caveat, published
 from uncanny.eval.common.texts import texts_notes
 

@@ -14,8 +14,8 @@ from uncanny.parameters import HERE, Parameters, Place, Shown, Text
 from uncanny.runs.parameters import PixelParameters, RunParameters, TableParameters
 
 if TYPE_CHECKING:
+    from uncanny.eval.common.inputs.sources import AnnotationSource
     from uncanny.eval.common.similarity.base import Similarity
-    from uncanny.eval.common.sources import AnnotationSource
 else:  # commands show their options without them
     AnnotationSource = Similarity = Any
 

@@ -24,8 +24,8 @@ from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
 from uncanny.eval.common.alike import Provenance, as_texts, check_alike, settings_of, together
 from uncanny.eval.common.groups import IMAGE, STEM, cell_text
+from uncanny.eval.common.inputs.sources import Source, read_sources
 from uncanny.eval.common.similarity.base import open_measure
-from uncanny.eval.common.sources import Source, read_sources
 from uncanny.images.columns import ImageColumns
 from uncanny.images.encode import PixelPolicy
 from uncanny.parameters import takes

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from uncanny.errors import NotAlikeError
+from uncanny.eval.common.inputs.runs import ReadRun
 from uncanny.eval.common.json_fields import JsonFields
-from uncanny.eval.common.runs import ReadRun
 from uncanny.schema import Annotation
 from uncanny.wording import option
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from uncanny.errors import RecordError, StorageError, UsageError
 from uncanny.eval.common.frames import Cells, Row, table_cells, to_data_set, to_frame
 from uncanny.eval.common.json_fields import json_of
-from uncanny.eval.common.tables import MISSING, Table, TableResult
+from uncanny.eval.common.tables.table import MISSING, Table, TableResult
 from uncanny.parameters import path_of
 from uncanny.records.annotation_table import LINES, restore_lines
 from uncanny.records.jsonl import open_to_read, parse_line

@@ -18,8 +18,7 @@ from uncanny.eval.common.alike import Origin, Provenance
 from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
 from uncanny.eval.common.groups import KNOWN, PROMPT_COLUMNS, PromptColumn, cell_of
-from uncanny.eval.common.matching import Rule, pair_images
-from uncanny.eval.common.sources import (
+from uncanny.eval.common.inputs.sources import (
     FINISHED,
     AnnotationSource,
     LeftOut,
@@ -30,6 +29,7 @@ from uncanny.eval.common.sources import (
     open_source,
     read_sources,
 )
+from uncanny.eval.common.matching import Rule, pair_images
 from uncanny.eval.compare.parameters import By
 from uncanny.records.run_folder import unfinished
 from uncanny.schema import Annotation, Usage

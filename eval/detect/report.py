@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from uncanny.annotation.report.page import PageScores
-from uncanny.eval.common.tables import Cell, Table
+from uncanny.eval.common.tables.table import Cell, Table
 from uncanny.eval.detect.score import DetectScore
 from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.schema import Detection

@@ -39,7 +39,7 @@ from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.detect.score import DetectScore
     from uncanny.graphs.detect import DetectState
     from uncanny.runs.engine import Engine

@@ -18,8 +18,8 @@ from uncanny.eval.common.estimates import Share, interval_words, share_of
 from uncanny.eval.common.groups import ImageGroups, image_groups
 from uncanny.eval.common.headline import Versus, ranking
 from uncanny.eval.common.json_fields import as_json, intervals_json, json_of, with_ends
-from uncanny.eval.common.paired_table import paired_table
-from uncanny.eval.common.tables import MISSING, Cell, Column, RowsResult, Table
+from uncanny.eval.common.tables.paired import paired_table
+from uncanny.eval.common.tables.table import MISSING, Cell, Column, RowsResult, Table
 from uncanny.eval.detect.data import SourceTruth, Truth
 from uncanny.eval.metrics.detection import JUDGED, SOURCES, Accuracy, Judged, accuracy
 from uncanny.eval.metrics.intervals import Bools, Codes

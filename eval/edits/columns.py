@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.tables import TableResult, data_frame
+from uncanny.eval.common.tables.table import TableResult, data_frame
 from uncanny.eval.edits.data import EditFiles
 from uncanny.extras import pyarrow
 from uncanny.images.path_names import display_path

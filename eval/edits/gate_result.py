@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
-from uncanny.eval.common.tables import Column, Table
+from uncanny.eval.common.tables.table import Column, Table
 from uncanny.eval.edits.columns import (
     EditsResult,
     counted_reasons,

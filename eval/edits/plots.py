@@ -11,7 +11,15 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
+from uncanny.eval.common.pages.plots import (
+    NARROW,
+    WIDE,
+    bare_axes,
+    colour,
+    pixel_axes,
+    plain_label,
+    plot_twice,
+)
 from uncanny.eval.edits.columns import BINNED
 from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics.edits import Bin, Cutoffs

@@ -17,10 +17,10 @@ import numpy as np
 from jinja2 import Environment
 
 from uncanny.errors import ImageError
-from uncanny.eval.common.page import score_page, write_rendered
-from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
+from uncanny.eval.common.pages.page import score_page, write_rendered
+from uncanny.eval.common.pages.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.pixels.difference import AMPLIFIED, difference, grey_picture
-from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.common.tables.table import MISSING, Table
 from uncanny.eval.edits.data import EditFiles
 from uncanny.eval.edits.parameters import MeasureConfig
 from uncanny.eval.edits.plots import NAMES, mask_plot, spread_plot, spreads

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator
 from uncanny.errors import UsageError
 from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.published import published
-from uncanny.eval.common.tables import Cell, Column, Table
+from uncanny.eval.common.tables.table import Cell, Column, Table
 from uncanny.eval.edits.columns import (
     BINNED,
     FIGURES,
@@ -39,7 +39,7 @@ from uncanny.schema import Record
 from uncanny.wording import counted, shown
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
 
 Status = Literal["ok", "partial", "failed"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)

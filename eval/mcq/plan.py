@@ -19,7 +19,7 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.json_fields import JsonFields
-from uncanny.eval.common.tables import Cell, Column, Table, TableResult
+from uncanny.eval.common.tables.table import Cell, Column, Table, TableResult
 from uncanny.eval.mcq.parameters import PlanParameters
 from uncanny.eval.mcq.score.controls import is_baseline
 from uncanny.eval.metrics.paired import (

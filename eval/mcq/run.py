@@ -32,7 +32,7 @@ from uncanny.runs.several import Turn, run_each_model
 from uncanny.runs.sync import blocking
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.mcq.score.result import McqScores
 
 

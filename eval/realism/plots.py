@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from uncanny.eval.common.estimates import Share, interval_words, p_words
-from uncanny.eval.common.page import percent
-from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
+from uncanny.eval.common.pages.page import percent
+from uncanny.eval.common.pages.plots import (
+    NARROW,
+    WIDE,
+    bare_axes,
+    colour,
+    pixel_axes,
+    plain_label,
+    plot_twice,
+)
 from uncanny.eval.realism.result import GroupScore, RealismScore
 from uncanny.graphs.ugda_cases import Label
 

@@ -19,8 +19,8 @@ from uncanny.agents.realism_judge import CheckName
 from uncanny.errors import UncannyError
 from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.headline import UNTESTED
-from uncanny.eval.common.page import score_page, write_rendered
-from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
+from uncanny.eval.common.pages.page import score_page, write_rendered
+from uncanny.eval.common.pages.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.pixels.difference import AMPLIFIED, difference
 from uncanny.eval.common.published import caveat
 from uncanny.eval.realism.people import PEOPLE_LABELS, published_people

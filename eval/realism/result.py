@@ -16,7 +16,7 @@ from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.json_fields import json_of
 from uncanny.eval.common.published import caveat, published
 from uncanny.eval.common.score_json import about, digest_of
-from uncanny.eval.common.tables import Cell, Column, Figure, RowsResult, Table, explain_intervals
+from uncanny.eval.common.tables.table import Cell, Column, Figure, RowsResult, Table, explain_intervals
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
@@ -27,7 +27,7 @@ from uncanny.parameters import path_of
 from uncanny.schema import stand_ins
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
 
 Place = Literal["first", "second", "both"]
 TwoWay = Literal["deceiving", "non_deceiving", "undetermined"]

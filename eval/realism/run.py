@@ -52,7 +52,7 @@ from uncanny.runs.task import Task, asking
 from uncanny.schema import StepError
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.realism.result import RealismScore
     from uncanny.graphs.ugda import PairState
     from uncanny.runs.engine import Engine

@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from uncanny.client.calls import usage as usage
     from uncanny.eval.common.estimates import interval_words as interval_words
     from uncanny.eval.common.inputs.problems import parse_records as parse_records
-    from uncanny.eval.common.page import Card as Card
-    from uncanny.eval.common.page import percent as percent
-    from uncanny.eval.common.page import write_result_page as write_result_page
-    from uncanny.eval.common.pictures import Layer as Layer
-    from uncanny.eval.common.pictures import Mark as Mark
-    from uncanny.eval.common.pictures import PageViews as PageViews
-    from uncanny.eval.common.pictures import Shot as Shot
-    from uncanny.eval.common.pictures import View as View
+    from uncanny.eval.common.pages.page import Card as Card
+    from uncanny.eval.common.pages.page import percent as percent
+    from uncanny.eval.common.pages.page import write_result_page as write_result_page
+    from uncanny.eval.common.pages.pictures import Layer as Layer
+    from uncanny.eval.common.pages.pictures import Mark as Mark
+    from uncanny.eval.common.pages.pictures import PageViews as PageViews
+    from uncanny.eval.common.pages.pictures import Shot as Shot
+    from uncanny.eval.common.pages.pictures import View as View
     from uncanny.eval.common.run_result import RunResult as RunResult
-    from uncanny.eval.common.tables import Column as Column
-    from uncanny.eval.common.tables import Table as Table
-    from uncanny.eval.common.tables import TableResult as TableResult
+    from uncanny.eval.common.tables.table import Column as Column
+    from uncanny.eval.common.tables.table import Table as Table
+    from uncanny.eval.common.tables.table import TableResult as TableResult
     from uncanny.eval.metrics.intervals import wilson_interval as wilson_interval
     from uncanny.graphs.annotate import AnnotateGraph as AnnotateGraph
     from uncanny.graphs.annotate import AnnotateInput as AnnotateInput

@@ -16,7 +16,7 @@ from tests.eval.audit.annotation_sets import record, written
 from tests.eval.edits.made_pairs import known_cases
 from tests.runs.e2e import uncanny_here
 from uncanny.cli.annotate import report_command
-from uncanny.eval.common.pictures import PICTURES
+from uncanny.eval.common.pages.pictures import PICTURES
 
 AUDIT = ("audit", "rendered=scenes:rendered", "drawn=scenes:drawn", "--model", "demo", "--resamples", 50)
 

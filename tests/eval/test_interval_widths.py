@@ -28,7 +28,7 @@ from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
 from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.pixels.masks import encode_rle
-from uncanny.eval.common.tables import Figure, TableResult
+from uncanny.eval.common.tables.table import Figure, TableResult
 from uncanny.eval.detect.data import SourceTruth
 from uncanny.eval.detect.score import score as score_detect
 from uncanny.eval.edits.people.score import score_people

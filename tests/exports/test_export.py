@@ -285,12 +285,12 @@ def test_only_an_earlier_export_is_replaced(run: Path, tmp_path: Path) -> None:
     uncanny.export(run, to="labelme", out=out, all=True)
     assert orjson.loads((out / "export.json").read_bytes())["formats"] == ["coco", "csv", "hf", "labelme"]
     (out / "sft").mkdir()
-    with pytest.raises(UsageError, match="no earlier export"):
+    with pytest.raises(UsageError, match="not an earlier export"):
         uncanny.export(run, to="sft", out=out, all=True)
     uncanny.export(run, to="sft", out=out, all=True, force=True)
     other = tmp_path / "mine.csv"
     other.write_text("my,own\n")
-    with pytest.raises(UsageError, match="no earlier export"):
+    with pytest.raises(UsageError, match="not an earlier export"):
         uncanny.export(run, to="csv", out=other, all=True)
     assert other.read_text() == "my,own\n"
     link = tmp_path / "link.csv"

@@ -17,10 +17,10 @@ from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of
 from uncanny.eval.common.matching import Rule
-from uncanny.eval.common.paired_table import tests_json
 from uncanny.eval.common.published import published
 from uncanny.eval.common.score_json import about
-from uncanny.eval.common.tables import RowsResult, Table, data_frame
+from uncanny.eval.common.tables.paired import tests_json
+from uncanny.eval.common.tables.table import RowsResult, Table, data_frame
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.eval.metrics.paired import ImageClass, PairedTest
 from uncanny.records.run_folder import Unfinished
@@ -29,7 +29,7 @@ from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory, Source
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.common.pixels.crops import Size
 
 # A category, or all of them together: the union of their regions, whatever they are called.

@@ -17,9 +17,9 @@ from uncanny.eval.artifacts.data.pixels import Drawing, DrawnRegion, image_size
 from uncanny.eval.artifacts.data.records import ArtifactImage, ArtifactSet
 from uncanny.eval.artifacts.parameters import RegionSettings
 from uncanny.eval.artifacts.score.result import SCOPES, LeftOut
+from uncanny.eval.common.inputs.sources import of_place
 from uncanny.eval.common.matching import Pairing, pair_images
 from uncanny.eval.common.pixels.crops import Size
-from uncanny.eval.common.sources import of_place
 from uncanny.eval.metrics.intervals import Bools, Floats
 from uncanny.eval.metrics.regions import artifact_ratio, instance_counts, region_counts
 from uncanny.schema import ArtifactCategory, Source

@@ -18,8 +18,8 @@ from typing import Final, TypeAlias
 from uncanny.eval.audit.parameters import MOST_WORST
 from uncanny.eval.common.alike import Origin
 from uncanny.eval.common.groups import IMAGE, STEM, group_of
+from uncanny.eval.common.inputs.sources import LeftOut, left_out_by
 from uncanny.eval.common.score_json import digest_of
-from uncanny.eval.common.sources import LeftOut, left_out_by
 from uncanny.schema import KINDS, Annotation, Anomaly, Kind, names_nothing
 
 SEVERITIES = 101

@@ -12,9 +12,9 @@ from uncanny.eval.audit.data.aggregate import Aggregate, Pairing
 from uncanny.eval.audit.parameters import MOST_WORST
 from uncanny.eval.common.alike import Provenance
 from uncanny.eval.common.groups import KNOWN, ORIGINAL_COLUMNS, Groups, cell_of
+from uncanny.eval.common.inputs.runs import ReadRun
+from uncanny.eval.common.inputs.sources import FINISHED, OpenSource, Source, of_place, open_source
 from uncanny.eval.common.inputs.table_records import open_lines
-from uncanny.eval.common.runs import ReadRun
-from uncanny.eval.common.sources import FINISHED, OpenSource, Source, of_place, open_source
 from uncanny.records.run_folder import Unfinished, unfinished
 from uncanny.schema import Annotation
 

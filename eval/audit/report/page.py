@@ -35,8 +35,8 @@ from uncanny.eval.audit.score.tables import (
 )
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import KNOWN
-from uncanny.eval.common.page import score_page, write_rendered
-from uncanny.eval.common.pictures import (
+from uncanny.eval.common.pages.page import score_page, write_rendered
+from uncanny.eval.common.pages.pictures import (
     Layer,
     PageViews,
     PicturesMode,

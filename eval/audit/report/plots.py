@@ -14,7 +14,15 @@ from markupsafe import Markup
 
 from uncanny.eval.audit.score.result import GeneratorScore, Leaderboard
 from uncanny.eval.audit.score.tables import amount
-from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
+from uncanny.eval.common.pages.plots import (
+    NARROW,
+    WIDE,
+    bare_axes,
+    colour,
+    pixel_axes,
+    plain_label,
+    plot_twice,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from uncanny.annotation.report.page import write_report
 from uncanny.eval.audit.score.result import GeneratorScore, Leaderboard
-from uncanny.eval.common.pictures import PicturesMode, relative_link
+from uncanny.eval.common.pages.pictures import PicturesMode, relative_link
 from uncanny.records.run_folder import RunFolder
 
 FOLDER = "reports"

@@ -17,10 +17,10 @@ from uncanny.eval.common.alike import Mismatch, Provenance
 from uncanny.eval.common.estimates import Estimate, p_words
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
+from uncanny.eval.common.inputs.sources import LeftOut, SourceKind
 from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of, with_ends
 from uncanny.eval.common.score_json import about
-from uncanny.eval.common.sources import LeftOut, SourceKind
-from uncanny.eval.common.tables import RowsResult, Table
+from uncanny.eval.common.tables.table import RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
 from uncanny.parameters import path_of
@@ -29,7 +29,7 @@ from uncanny.records.run_folder import Unfinished
 if TYPE_CHECKING:
     from uncanny.eval.audit.data.prompts import PromptRows
     from uncanny.eval.common.gates import GateResult
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
 
 # Of more generators only the neighbours in the order are compared.
 ALL_PAIRS_UP_TO = 16

@@ -12,7 +12,7 @@ from uncanny.eval.common.groups import KNOWN
 from uncanny.eval.common.headline import Claim, Versus, ranking, rate_effect, share_effect
 from uncanny.eval.common.headline import headline as proven_first
 from uncanny.eval.common.published import caveat
-from uncanny.eval.common.tables import MINUS, MISSING, Cell, Column, Figure, Table
+from uncanny.eval.common.tables.table import MINUS, MISSING, Cell, Column, Figure, Table
 from uncanny.eval.metrics.audit import RANKED, Metric
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
-from uncanny.eval.common.pictures import Shot
+from uncanny.eval.common.pages.pictures import Shot
 from uncanny.images.prepared import shrunk
 
 if TYPE_CHECKING:

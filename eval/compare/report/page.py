@@ -14,9 +14,9 @@ from pathlib import Path
 from jinja2 import Environment
 
 from uncanny.eval.common.anomalies.records import ScoredAnomaly
-from uncanny.eval.common.page import page_environment, write_rendered
-from uncanny.eval.common.pictures import Layer, Mark, PageViews, PicturesMode, Shot, Shown, View
-from uncanny.eval.common.tables import Table
+from uncanny.eval.common.pages.page import page_environment, write_rendered
+from uncanny.eval.common.pages.pictures import Layer, Mark, PageViews, PicturesMode, Shot, Shown, View
+from uncanny.eval.common.tables.table import Table
 from uncanny.eval.compare.data import RunImage
 from uncanny.eval.compare.score.match import Match
 from uncanny.eval.compare.score.result import Change, CompareResult, Comparison, Group, ImageChange

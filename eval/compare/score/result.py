@@ -15,7 +15,7 @@ from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json,
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.parameters import PageParameters, PicturesMode
 from uncanny.eval.common.score_json import about
-from uncanny.eval.common.tables import RowsResult, Table, TableResult
+from uncanny.eval.common.tables.table import RowsResult, Table, TableResult
 from uncanny.eval.compare.data import ComparedRun, ImagePair, PromptRule
 from uncanny.eval.compare.parameters import By
 from uncanny.eval.compare.score import tables

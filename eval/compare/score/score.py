@@ -22,9 +22,9 @@ from uncanny.eval.common.alike import find_mismatches
 from uncanny.eval.common.anomalies.load import load
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly
 from uncanny.eval.common.groups import ImageGroups, image_groups
+from uncanny.eval.common.inputs.sources import AnnotationSource
 from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity.base import Similarity, mutual, open_measure
-from uncanny.eval.common.sources import AnnotationSource
 from uncanny.eval.compare.data import ComparedRun, ImagePair, PairedRuns, pair_runs, read_runs
 from uncanny.eval.compare.parameters import By, CompareParameters
 from uncanny.eval.compare.score.cost import cost_of

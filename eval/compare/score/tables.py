@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.headline import Claim, rate_effect, share_effect
 from uncanny.eval.common.headline import headline as proven_first
-from uncanny.eval.common.tables import MINUS, MISSING, Cell, Column, Figure, Table, explain_intervals
+from uncanny.eval.common.tables.table import MINUS, MISSING, Cell, Column, Figure, Table, explain_intervals
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.wording import counted
 

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.page import Card, score_page, write_rendered
-from uncanny.eval.common.pictures import Layer, Mark, PageViews, PicturesMode, Shot, View
+from uncanny.eval.common.pages.page import Card, score_page, write_rendered
+from uncanny.eval.common.pages.pictures import Layer, Mark, PageViews, PicturesMode, Shot, View
 from uncanny.eval.common.pixels.difference import grey_picture
 from uncanny.eval.edits.data import EditFiles, read_masks
 from uncanny.eval.edits.people.data import Judgement

@@ -13,7 +13,7 @@ from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.json_fields import as_json, json_of
 from uncanny.eval.common.pixels.masks import mask_identity
 from uncanny.eval.common.score_json import about, digest_of
-from uncanny.eval.common.tables import Cell, Column, RowsResult, Table, explain_intervals
+from uncanny.eval.common.tables.table import Cell, Column, RowsResult, Table, explain_intervals
 from uncanny.eval.edits.data import EditFiles, EditSet
 from uncanny.eval.edits.people.data import Judgement
 from uncanny.eval.metrics.agreement import Agreement
@@ -23,7 +23,7 @@ from uncanny.parameters import path_of
 from uncanny.wording import counted, some_of
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
 
 KEYS: Final = ("people", "together", "majority")
 COLUMNS: Final = (

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
-from uncanny.eval.common.tables import Table, TableResult
+from uncanny.eval.common.tables.table import Table, TableResult
 from uncanny.eval.edits.columns import failures
 from uncanny.eval.edits.parameters import CODECS, Codec, CompressParameters
 from uncanny.images.discover import SkippedInputs, discover

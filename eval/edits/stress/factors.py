@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.headline import Claim, strongest
 from uncanny.eval.common.json_fields import as_json, json_of
-from uncanny.eval.common.tables import Cell, Column, Table
+from uncanny.eval.common.tables.table import Cell, Column, Table
 from uncanny.eval.edits.stress.data import SIMILARITIES
 from uncanny.eval.metrics.association import Association
 from uncanny.eval.metrics.edits import Cutoffs

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from markupsafe import Markup
 
 from uncanny.eval.common.estimates import Estimate, Share, interval_words, p_words
-from uncanny.eval.common.page import percent
-from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
+from uncanny.eval.common.pages.page import percent
+from uncanny.eval.common.pages.plots import (
+    NARROW,
+    WIDE,
+    bare_axes,
+    colour,
+    pixel_axes,
+    plain_label,
+    plot_twice,
+)
 from uncanny.eval.edits.stress.data import AS_GIVEN, SIMILARITIES
 from uncanny.eval.edits.stress.factors import Factor, Group
 from uncanny.eval.edits.stress.result import ConditionScore, DetectorScore

@@ -14,8 +14,8 @@ from jinja2 import Environment
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.headline import proven
-from uncanny.eval.common.page import score_page, write_rendered
-from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
+from uncanny.eval.common.pages.page import score_page, write_rendered
+from uncanny.eval.common.pages.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.pixels.difference import AMPLIFIED, difference, grey_picture
 from uncanny.eval.common.pixels.masks import read_heat_map
 from uncanny.eval.edits.data import mask_sources, read_masks

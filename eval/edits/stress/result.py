@@ -15,10 +15,10 @@ from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import Versus, headline, ranking
 from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of
-from uncanny.eval.common.paired_table import class_table, tests_json
 from uncanny.eval.common.published import EDITS_CAVEAT, published
 from uncanny.eval.common.score_json import about
-from uncanny.eval.common.tables import Cell, Column, RowsResult, Table, explain_intervals
+from uncanny.eval.common.tables.paired import class_table, tests_json
+from uncanny.eval.common.tables.table import Cell, Column, RowsResult, Table, explain_intervals
 from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Joined, Predictions
 from uncanny.eval.edits.stress.factors import (
     GROUP_COLUMNS,
@@ -39,7 +39,7 @@ from uncanny.parameters import path_of
 from uncanny.wording import counted, some_of
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
 
 COLUMNS: Final = (
     *("detector", "condition", "factor", "group", "n", "detected", "recall", "low", "high"),

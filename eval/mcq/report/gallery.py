@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from uncanny.errors import UncannyError
-from uncanny.eval.common.pictures import LARGE_SIDE, Layer, Mark, PageViews, Shot, Shown, View
+from uncanny.eval.common.pages.pictures import LARGE_SIDE, Layer, Mark, PageViews, Shot, Shown, View
 from uncanny.eval.mcq.data.items import QUESTIONS, Item, ItemSet, Question
 from uncanny.eval.mcq.data.overlay import overlay_for
 from uncanny.eval.mcq.score.controls import is_baseline

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uncanny.eval.common.estimates import Estimate, Share, interval_words
-from uncanny.eval.common.page import percent
+from uncanny.eval.common.pages.page import percent
 from uncanny.eval.mcq.data.items import QUESTIONS, Item, Question
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.result import McNemar, ModelScore

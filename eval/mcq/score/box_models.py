@@ -19,7 +19,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.json_fields import as_json, intervals_json, json_of
 from uncanny.eval.common.pixels.masks import read_scores
-from uncanny.eval.common.tables import Column, Table, TableResult
+from uncanny.eval.common.tables.table import Column, Table, TableResult
 from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.parameters import BoxScoreParameters

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.json_fields import as_json, intervals_json, json_of
-from uncanny.eval.common.paired_table import tests_json
 from uncanny.eval.common.score_json import about, digest_of
-from uncanny.eval.common.tables import RowsResult, Table, explain_intervals
+from uncanny.eval.common.tables.paired import tests_json
+from uncanny.eval.common.tables.table import RowsResult, Table, explain_intervals
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, Item, ItemSet, Question
 from uncanny.eval.mcq.data.texts import own_texts
 from uncanny.eval.mcq.score.controls import NoImageScore
@@ -42,7 +42,7 @@ from uncanny.eval.metrics.paired import PairedTest
 from uncanny.parameters import path_of
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
 
 COLUMNS = ("model", "split", "score", "value", "low", "high", "counts", "out_of")
 

@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny.eval.common.estimates import p_words
-from uncanny.eval.common.page import score_page, write_rendered
-from uncanny.eval.common.pictures import PageViews, PicturesMode
+from uncanny.eval.common.pages.page import score_page, write_rendered
+from uncanny.eval.common.pages.pictures import PageViews, PicturesMode
 from uncanny.eval.common.published import caveat
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS

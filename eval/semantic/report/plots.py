@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
+from uncanny.eval.common.pages.plots import (
+    NARROW,
+    WIDE,
+    bare_axes,
+    colour,
+    pixel_axes,
+    plain_label,
+    plot_twice,
+)
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
 from uncanny.eval.semantic.report.words import METRICS, VIEW_NAMES, amount, ends
 from uncanny.eval.semantic.score.result import Metric, PredictionScore, SemanticScore

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import caveat
-from uncanny.eval.common.tables import Cell, Column, Table, explain_intervals
+from uncanny.eval.common.tables.table import Cell, Column, Table, explain_intervals
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
 from uncanny.eval.semantic.report.rows import (

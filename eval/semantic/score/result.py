@@ -23,7 +23,7 @@ from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.parameters import PageParameters, PicturesMode
-from uncanny.eval.common.tables import RowsResult, Table
+from uncanny.eval.common.tables.table import RowsResult, Table
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Source, Status

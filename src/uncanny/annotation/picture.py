@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from PIL import Image
 
 from uncanny.errors import UncannyError, UsageError
-from uncanny.eval.common.runs import open_run
+from uncanny.eval.common.inputs.runs import open_run
 from uncanny.images.overlay import draw_numbers
 from uncanny.images.prepared import shrunk
 from uncanny.schema import Annotation, Anomaly, Box, Pictured, Place

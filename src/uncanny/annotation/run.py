@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from uncanny.agents.state import Context
     from uncanny.client.calls import CallRecord
     from uncanny.client.prices import PriceTable
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
     from uncanny.graphs.packed import PackedGraph, PackedNodes
     from uncanny.runs.engine import Engine

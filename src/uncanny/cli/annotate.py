@@ -38,7 +38,7 @@ from uncanny.eval.common.parameters import ReportParameters
 
 if TYPE_CHECKING:
     from uncanny.annotation.run import AnnotateRun
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.common.run_result import RunResult
     from uncanny.runs.run import RunEnd
 
@@ -93,7 +93,7 @@ def report_command(run: Path, force: bool, **values: Any) -> None:
     Of a run of `mcq run` or `realism run` it is the page of its scores, as `uncanny mcq score` and
     `uncanny realism score` write it with their defaults. RUN may be a file of annotations, too.
     """
-    from uncanny.eval.common.runs import page_of_run
+    from uncanny.eval.common.inputs.runs import page_of_run
     from uncanny.eval.report import report as write_report
 
     target = values["out"] or page_of_run(run)

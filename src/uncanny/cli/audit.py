@@ -27,7 +27,7 @@ from uncanny.eval.audit.parameters import AuditPageParameters, AuditParameters
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.run import Annotating
-    from uncanny.eval.common.sources import AnnotationSource, Source
+    from uncanny.eval.common.inputs.sources import AnnotationSource, Source
     from uncanny.records.run_folder import RunFolder
 
 
@@ -91,7 +91,7 @@ def command(
     from uncanny.eval.audit.run import annotating_of, check_annotated, check_named, score_sources
     from uncanny.eval.audit.score.gate import audit_conditions, gated
     from uncanny.eval.audit.score.result import COLUMNS
-    from uncanny.eval.common.sources import read_sources
+    from uncanny.eval.common.inputs.sources import read_sources
 
     quiet, out, force, own = values["quiet"], values["out"], values["force"], values["own"]
     named, notices = read_generators(generators)

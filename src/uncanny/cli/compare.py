@@ -17,7 +17,7 @@ from uncanny.cli.server.run import on_server
 from uncanny.eval.compare.parameters import CompareParameters
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.sources import AnnotationSource
+    from uncanny.eval.common.inputs.sources import AnnotationSource
 
 
 @click.command("compare", cls=Command)

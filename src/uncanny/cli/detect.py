@@ -40,7 +40,7 @@ from uncanny.eval.detect.parameters import DetectParameters
 
 if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
-    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.detect.run import DetectRun
     from uncanny.eval.detect.score import DetectScore
     from uncanny.runs.run import RunEnd
@@ -147,7 +147,7 @@ class DetectSummary(AnnotateSummary["DetectRun"]):
 def scores_of_runs(runs: Mapping[str, DetectRun]) -> Scores:
     """The tables and the JSON of several runs over the same images; accuracy where the truth is known."""
     from uncanny.cli.common.several import Scores
-    from uncanny.eval.common.tables import tables_text
+    from uncanny.eval.common.tables.table import tables_text
     from uncanny.eval.detect.score import compare_runs
 
     compared = compare_runs(runs)

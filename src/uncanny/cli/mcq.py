@@ -272,7 +272,7 @@ def scores_of_runs(items: ItemSet, named: str, runs: Sequence[McqRun]) -> Scores
     Nothing where no run has an answer.
     """
     from uncanny.cli.common.several import Scores
-    from uncanny.eval.common.tables import tables_text
+    from uncanny.eval.common.tables.table import tables_text
     from uncanny.eval.mcq.score.score import score
 
     files = [run.path / run.record_file for run in runs]

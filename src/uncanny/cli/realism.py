@@ -127,7 +127,7 @@ def _why(verdict: Verdict) -> str:
 def scores_of_runs(runs: Mapping[str, RealismRun]) -> Scores:
     """The table and the JSON of several runs; nothing where none has a verdict."""
     from uncanny.cli.common.several import Scores
-    from uncanny.eval.common.tables import tables_text
+    from uncanny.eval.common.tables.table import tables_text
     from uncanny.eval.realism.score import score
 
     files = [run.path / run.record_file for run in runs.values()]

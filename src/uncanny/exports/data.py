@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from uncanny.errors import ImageError, UsageError
 from uncanny.eval.common.groups import Groups
 from uncanny.eval.common.inputs.image_files import read_bytes, repeated_images, take_apart
-from uncanny.eval.common.runs import ReadRun, stream_annotations
+from uncanny.eval.common.inputs.runs import ReadRun, stream_annotations
 from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import sniff

@@ -17,8 +17,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from uncanny.errors import ItemsError, Problem, UncannyError, UsageError, writable
-from uncanny.eval.common.runs import ReadRun, open_run, stream_annotations
-from uncanny.eval.common.tables import Table, TableResult
+from uncanny.eval.common.inputs.runs import ReadRun, open_run, stream_annotations
+from uncanny.eval.common.tables.table import Table, TableResult
 from uncanny.exports.data import clipped_box
 from uncanny.exports.files import REVIEWS, Files, files_read, import_files
 from uncanny.exports.formats import FORMATS

@@ -20,9 +20,9 @@ from filelock import FileLock, Timeout
 
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.groups import Groups
+from uncanny.eval.common.inputs.runs import ReadRun, open_annotations, stream_annotations
 from uncanny.eval.common.json_fields import JsonFields, json_of
-from uncanny.eval.common.runs import ReadRun, open_annotations, stream_annotations
-from uncanny.eval.common.tables import MISSING, Table, TableResult
+from uncanny.eval.common.tables.table import MISSING, Table, TableResult
 from uncanny.eval.metrics.agreement import Agreement
 from uncanny.exports.data import ExportImage, LeftOut, Selection, export_images, read_sources
 from uncanny.exports.formats import FORMATS, FormatName

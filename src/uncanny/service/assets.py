@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from uncanny.errors import StorageError, UncannyError
-from uncanny.eval.common.page import breakable, stamp
+from uncanny.eval.common.pages.page import breakable, stamp
 from uncanny.wording import rendered
 
 _SHARED: Final = "uncanny.service"

@@ -11,7 +11,7 @@ import orjson
 
 from uncanny.eval.audit.data.aggregate import Pairing
 from uncanny.eval.audit.data.load import Generator, load_generators
-from uncanny.eval.common.sources import AnnotationSource, read_sources
+from uncanny.eval.common.inputs.sources import AnnotationSource, read_sources
 
 NAME, PROMPTS = "openai/any", "annotate@0123456789ab"
 # Stands for the digest of an image of this set alone.

@@ -23,8 +23,8 @@ from uncanny.eval.audit.score.result import (
 )
 from uncanny.eval.common.alike import Provenance
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.inputs.sources import LeftOut
 from uncanny.eval.common.published import published
-from uncanny.eval.common.sources import LeftOut
 from uncanny.eval.metrics.audit import RANKED
 from uncanny.schema import Anomaly
 

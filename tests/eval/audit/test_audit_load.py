@@ -9,7 +9,7 @@ import pytest
 
 from tests.eval.audit.annotation_sets import anomaly, left_out, loaded, record, run_folder, written
 from uncanny.errors import ItemsError, UsageError
-from uncanny.eval.common.sources import LeftOut, read_sources
+from uncanny.eval.common.inputs.sources import LeftOut, read_sources
 from uncanny.schema import Annotation
 
 

@@ -25,7 +25,7 @@ from uncanny.eval.audit.score.result import AuditResult, GeneratorScore, Leaderb
 from uncanny.eval.audit.score.tables import amount, ends, headline, signed
 from uncanny.eval.common.alike import Mismatch
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.common.sources import LeftOut
+from uncanny.eval.common.inputs.sources import LeftOut
 
 FIFTEEN = [f"generator-{place}" for place in range(13)] + ["七本の指/" + "long-" * 40, HOSTILE]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from uncanny.eval.common.pictures import Shot
+from uncanny.eval.common.pages.pictures import Shot
 from uncanny.eval.common.pixels.difference import AMPLIFIED, SIDE, difference
 
 

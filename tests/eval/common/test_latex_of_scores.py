@@ -13,7 +13,7 @@ import pytest
 
 import uncanny
 from tests.bundled_runs import BundledRuns
-from uncanny.eval.common.tables import TableResult
+from uncanny.eval.common.tables.table import TableResult
 
 _DOCUMENT = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}%s\end{document}"
 

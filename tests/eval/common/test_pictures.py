@@ -17,7 +17,7 @@ from PIL import Image
 
 import uncanny
 from uncanny.errors import UsageError
-from uncanny.eval.common.pictures import (
+from uncanny.eval.common.pages.pictures import (
     THUMBNAIL_SIDE,
     Layer,
     Mark,
@@ -91,7 +91,7 @@ def test_embedded_pictures_are_whole_and_need_no_file(tmp_path: Path) -> None:
 
 
 def test_without_more_room_the_page_says_how_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uncanny.eval.common.pictures.EMBEDDED_BYTES", 100_000)
+    monkeypatch.setattr("uncanny.eval.common.pages.pictures.EMBEDDED_BYTES", 100_000)
     views = PageViews(tmp_path / "report.html", "embed")
     files = [picture(tmp_path / f"{n}.png", (400, 300)) for n in range(9)]
     views.add([View(file.name, (Layer("image", Shot(file)),)) for file in files])
@@ -167,7 +167,7 @@ def test_a_file_that_will_not_stay_goes_into_the_page(tmp_path: Path) -> None:
 
 
 def test_the_page_itself_says_what_had_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uncanny.eval.common.pictures.EMBEDDED_BYTES", 10)
+    monkeypatch.setattr("uncanny.eval.common.pages.pictures.EMBEDDED_BYTES", 10)
     records = tmp_path / "r.jsonl"
     record = {"image": "a.png", "sha256": None, "width": 800, "height": 600, "status": "ok"}
     records.write_text(json.dumps(record | {"model": "m", "prompts": "p"}))

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 from markupsafe import Markup
 
-from uncanny.eval.common.plots import COLOURS, bare_axes, colour, plain_label, plot, plot_twice
+from uncanny.eval.common.pages.plots import COLOURS, bare_axes, colour, plain_label, plot, plot_twice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from tests.eval.compare.made_runs import anomaly, as_records, record
 from tests.eval.mcq.made_sets import answers_to, made_set
 from tests.eval.realism.made_verdicts import line, written
 from uncanny.errors import UsageError
-from uncanny.eval.common.tables import TableResult
+from uncanny.eval.common.tables.table import TableResult
 from uncanny.eval.detect.data import SourceTruth
 from uncanny.eval.detect.score import score as score_detections
 from uncanny.eval.mcq.data.items import Item

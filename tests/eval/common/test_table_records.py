@@ -13,8 +13,8 @@ import pytest
 import uncanny
 from uncanny.demo.scenes import scenes
 from uncanny.errors import ItemsError, UsageError
+from uncanny.eval.common.inputs.runs import open_annotations
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
-from uncanny.eval.common.runs import open_annotations
 from uncanny.eval.mcq.data.load import copy_scenes
 from uncanny.images.file_bytes import read_image_file
 

@@ -15,8 +15,8 @@ import pytest
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share
-from uncanny.eval.common.table_forms import best_cells, csv_content
-from uncanny.eval.common.tables import (
+from uncanny.eval.common.tables.forms import best_cells, csv_content
+from uncanny.eval.common.tables.table import (
     MISSING,
     NARROW,
     Column,

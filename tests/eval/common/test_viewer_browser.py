@@ -13,9 +13,9 @@ from PIL import Image
 from tests.eval.common.page_in_browser import LOUD, Tab, browser, needs_browser
 from tests.runs.e2e import pictures
 from uncanny.annotation.report.page import write_report
-from uncanny.eval.common.page import write_result_page
-from uncanny.eval.common.pictures import PicturesMode
-from uncanny.eval.common.tables import Table, TableResult
+from uncanny.eval.common.pages.page import write_result_page
+from uncanny.eval.common.pages.pictures import PicturesMode
+from uncanny.eval.common.tables.table import Table, TableResult
 
 pytestmark = needs_browser
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.eval.mcq.made_sets import answered, made_item, made_set
 from uncanny.eval.common.estimates import p_words
-from uncanny.eval.common.pictures import PageViews
+from uncanny.eval.common.pages.pictures import PageViews
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.report import plots
 from uncanny.eval.mcq.report.browse import Solvers, browse

@@ -16,7 +16,7 @@ from tests.eval.realism.made_verdicts import hand_worked, line, written
 from uncanny import realism
 from uncanny.demo.scenes import scenes
 from uncanny.eval.common.estimates import interval_words
-from uncanny.eval.common.page import percent
+from uncanny.eval.common.pages.page import percent
 from uncanny.eval.realism.people import PersonAnswer
 from uncanny.eval.realism.report import MOST_SHOWN
 from uncanny.eval.realism.result import RealismScore

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from uncanny.annotation.report.calls import CallIndex
-from uncanny.eval.common.page import percent
+from uncanny.eval.common.pages.page import percent
 from uncanny.records.run_manifest import RunManifest
 from uncanny.schema import Annotation, Status
 from uncanny.wording import NOT_PRICED, at_least, cost, counted, duration

@@ -26,8 +26,8 @@ from uncanny.files import MOST_DOCUMENT, check_file, is_own_pipe, too_large
 from uncanny.protocol import run_records
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.pictures import PicturesMode
-    from uncanny.eval.common.tables import Table
+    from uncanny.eval.common.pages.pictures import PicturesMode
+    from uncanny.eval.common.tables.table import Table
 
 STANDARD_OUTPUT = Path("-")
 _HEAD_BYTES = 8192
@@ -257,7 +257,7 @@ class ScoreFiles:
 
         `after` is what the terminal gets below the tables.
         """
-        from uncanny.eval.common.tables import tables_text as text
+        from uncanny.eval.common.tables.table import tables_text as text
         from uncanny.json_values import dump_json
         from uncanny.records.jsonl import write_named
 
@@ -289,7 +289,7 @@ class ScoreFiles:
 
 
 def _written(tables: Sequence[Table], form: TableForm) -> str:
-    from uncanny.eval.common.tables import tables_latex, tables_markdown
+    from uncanny.eval.common.tables.table import tables_latex, tables_markdown
 
     return tables_markdown(tables) if form == "markdown" else tables_latex(tables)
 

@@ -282,7 +282,7 @@ def _named(name: str) -> Send:
 
 def _generators(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) -> None:
     from uncanny.cli.audit import read_generators
-    from uncanny.eval.common.sources import read_sources
+    from uncanny.eval.common.inputs.sources import read_sources
 
     references: dict[str, str] = {}
     for name, place in read_generators(arguments)[0].items():

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncanny.errors import RecordError, UsageError
-from uncanny.eval.common.table_forms import csv_cell, csv_content
+from uncanny.eval.common.tables.forms import csv_cell, csv_content
 from uncanny.exports.data import ExportImage, review_fields
 from uncanny.exports.returned import Returned, returned_anomaly
 from uncanny.exports.writer import ExportJob, FormatWriter

@@ -15,7 +15,7 @@ from threading import RLock
 from typing import Final
 
 from uncanny.errors import RecordError, ReviewConflictError, UsageError
-from uncanny.eval.common.runs import ReadRun, open_run
+from uncanny.eval.common.inputs.runs import ReadRun, open_run
 from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
 from uncanny.files import open_file
 from uncanny.records.jsonl import parse_line

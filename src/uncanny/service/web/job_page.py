@@ -12,7 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, Response
 
 from uncanny.errors import NotFoundError, UncannyError
-from uncanny.eval.common.runs import open_run
+from uncanny.eval.common.inputs.runs import open_run
 from uncanny.protocol import jobs
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError

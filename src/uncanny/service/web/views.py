@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from uncanny.eval.common.page import stamp
+from uncanny.eval.common.pages.page import stamp
 from uncanny.service import State
 from uncanny.service.jobs.kinds import title_of
 from uncanny.service.store.jobs import Job, Progress

@@ -20,8 +20,8 @@ from markupsafe import Markup, escape
 
 from uncanny import __version__
 from uncanny.eval.common.estimates import NO_INTERVAL
-from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, View
-from uncanny.eval.common.tables import TableResult
+from uncanny.eval.common.pages.pictures import Layer, PageViews, PicturesMode, Shot, View
+from uncanny.eval.common.tables.table import TableResult
 from uncanny.records.jsonl import write_named
 
 _SHARED = "uncanny.eval.common"

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 from uncanny.demo.scenes import SCENES
 from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.inputs.problems import of_validation, repeated
+from uncanny.eval.common.inputs.runs import ReadRun, image_of, last_lines, open_run
 from uncanny.eval.common.inputs.table_records import open_lines
-from uncanny.eval.common.runs import ReadRun, image_of, last_lines, open_run
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
 from uncanny.parameters import refuse_table

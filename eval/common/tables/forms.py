@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from uncanny.eval.common.estimates import Estimate, Share
-from uncanny.eval.common.tables import Better, Cell, Column, Figure, Shown, Table
+from uncanny.eval.common.tables.table import Better, Cell, Column, Figure, Shown, Table
 from uncanny.wording import harmless
 
 # From so many columns with intervals on these stand in a line below their figures.

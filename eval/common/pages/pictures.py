@@ -32,7 +32,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.page_data import page_json
+from uncanny.eval.common.pages.page_data import page_json
 from uncanny.eval.common.parameters import PicturesMode as PicturesMode
 from uncanny.images.prepared import stored_size, thumbnail
 from uncanny.images.row_files import row_of

@@ -1,7 +1,7 @@
 """Results as tables: one `Table` for the terminal, a notebook, a page, CSV, Markdown and LaTeX.
 
 Every score of every protocol is a `TableResult`, so that `print(scores)` and the last line of a notebook cell
-show what a command prints. How a table is written for other programs is in `table_forms.py`.
+show what a command prints. How a table is written for other programs is in `forms.py`.
 """
 
 from __future__ import annotations
@@ -203,19 +203,19 @@ class Table:
 
     def to_csv(self) -> str:
         """Figures in full precision, shares in 0–1, with columns for the ends of intervals."""
-        from uncanny.eval.common.table_forms import csv_text
+        from uncanny.eval.common.tables.forms import csv_text
 
         return csv_text(self)
 
     def to_markdown(self, *, best: bool = True) -> str:
         """A table as GitHub and most others read it; `best` figures of columns are bold."""
-        from uncanny.eval.common.table_forms import markdown
+        from uncanny.eval.common.tables.forms import markdown
 
         return markdown(self, best=best)
 
     def to_latex(self, *, best: bool = True) -> str:
         """A float for a document with booktabs and graphicx; the `best` figures of columns are bold."""
-        from uncanny.eval.common.table_forms import latex
+        from uncanny.eval.common.tables.forms import latex
 
         return latex(self, best=best)
 
@@ -366,7 +366,7 @@ class RowsResult(TableResult):
 
     def to_csv(self) -> str:
         """`rows` with a head line, in full precision; a cell without a measured value is empty."""
-        from uncanny.eval.common.table_forms import csv_cell
+        from uncanny.eval.common.tables.forms import csv_cell
 
         text = io.StringIO()
         table = csv.DictWriter(text, self.columns, restval="", lineterminator="\n")

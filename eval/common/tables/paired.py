@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any, Final
 
-from uncanny.eval.common.tables import Cell, Column, Table
+from uncanny.eval.common.tables.table import Cell, Column, Table
 from uncanny.eval.metrics.paired import ImageClass, PairedTest
 from uncanny.wording import counted
 

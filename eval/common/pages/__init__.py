@@ -1,0 +1,1 @@
+"""Pages: what they share, their pictures and plots."""
