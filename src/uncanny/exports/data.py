@@ -92,11 +92,19 @@ class ExportImage:
             "columns": dict(columns_of(self.record)),
         }
 
-    def flat_identity(self) -> dict[str, Any]:
-        """The same for tables, whose columns are the same in every row: those of the input are JSON."""
+    def cells(self, reference: str) -> dict[str, Any]:
+        """The row of the image in a table, in which it is called `reference`; input columns are JSON."""
         identity = self.identity()
-        columns = identity.pop("columns")
-        return {**identity, "columns": dump_json(columns).decode() if columns else None}
+        columns = identity["columns"]
+        return {
+            "image": reference,
+            **identity,
+            "columns": dump_json(columns).decode() if columns else None,
+            **{
+                name: getattr(self.record, name) for name in ("width", "height", "status", "model", "prompts")
+            },
+            **{"source": self.source, "complete": self.complete},
+        }
 
     def read(self) -> bytes | None:
         """The picture's file, read whole; None where it is missing, or not the one the record is about."""
@@ -233,6 +241,16 @@ def review_fields(finding: ReviewedAnomaly) -> dict[str, object]:
         **{decision: counts[decision] for decision in DECISIONS},
         "edited": finding.edited_by is not None,
         "added": finding.added_by is not None,
+    }
+
+
+def finding_cells(finding: ReviewedAnomaly) -> dict[str, Any]:
+    """A finding in a table: its fields, what reviewers made of it, and what leads back to the run."""
+    return {
+        **finding.anomaly.model_dump(mode="json"),
+        "index": finding.index,
+        **review_fields(finding),
+        "text_sha256": quadruple_sha256(finding.anomaly),
     }
 
 

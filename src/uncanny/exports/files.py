@@ -12,7 +12,8 @@ import orjson
 from uncanny.errors import UsageError
 from uncanny.exports.formats import FORMATS, READ_NAMES, ReadName
 from uncanny.exports.formats.coco import SIDECAR
-from uncanny.exports.formats.hf import data_files, is_data_set
+from uncanny.exports.formats.hf import is_data_set
+from uncanny.exports.formats.parquet import data_files
 from uncanny.files import open_file, read_file
 from uncanny.wording import option, shown
 

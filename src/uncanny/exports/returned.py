@@ -17,6 +17,7 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.inputs.image_files import read_bytes
+from uncanny.schema import KINDS
 from uncanny.wording import option
 
 # What tools call a finding that is of no known sort.
@@ -24,6 +25,11 @@ NO_KIND: Final = "anomaly"
 QUADRUPLE: Final = ("name", "phenomenon", "reasoning", "severity")
 TEXTS: Final = ("name", "phenomenon", "reasoning")
 _FIELDS: Final = (*QUADRUPLE, "objects", "box", "kind", "found_by")
+# What a box is labelled with.
+LABELS: Final = (*KINDS, NO_KIND)
+Size = tuple[int | None, int | None]
+# What a file calls the picture, its digest and its size.
+Picture = tuple[str, str | None, Size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class Returned:
 
     image: str
     sha256: str | None
-    size: tuple[int | None, int | None]
+    size: Size
     where: str
     index: Any = None
     text_sha256: Any = None
@@ -48,6 +54,19 @@ class Returned:
     at: datetime | None = None
     knows_kind: bool = True
 
+    @classmethod
+    def of(
+        cls,
+        picture: Picture,
+        where: str,
+        attributes: Mapping[str, Any],
+        fields: Mapping[str, Any],
+        **more: Any,
+    ) -> Returned:
+        """From the `attributes` of a box, with what its shape and label say of it in `fields`."""
+        more = {key: attributes.get(key) for key in ("index", "text_sha256", "decision")} | more
+        return cls(*picture, where, anomaly=returned_anomaly({**attributes, **fields}), **more)
+
 
 def returned_anomaly(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Those of `fields` that an anomaly has and that are not empty; `kind` without the word for none."""
@@ -55,9 +74,6 @@ def returned_anomaly(fields: Mapping[str, Any]) -> dict[str, Any]:
     if anomaly.get("kind") == NO_KIND:
         del anomaly["kind"]
     return anomaly
-
-
-Size = tuple[int | None, int | None]
 
 
 def box_around(points: object, size: Size, where: str) -> tuple[int, int, int, int]:
@@ -102,6 +118,11 @@ def whole(value: object) -> int | None:
 
 def text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def known_object(value: object) -> dict[str, Any]:
+    """An object of JSON; empty for what is none."""
+    return value if isinstance(value, dict) else {}
 
 
 def json_object(file: Path) -> Mapping[str, Any]:

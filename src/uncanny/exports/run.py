@@ -8,7 +8,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from glob import escape
 from os import PathLike
@@ -51,10 +51,6 @@ class Grouping:
     groups: int
     grouped: int
     without: int
-
-    @classmethod
-    def of(cls, groups: Groups, by: str | None) -> Grouping:
-        return cls(by, groups.number, groups.grouped, groups.without)
 
     def words(self) -> Iterator[str]:
         """What to know about the split; nothing where each image is by itself."""
@@ -114,12 +110,9 @@ class ExportResult(TableResult, JsonFields):
     def _words(self) -> Iterator[str]:
         yield from self.warnings
         yield from self.grouping.words()
-        for noun, reasons in (("image", self.images_left_out), ("anomaly", self.anomalies_left_out)):
-            if reasons:
-                words = ", ".join(f"{number:,} {reason}" for reason, number in reasons.items())
-                yield f"Left out, {'images' if noun == 'image' else 'anomalies'}: {words}."
-        for name, counts in self.notes.items():
-            yield f"{name}: {', '.join(f'{number:,} {what}' for what, number in counts.items())}."
+        left_out = {f"Left out, {what}": reasons for what, reasons in self.left_out.items() if reasons}
+        for what, counts in (left_out | {**self.notes}).items():
+            yield f"{what}: {', '.join(f'{number:,} {why}' for why, number in counts.items())}."
         if self.missing_pictures:
             yield f"{counted(self.missing_pictures, 'picture')} not where the records say, or changed since."
         if self.stale_verdicts:
@@ -190,14 +183,14 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
             images=counts["images"],
             anomalies=counts["anomalies"],
             splits={split: counts[split] for split in ("train", "test")},
-            grouping=Grouping.of(groups, parameters.group_by),
+            grouping=Grouping(parameters.group_by, groups.number, groups.grouped, groups.without),
             images_left_out=dict(left_out.images),
             anomalies_left_out=dict(left_out.anomalies),
             stale_verdicts=left_out.stale,
             missing_pictures=job.missing,
             agreement=left_out.agreement(),
             notes={name: dict(notes) for name, notes in job.notes.items()},
-            warnings=tuple(_warnings(read, counts["images"] + left_out.images.total())),
+            warnings=_warnings(read, counts["images"] + left_out.images.total()),
         )
         places.move(work, result)
     return result
@@ -212,25 +205,22 @@ def _calls(read: ReadRun) -> LinesByImage:
     return LinesByImage(read.calls)
 
 
-def _warnings(read: ReadRun, records: int) -> Iterator[str]:
+def _warnings(read: ReadRun, records: int) -> tuple[str, ...]:
     rest = unfinished(read.folder.path, "images", records) if read.is_run else None
-    if rest is not None:
-        yield f"Only a part is exported: {rest}."
+    return () if rest is None else (f"Only a part is exported: {rest}.",)
 
 
 def _write(
     names: Sequence[FormatName], places: Places, job: ExportJob, images: Iterator[ExportImage]
 ) -> Counter[str]:
     counts: Counter[str] = Counter()
-    with ExitStack() as stack:
+    with job.files:
         writers: list[FormatWriter] = []
         for name in names:
             target = job.work / FORMATS[name].file
             if FORMATS[name].is_folder:
                 target.mkdir()
-            writer = FORMATS[name].load_writer()(target, places.targets[name], job)
-            stack.callback(writer.close)
-            writers.append(writer)
+            writers.append(FORMATS[name].load_writer()(name, target, places.targets[name], job))
         for image in images:
             job.take_picture(image)
             for writer in writers:

@@ -7,10 +7,11 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final, Literal
 from urllib.parse import quote
 
 from uncanny.exports.data import ExportImage
@@ -19,7 +20,7 @@ from uncanny.images.signature import sniff
 from uncanny.records.jsonl import LinesByImage
 
 IMAGES: Final = "images"
-_SUFFIXES: Final = {"JPEG": ".jpg"}
+
 # What a copy is called: the beginning of its digest.
 COPY_NAME: Final = re.compile(r"([0-9a-f]{32})\.[a-z0-9]{1,5}")
 
@@ -30,6 +31,7 @@ class ExportJob:
 
     `place` is the folder that everything will lie in, `work` where it is written first. `calls` are the
     lines of `calls.jsonl`, read as they are wanted. `notes` counts what a format could not take, by format.
+    `files` are open until all formats are complete, or one has failed.
     """
 
     place: Path
@@ -39,9 +41,7 @@ class ExportJob:
     notes: dict[str, Counter[str]] = field(default_factory=dict)
     copied: dict[str, str] = field(default_factory=dict)
     missing: int = 0
-
-    def note(self, format: str, what: str) -> None:
-        self.notes.setdefault(format, Counter())[what] += 1
+    files: ExitStack = field(default_factory=ExitStack)
 
     def take_picture(self, image: ExportImage) -> None:
         """Copy the picture of an image, or see whether it is where the record says. To be called once each.
@@ -55,12 +55,11 @@ class ExportJob:
             except OSError:  # as for a name that no file can have
                 self.missing += 1
             return
-        data = image.read()
-        if data is None:
+        if (data := image.read()) is None:
             self.missing += 1
             return
-        format = sniff(data)
-        suffix = _SUFFIXES.get(format or "", f".{(format or 'bin').lower()}")
+        format = sniff(data) or "bin"
+        suffix = {"JPEG": ".jpg"}.get(format, f".{format.lower()}")
         name = (image.record.sha256 or sha256(data).hexdigest())[:32] + suffix
         target = self.work / IMAGES / name
         if not target.exists():
@@ -93,29 +92,33 @@ class ExportJob:
 
 
 class FormatWriter(ABC):
-    """One form of one export. `target` is what it writes, a file or a folder, `place` where that will lie."""
+    """One form of one export, called `name`.
 
-    name: str
+    `target` is what it writes, a file or a folder, and `place` is where that will lie.
+    """
 
-    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
-        """Raises UsageError where a package is missing, or the options do not go with the form."""
-        self.target, self.place, self.job = target, place, job
+    def __init__(self, name: str, target: Path, place: Path, job: ExportJob) -> None:
+        self.name, self.target, self.place, self.job = name, target, place, job
+        self.start()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Open files. Raises UsageError if a package is missing, or the options do not fit the format."""
 
     @abstractmethod
     def add(self, image: ExportImage) -> None:
         """Raises OSError, UsageError."""
 
-    @abstractmethod
-    def finish(self) -> None:
-        """Complete what is written. Raises OSError."""
+    def finish(self) -> None:  # noqa: B027  # most files need no end
+        """Write what comes last. Raises OSError."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of open files, also where the export failed on the way."""
+    def open(self, path: Path | None = None, mode: Literal["w", "wb"] = "wb", **text: str) -> IO[Any]:
+        """The target, or a file in it, to be written; the job closes it."""
+        return self.job.files.enter_context((path or self.target).open(mode, **text))  # type: ignore[call-overload]
 
     def note(self, what: str) -> None:
         """Count something that this form could not take."""
-        self.job.note(self.name, what)
+        self.job.notes.setdefault(self.name, Counter())[what] += 1
 
     def reference(self, image: ExportImage) -> str:
         folder = self.place if self.target.is_dir() else self.place.parent

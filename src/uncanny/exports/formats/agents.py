@@ -6,7 +6,6 @@ came about. Calls that failed are among them, with their `outcome`.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -14,8 +13,7 @@ import orjson
 from uncanny.errors import RecordError
 from uncanny.exports.data import ExportImage
 from uncanny.exports.formats.jsonl import annotation_fields, json_line
-from uncanny.exports.writer import ExportJob, FormatWriter
-from uncanny.records.jsonl import LinesByImage
+from uncanny.exports.writer import FormatWriter
 
 _CALL: Final = (
     *("agent", "step", "object", "objects", "sample", "attempt", "repair", "sees_image"),
@@ -26,13 +24,9 @@ _CALL: Final = (
 class AgentsWriter(FormatWriter):
     """`answers` in the order in which they came, `candidates` with what became of each."""
 
-    name = "agents"
-
-    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
-        """Raises UsageError where the run has no `calls.jsonl` that can be read."""
-        super().__init__(target, place, job)
-        self._calls: LinesByImage = job.calls()
-        self._file = target.open("wb")
+    def start(self) -> None:
+        self._calls = self.job.calls()
+        self._file = self.open()
 
     def add(self, image: ExportImage) -> None:
         record = image.record
@@ -51,8 +45,3 @@ class AgentsWriter(FormatWriter):
         if not isinstance(call, dict):
             raise RecordError("is not a call", path=self._calls.path, line=number)
         return {name: call[name] for name in _CALL if name in call}
-
-    def finish(self) -> None:
-        self._file.close()
-
-    close = finish

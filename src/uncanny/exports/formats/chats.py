@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from random import Random
 from typing import Final
 
 from uncanny.exports.data import ExportImage
-from uncanny.exports.writer import ExportJob, FormatWriter
+from uncanny.exports.writer import FormatWriter
 from uncanny.json_values import dump_json
 from uncanny.models.tokens import text_tokens
 from uncanny.prompts import prompt_set
@@ -49,9 +48,8 @@ class ChatWriter(FormatWriter):
     take it; in the form `tags` it is a text with `<image>`, as LLaMA-Factory and ms-swift do.
     """
 
-    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
-        super().__init__(target, place, job)
-        self._files = {split: (target / f"{split}.jsonl").open("wb") for split in ("train", "test")}
+    def start(self) -> None:
+        self._files = {split: self.open(self.target / f"{split}.jsonl") for split in ("train", "test")}
         self._texts = prompt_set("finetune")
 
     @abstractmethod
@@ -111,13 +109,6 @@ class ChatWriter(FormatWriter):
         count = self.job.parameters.count_tokens or text_tokens
         return count(_answer(anomalies))
 
-    def finish(self) -> None:
-        self.close()
-
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()
-
 
 def _answer(anomalies: Sequence[Anomaly]) -> str:
     return "\n".join(listed(number, anomaly) for number, anomaly in enumerate(anomalies, 1))
@@ -125,8 +116,6 @@ def _answer(anomalies: Sequence[Anomaly]) -> str:
 
 class ListWriter(ChatWriter):
     """One turn: everything that is wrong, as a list."""
-
-    name = "sft"
 
     def turns(self, image: ExportImage) -> Iterator[list[tuple[str, str]]]:
         if image.source == "real":
@@ -138,8 +127,6 @@ class ListWriter(ChatWriter):
 
 class DetectWriter(ChatWriter):
     """Two turns: is it generated, and then what is wrong, or what a real photograph shows."""
-
-    name = "sft-detect"
 
     def turns(self, image: ExportImage) -> Iterator[list[tuple[str, str]]]:
         if image.source is None:

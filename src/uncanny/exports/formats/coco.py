@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 import orjson
@@ -17,22 +18,21 @@ import orjson
 from uncanny.errors import UsageError
 from uncanny.exports.data import ExportImage, attributes_of, clipped_box
 from uncanny.exports.returned import (
+    LABELS,
     NO_KIND,
     Returned,
     Size,
     box_around,
     json_object,
+    known_object,
     objects,
-    returned_anomaly,
     text_or_none,
     whole,
 )
-from uncanny.exports.writer import ExportJob, FormatWriter
+from uncanny.exports.writer import FormatWriter
 from uncanny.files import read_file
 from uncanny.json_values import dump_json
-from uncanny.schema import KINDS
 
-CATEGORIES: Final = (*KINDS, NO_KIND)
 FILE: Final = "annotations.json"
 SIDECAR: Final = "without_boxes.jsonl"
 
@@ -40,14 +40,10 @@ SIDECAR: Final = "without_boxes.jsonl"
 class CocoWriter(FormatWriter):
     """Annotations wait in a file of their own until all images are written: nothing grows in memory."""
 
-    name = "coco"
-
-    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
-        super().__init__(target, place, job)
-        self._file = (target / FILE).open("wb")
-        self._waiting = (target / ".annotations").open("w+b")
-        self._sidecar = (target / SIDECAR).open("wb")
-        self._images = self._boxes = self._others = 0
+    def start(self) -> None:
+        self._file, self._sidecar = self.open(self.target / FILE), self.open(self.target / SIDECAR)
+        self._waiting = self.job.files.enter_context(TemporaryFile(dir=self.target))  # noqa: SIM115
+        self._images = self._boxes = 0
         self._file.write(b'{"info":{"description":"Semantic anomalies, written by uncanny export"},\n')
         self._file.write(b'"licenses":[],\n"images":[')
 
@@ -65,7 +61,6 @@ class CocoWriter(FormatWriter):
         for each in image.anomalies:
             box, attributes = clipped_box(each, record), attributes_of(each)
             if box is None:
-                self._others += 1
                 line = {"image_id": self._images, "file_name": entry["file_name"], "attributes": attributes}
                 line |= {"run_image": record.image, "sha256": record.sha256}
                 self._sidecar.write(dump_json(line) + b"\n")
@@ -76,7 +71,7 @@ class CocoWriter(FormatWriter):
             annotation = {
                 "id": self._boxes,
                 "image_id": self._images,
-                "category_id": 1 + CATEGORIES.index(each.anomaly.kind or NO_KIND),
+                "category_id": 1 + LABELS.index(each.anomaly.kind or NO_KIND),
                 "bbox": [box[0], box[1], width, height],
                 "area": width * height,
                 "iscrowd": 0,
@@ -87,20 +82,12 @@ class CocoWriter(FormatWriter):
 
     def finish(self) -> None:
         self._file.write(b'],\n"annotations":[')
-        self._waiting.flush()
         self._waiting.seek(0)
         shutil.copyfileobj(self._waiting, self._file)
         categories = [
-            {"id": number, "name": name, "supercategory": NO_KIND}
-            for number, name in enumerate(CATEGORIES, 1)
+            {"id": number, "name": name, "supercategory": NO_KIND} for number, name in enumerate(LABELS, 1)
         ]
         self._file.write(b'],\n"categories":' + dump_json(categories) + b"}\n")
-        self.close()
-        (self.target / ".annotations").unlink()
-
-    def close(self) -> None:
-        for file in (self._file, self._waiting, self._sidecar):
-            file.close()
 
 
 def read(file: Path) -> Iterator[Returned]:
@@ -119,23 +106,13 @@ def read(file: Path) -> Iterator[Returned]:
         if not isinstance(name, str):
             raise UsageError(f"{file}, {where}: its image is not in the file", remedy="Export it again.")
         size = (whole(image.get("width")), whole(image.get("height")))
-        attributes = annotation.get("attributes")
-        attributes = attributes if isinstance(attributes, dict) else {}
-        fields = dict(attributes)
+        fields: dict[str, Any] = {}
         if boxed:
             fields["box"] = _box(annotation.get("bbox"), size, f"{file}, {where}")
             category = categories.get(str(annotation.get("category_id")))
-            fields |= {"kind": category} if category in CATEGORIES else {}
-        yield Returned(
-            image=name,
-            sha256=text_or_none(image.get("sha256")),
-            size=size,
-            where=where,
-            index=attributes.get("index"),
-            text_sha256=attributes.get("text_sha256"),
-            decision=attributes.get("decision"),
-            anomaly=returned_anomaly(fields),
-        )
+            fields |= {"kind": category} if category in LABELS else {}
+        picture = name, text_or_none(image.get("sha256")), size
+        yield Returned.of(picture, where, known_object(annotation.get("attributes")), fields)
 
 
 def _box(bbox: object, size: Size, where: str) -> tuple[int, int, int, int]:

@@ -15,11 +15,10 @@ from typing import Any, Final
 
 from uncanny.errors import RecordError, UsageError
 from uncanny.eval.common.tables.forms import csv_cell, csv_content
-from uncanny.exports.data import ExportImage, review_fields
+from uncanny.exports.data import ExportImage, finding_cells
 from uncanny.exports.returned import Returned, returned_anomaly
-from uncanny.exports.writer import ExportJob, FormatWriter
+from uncanny.exports.writer import FormatWriter
 from uncanny.files import open_file
-from uncanny.records.reviews import quadruple_sha256
 
 _ANOMALY: Final = ("name", "phenomenon", "reasoning", "severity", "kind")
 _BOX: Final = ("x0", "y0", "x1", "y1")
@@ -38,49 +37,32 @@ _SEPARATOR: Final = "; "
 class CsvWriter(FormatWriter):
     """RFC 4180 in UTF-8 with a header."""
 
-    name = "csv"
-
-    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
-        super().__init__(target, place, job)
-        self._file = target.open("w", encoding="utf-8", newline="")
-        self._rows = csv.DictWriter(self._file, COLUMNS, restval="")
+    def start(self) -> None:
+        file = self.open(mode="w", encoding="utf-8", newline="")
+        self._rows = csv.DictWriter(file, COLUMNS, restval="", extrasaction="ignore")
         self._rows.writeheader()
 
     def add(self, image: ExportImage) -> None:
-        record = image.record
-        about: dict[str, object] = {
-            "image": self.reference(image),
-            **image.flat_identity(),
-            "width": record.width,
-            "height": record.height,
-            "status": record.status,
-            "source": image.source,
-            "model": record.model,
-            "prompts": record.prompts,
-        }
-        rows = [
+        about = image.cells(self.reference(image))
+        for finding in map(finding_cells, image.anomalies):
+            row = {name: finding[name] for name in (*_ANOMALY, *_REVIEW, "text_sha256")}
+            row |= {name: _SEPARATOR.join(finding[name] or ()) for name in ("objects", "found_by")}
+            self._write(
+                about
+                | row
+                | {"anomaly": finding["index"]}
+                | dict(zip(_BOX, finding["box"] or (), strict=False))
+            )
+        if not image.anomalies:
+            self._write(about)
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        self._rows.writerow(
             {
-                **{name: getattr(each.anomaly, name) for name in _ANOMALY},
-                **dict(zip(_BOX, each.anomaly.box or (), strict=False)),
-                "anomaly": each.index,
-                "objects": _SEPARATOR.join(each.anomaly.objects),
-                "found_by": _SEPARATOR.join(each.anomaly.found_by or ()),
-                **review_fields(each),
-                "text_sha256": quadruple_sha256(each.anomaly),
+                name: str(each).lower() if isinstance(each, bool) else csv_cell(each)
+                for name, each in row.items()
             }
-            for each in image.anomalies
-        ]
-        for row in rows or [{}]:
-            self._rows.writerow({name: _cell(value) for name, value in {**about, **row}.items()})
-
-    def finish(self) -> None:
-        self._file.close()
-
-    close = finish
-
-
-def _cell(value: object) -> object:
-    return str(value).lower() if isinstance(value, bool) else csv_cell(value)
+        )
 
 
 def read(file: Path) -> Iterator[Returned]:

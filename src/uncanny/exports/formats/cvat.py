@@ -15,15 +15,24 @@ from xml.sax.saxutils import escape as escape_xml
 
 from uncanny.errors import UsageError
 from uncanny.exports.data import ExportImage, attributes_of, clipped_box
-from uncanny.exports.returned import NO_KIND, Returned, Size, box_around, returned_anomaly, turned
-from uncanny.exports.writer import ExportJob, FormatWriter
+from uncanny.exports.returned import (
+    LABELS,
+    NO_KIND,
+    TEXTS,
+    Returned,
+    Size,
+    box_around,
+    returned_anomaly,
+    turned,
+)
+from uncanny.exports.writer import FormatWriter
 from uncanny.files import open_file
 from uncanny.records.reviews import DECISIONS
-from uncanny.schema import KINDS
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _UNDECIDED: Final = "unreviewed"
-# Attributes with what CVAT lets people enter; the last two lead back to the finding of the run.
+_DIGEST: Final = "image_sha256"
+# Attributes with what CVAT lets people enter; the last four lead back to the finding of the run.
 _ATTRIBUTES: Final = {
     "name": ("text", ""),
     "phenomenon": ("text", ""),
@@ -33,8 +42,9 @@ _ATTRIBUTES: Final = {
     "decision": ("select", "\n".join((_UNDECIDED, *DECISIONS))),
     "index": ("text", ""),
     "text_sha256": ("text", ""),
+    _DIGEST: ("text", ""),
+    "run_image": ("text", ""),
 }
-_DIGEST: Final = "image_sha256"
 
 
 def in_xml(text: str) -> str:
@@ -54,13 +64,10 @@ class CvatWriter(FormatWriter):
     copied, or else the run's own, without what leads out of a folder.
     """
 
-    name = "cvat"
-
-    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
-        super().__init__(target, place, job)
-        self._file = target.open("w", encoding="utf-8", newline="\n")
+    def start(self) -> None:
+        self._file = self.open(mode="w", encoding="utf-8", newline="\n")
         self._images = 0
-        labels = "".join(_label(name) for name in (*KINDS, NO_KIND))
+        labels = "".join(map(_label, LABELS))
         self._file.write(
             '<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n<version>1.1</version>\n<meta><task>'
             f"<name>uncanny</name><mode>annotation</mode><labels>\n{labels}</labels></task></meta>\n"
@@ -75,12 +82,12 @@ class CvatWriter(FormatWriter):
         for each in image.anomalies:
             box = clipped_box(each, record)
             label = each.anomaly.kind or NO_KIND
-            values = {"decision": _UNDECIDED, **_given(attributes_of(each))}
+            values: dict[str, Any] = dict.fromkeys(_ATTRIBUTES, "") | {"decision": _UNDECIDED}
+            values |= {name: value for name, value in attributes_of(each).items() if value is not None}
+            values |= {_DIGEST: record.sha256 or "", "run_image": record.image}
             about = "".join(
-                f'<attribute name="{name}">{escape(values[name])}</attribute>' for name in _ATTRIBUTES
+                f'<attribute name="{name}">{escape(_given(values[name]))}</attribute>' for name in _ATTRIBUTES
             )
-            about += f'<attribute name="{_DIGEST}">{record.sha256 or ""}</attribute>'
-            about += f'<attribute name="run_image">{escape(record.image)}</attribute>'
             if box is None:
                 self.note("without a box, as tags")
                 lines.append(f'<tag label="{label}" source="auto">{about}</tag>')
@@ -93,27 +100,18 @@ class CvatWriter(FormatWriter):
 
     def finish(self) -> None:
         self._file.write("</annotations>\n")
-        self._file.close()
-
-    def close(self) -> None:
-        self._file.close()
 
 
-def _given(attributes: dict[str, Any]) -> dict[str, str]:
-    return {
-        name: "; ".join(value) if isinstance(value, list) else str(value)
-        for name, value in attributes.items()
-        if value is not None
-    }
+def _given(value: object) -> str:
+    return "; ".join(value) if isinstance(value, list) else str(value)
 
 
 def _label(name: str) -> str:
-    kinds = {**_ATTRIBUTES, _DIGEST: ("text", ""), "run_image": ("text", "")}
     attributes = "".join(
         f"<attribute><name>{attribute}</name><mutable>False</mutable><input_type>{kind}</input_type>"
         f"<default_value>{values.partition(chr(10))[0] if kind == 'select' else ''}</default_value>"
         f"<values>{escape_xml(values)}</values></attribute>"
-        for attribute, (kind, values) in kinds.items()
+        for attribute, (kind, values) in _ATTRIBUTES.items()
     )
     return f"<label><name>{name}</name><attributes>{attributes}</attributes></label>\n"
 
@@ -156,7 +154,7 @@ def _refuse_doctype(file: Path) -> None:
 
 
 def _of_image(image: ET.Element, file: Path) -> Iterator[Returned]:
-    size = (_whole(image.get("width")), _whole(image.get("height")))
+    size = _whole(image.get("width")), _whole(image.get("height"))
     shapes = [
         (shape, {each.get("name"): each.text or "" for each in shape.iter("attribute")}) for shape in image
     ]
@@ -167,14 +165,12 @@ def _of_image(image: ET.Element, file: Path) -> Iterator[Returned]:
         where = f"{shape.tag} {number} of {name}"
         if not name:
             raise UsageError(f"{file}, {where}: the image has no name", remedy="Export it again.")
-        fields: dict[str, Any] = {
-            key: attributes[key] for key in ("name", "phenomenon", "reasoning") if attributes.get(key)
-        }
+        fields: dict[str, Any] = {key: attributes[key] for key in TEXTS if attributes.get(key)}
         fields["objects"] = tuple(filter(None, attributes.get("objects", "").split("; ")))
         if severity := attributes.get("severity"):
-            number_or_none = _whole(severity)
-            fields["severity"] = severity if number_or_none is None else number_or_none
-        if shape.get("label") in (*KINDS, NO_KIND):
+            whole = _whole(severity)
+            fields["severity"] = severity if whole is None else whole
+        if shape.get("label") in LABELS:
             fields["kind"] = shape.get("label")
         if shape.tag != "tag":
             fields["box"] = _box(shape, size, f"{file}, {where}")

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic_core import to_json
 
 from uncanny.exports.data import ExportImage, review_fields
-from uncanny.exports.returned import Returned, returned_anomaly
-from uncanny.exports.writer import ExportJob, FormatWriter
+from uncanny.exports.returned import Returned, known_object
+from uncanny.exports.writer import FormatWriter
 from uncanny.records.jsonl import read_records
 from uncanny.records.reviews import quadruple_sha256
 from uncanny.schema import Annotation
@@ -25,19 +25,11 @@ _OF_THE_RUN = ("candidates", "boxes", "cut_objects", "left_out", "file_stamp", "
 class JsonlWriter(FormatWriter):
     """A line an image. Paths of images start at the file."""
 
-    name = "jsonl"
-
-    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
-        super().__init__(target, place, job)
-        self._file = target.open("wb")
+    def start(self) -> None:
+        self._file = self.open()
 
     def add(self, image: ExportImage) -> None:
         self._file.write(json_line(annotation_fields(image, self.reference(image))))
-
-    def finish(self) -> None:
-        self._file.close()
-
-    close = finish
 
 
 def json_line(content: dict[str, Any]) -> bytes:
@@ -71,18 +63,11 @@ def read(file: Path) -> Iterator[Returned]:
     """Findings of a file of annotations. Raises RecordError, OSError."""
     for record in read_records(file, Annotation):
         name = (record.model_extra or {}).get("run_image", record.image)
+        picture = str(name), record.sha256, (record.width, record.height)
         for number, anomaly in enumerate(record.anomalies):
             more = anomaly.model_extra or {}
-            review = more.get("review")
-            yield Returned(
-                image=str(name),
-                sha256=record.sha256,
-                size=(record.width, record.height),
-                where=f"anomaly {number} of {record.image}",
-                index=more.get("index"),
-                text_sha256=more.get("text_sha256"),
-                decision=review.get("decision") if isinstance(review, dict) else None,
-                anomaly=returned_anomaly(anomaly.model_dump(exclude={"index", "text_sha256", "review"})),
-            )
+            decision = known_object(more.get("review")).get("decision")
+            where = f"anomaly {number} of {record.image}"
+            yield Returned.of(picture, where, more, anomaly.model_dump(), decision=decision)
         if not record.anomalies:
-            yield Returned(str(name), record.sha256, (record.width, record.height), record.image)
+            yield Returned(*picture, record.image)

@@ -20,26 +20,27 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.inputs.image_files import read_bytes
 from uncanny.exports.data import ExportImage, clipped_box
 from uncanny.exports.returned import (
+    LABELS,
     NO_KIND,
     TEXTS,
     Returned,
     Size,
     box_around,
+    known_object,
     returned_anomaly,
     text_or_none,
     turned,
     whole,
 )
-from uncanny.exports.writer import ExportJob, FormatWriter
+from uncanny.exports.writer import FormatWriter
 from uncanny.json_values import dump_json
 from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, quadruple_sha256
-from uncanny.schema import KINDS
 from uncanny.settings import settings
 
 FILE: Final = "tasks.json"
 CONFIG: Final = "config.xml"
 LOCAL_FILES: Final = "/data/local-files/?d="
-_WHOLE: Final = {"x": 0.0, "y": 0.0, "width": 100.0, "height": 100.0, "rotation": 0}
+
 _REGION: Final = re.compile(r"uncanny-([0-9]{1,10})-([0-9a-f]{64})-(box|image)")
 _INTERFACE: Final = """\
 <View>
@@ -61,7 +62,7 @@ _INTERFACE: Final = """\
 def interface() -> str:
     """The labelling interface, to be pasted into the settings of a project."""
     return _INTERFACE.format(
-        labels="\n".join(f'    <Label value="{name}"/>' for name in (*KINDS, NO_KIND)),
+        labels="\n".join(f'    <Label value="{name}"/>' for name in LABELS),
         decisions="\n".join(
             f'    <Choice value="{name}" hotkey="{key}"/>' for key, name in zip("123", DECISIONS, strict=True)
         ),
@@ -71,12 +72,9 @@ def interface() -> str:
 class LabelStudioWriter(FormatWriter):
     """`tasks.json`, a task a line of a JSON list, and `config.xml`."""
 
-    name = "labelstudio"
-
-    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
-        super().__init__(target, place, job)
-        (target / CONFIG).write_text(interface(), encoding="utf-8")
-        self._file = (target / FILE).open("wb")
+    def start(self) -> None:
+        (self.target / CONFIG).write_text(interface(), encoding="utf-8")
+        self._file = self.open(self.target / FILE)
         self._tasks = 0
 
     def add(self, image: ExportImage) -> None:
@@ -86,10 +84,7 @@ class LabelStudioWriter(FormatWriter):
             return
         results = [result for each in image.anomalies for result in self._region(each, image)]
         task = {
-            "data": {
-                "image": self._address(image),
-                **image.identity(),
-            },
+            "data": {"image": self._address(image), **image.identity()},
             "predictions": [{"model_version": record.model, "result": results}],
         }
         self._file.write((b",\n" if self._tasks else b"[\n") + dump_json(task))
@@ -113,18 +108,17 @@ class LabelStudioWriter(FormatWriter):
         if box is None:
             self.note("without a box, as the whole picture")
         width, height = float(record.width or 1), float(record.height or 1)
-        place: dict[str, Any] = dict(_WHOLE)
-        if box is not None:
-            place = {
-                "x": 100 * box[0] / width,
-                "y": 100 * box[1] / height,
-                "width": 100 * (box[2] - box[0]) / width,
-                "height": 100 * (box[3] - box[1]) / height,
-                "rotation": 0,
-            }
-        text = quadruple_sha256(anomaly)
+        x0, y0, x1, y1 = (0.0, 0.0, width, height) if box is None else box
+        place = {
+            "x": 100 * x0 / width,
+            "y": 100 * y0 / height,
+            "width": 100 * (x1 - x0) / width,
+            "height": 100 * (y1 - y0) / height,
+            "rotation": 0,
+        }
+        whole_or_box = "image" if box is None else "box"
         common = {
-            "id": f"uncanny-{finding.index}-{text}-{'image' if box is None else 'box'}",
+            "id": f"uncanny-{finding.index}-{quadruple_sha256(anomaly)}-{whole_or_box}",
             "to_name": "image",
             "original_width": record.width,
             "original_height": record.height,
@@ -143,10 +137,6 @@ class LabelStudioWriter(FormatWriter):
 
     def finish(self) -> None:
         self._file.write(b"\n]\n" if self._tasks else b"[]\n")
-        self._file.close()
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def read(file: Path) -> Iterator[Returned]:
@@ -167,12 +157,11 @@ def read(file: Path) -> Iterator[Returned]:
 
 
 def _of_task(task: Mapping[str, Any], where: str, file: Path) -> Iterator[Returned]:
-    data = task.get("data")
-    data = data if isinstance(data, dict) else {}
+    data = known_object(task.get("data"))
     name = data.get("run_image") or data.get("image")
     if not isinstance(name, str):
         raise UsageError(f"{file}, {where}: names no image", remedy="Export it as JSON, not as JSON-MIN.")
-    digest = text_or_none(data.get("sha256"))
+    picture = name, text_or_none(data.get("sha256"))
     predictions = _objects(task.get("predictions"))
     for annotation in _objects(task.get("annotations", task.get("completions"))):
         if annotation.get("was_cancelled"):
@@ -180,25 +169,16 @@ def _of_task(task: Mapping[str, Any], where: str, file: Path) -> Iterator[Return
         regions: dict[str, list[dict[str, Any]]] = {}
         for result in _objects(annotation.get("result")):
             regions.setdefault(str(result.get("id")), []).append(result)
-        by, at = _reviewer(annotation), _time(annotation)
+        known: dict[str, Any] = {"reviewer": _reviewer(annotation), "at": _time(annotation)}
         for region, results in regions.items():
-            yield _of_region(region, results, (name, digest), f"{where}, region {region}", file, by, at)
+            yield _of_region(region, results, picture, f"{where}, region {region}", file, known)
         # Exports of a project may leave out the predictions and have the one that was started from here.
         started_from = [*predictions, *_objects([annotation.get("prediction")])]
         predicted = {str(each.get("id")) for one in started_from for each in _objects(one.get("result"))}
         for region in sorted(predicted - regions.keys()):
-            if known := _REGION.fullmatch(region):
-                yield Returned(
-                    image=name,
-                    sha256=digest,
-                    size=(None, None),
-                    where=f"{where}, region {region}",
-                    index=int(known[1]),
-                    text_sha256=known[2],
-                    decision="reject",
-                    reviewer=by,
-                    at=at,
-                )
+            if own := _REGION.fullmatch(region):
+                place = f"{where}, region {region}"
+                yield Returned(*picture, (None, None), place, int(own[1]), own[2], "reject", **known)
 
 
 def _of_region(
@@ -207,12 +187,11 @@ def _of_region(
     image: tuple[str, str | None],
     where: str,
     file: Path,
-    reviewer: str | None,
-    at: datetime | None,
+    known: Mapping[str, Any],
 ) -> Returned:
     fields: dict[str, Any] = {}
     decision = None
-    known = _REGION.fullmatch(region)
+    own = _REGION.fullmatch(region)
     size: Size = (None, None)
     for result in results:
         value = result.get("value")
@@ -224,7 +203,7 @@ def _of_region(
                 labels = value.get("rectanglelabels")
                 fields["kind"] = labels[0] if isinstance(labels, list) and labels else None
                 fields["box"] = _box(value, size, f"{file}, {where}")
-                if known is not None and known[3] == "image" and fields["box"] == (0, 0, *size):
+                if own is not None and own[3] == "image" and fields["box"] == (0, 0, *size):
                     del fields["box"]
             case "decision":
                 choices = value.get("choices")
@@ -235,18 +214,8 @@ def _of_region(
             case str(name) if name in TEXTS:
                 text = value.get("text")
                 fields[name] = "\n".join(map(str, text)) if isinstance(text, list) else text
-    return Returned(
-        image=image[0],
-        sha256=image[1],
-        size=size,
-        where=where,
-        index=None if known is None else int(known[1]),
-        text_sha256=None if known is None else known[2],
-        decision=decision,
-        anomaly=returned_anomaly(fields),
-        reviewer=reviewer,
-        at=at,
-    )
+    index, text = (None, None) if own is None else (int(own[1]), own[2])
+    return Returned(*image, size, where, index, text, decision, returned_anomaly(fields), **known)
 
 
 def _box(value: Mapping[str, Any], size: Size, where: str) -> tuple[int, int, int, int]:

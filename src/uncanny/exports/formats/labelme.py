@@ -15,19 +15,19 @@ from typing import Any, Final
 from uncanny.errors import UsageError
 from uncanny.exports.data import ExportImage, attributes_of, clipped_box
 from uncanny.exports.returned import (
+    LABELS,
     NO_KIND,
     Returned,
     box_around,
     json_object,
+    known_object,
     objects,
-    returned_anomaly,
     text_or_none,
     whole,
 )
-from uncanny.exports.writer import ExportJob, FormatWriter
+from uncanny.exports.writer import FormatWriter
 from uncanny.json_values import dump_json
 from uncanny.records.reviews import DECISIONS
-from uncanny.schema import KINDS
 
 VERSION: Final = "5.5.0"
 KEY: Final = "uncanny"
@@ -37,14 +37,11 @@ _LONGEST_BYTES: Final = 120
 class LabelmeWriter(FormatWriter):
     """Files are named after the images and, since two may be called the same, their digests."""
 
-    name = "labelme"
-
-    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
-        super().__init__(target, place, job)
+    def start(self) -> None:
         self._used: set[str] = set()
-        (target / "labels.txt").write_text("\n".join((*KINDS, NO_KIND)) + "\n")
+        (self.target / "labels.txt").write_text("\n".join(LABELS) + "\n")
         # `labelme --labels labels.txt --flags … --labelflags flags.yaml` offers the verdicts.
-        (target / "flags.yaml").write_text(f".*: [{', '.join(DECISIONS)}]\n")
+        (self.target / "flags.yaml").write_text(f".*: [{', '.join(DECISIONS)}]\n")
 
     def add(self, image: ExportImage) -> None:
         record = image.record
@@ -90,11 +87,6 @@ class LabelmeWriter(FormatWriter):
         self._used.add(name.casefold())
         return name
 
-    def finish(self) -> None:
-        """Each file is complete as it is."""
-
-    close = finish
-
 
 def _for_a_file(name: str) -> str:
     """What of a name any system takes within a file's name."""
@@ -105,46 +97,25 @@ def _for_a_file(name: str) -> str:
 def read(file: Path) -> Iterator[Returned]:
     """Shapes of one labelme file; of other shapes than rectangles what is around them. Raises UsageError."""
     content = json_object(file)
-    about = content.get(KEY)
-    about = about if isinstance(about, dict) else {}
+    about = known_object(content.get(KEY))
     name = about.get("run_image") or content.get("imagePath")
     if not isinstance(name, str):
         raise UsageError(f"{file} names no image", remedy="Give a file that labelme has saved.")
     size = (whole(content.get("imageWidth")), whole(content.get("imageHeight")))
-    sha256 = text_or_none(about.get("sha256"))
+    picture = name, text_or_none(about.get("sha256")), size
     for number, shape in enumerate(objects(content, "shapes", file)):
-        own = shape.get(KEY)
-        attributes: dict[str, Any] = own if isinstance(own, dict) else {}
         where = f"shape {number}"
-        flags = shape.get("flags")
-        decisions = [each for each in DECISIONS if isinstance(flags, dict) and flags.get(each) is True]
-        label = shape.get("label")
-        fields = dict(attributes)
-        fields["box"] = box_around(_outline(shape), size, f"{file}, {where}")
-        fields |= {"kind": label} if label in (*KINDS, NO_KIND) else {}
-        yield Returned(
-            image=name,
-            sha256=sha256,
-            size=size,
-            where=where,
-            index=attributes.get("index"),
-            text_sha256=attributes.get("text_sha256"),
-            decision=decisions[0] if len(decisions) == 1 else None,
-            anomaly=returned_anomaly(fields),
-        )
+        flags = known_object(shape.get("flags"))
+        decisions = [each for each in DECISIONS if flags.get(each) is True]
+        fields: dict[str, Any] = {"box": box_around(_outline(shape), size, f"{file}, {where}")}
+        if (label := shape.get("label")) in LABELS:
+            fields["kind"] = label
+        decision = decisions[0] if len(decisions) == 1 else None
+        yield Returned.of(picture, where, known_object(shape.get(KEY)), fields, decision=decision)
     others = about.get("without_box")
     for number, attributes in enumerate(others if isinstance(others, list) else ()):
         if isinstance(attributes, dict):
-            yield Returned(
-                image=name,
-                sha256=sha256,
-                size=size,
-                where=f"finding {number} without a box",
-                index=attributes.get("index"),
-                text_sha256=attributes.get("text_sha256"),
-                decision=attributes.get("decision"),
-                anomaly=returned_anomaly(attributes),
-            )
+            yield Returned.of(picture, f"finding {number} without a box", attributes, {})
 
 
 def _outline(shape: Mapping[str, Any]) -> object:

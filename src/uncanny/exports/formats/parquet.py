@@ -10,15 +10,17 @@ from typing import Any, Final
 
 from uncanny.beneath import place_of
 from uncanny.errors import UsageError
-from uncanny.exports.data import ExportImage, review_fields
-from uncanny.exports.returned import QUADRUPLE, Returned, returned_anomaly, whole
-from uncanny.exports.writer import ExportJob, FormatWriter
+from uncanny.eval.common.inputs.table_records import data_set_files
+from uncanny.exports.data import ExportImage, finding_cells
+from uncanny.exports.returned import QUADRUPLE, TEXTS, Returned, Size, returned_anomaly, whole
+from uncanny.exports.writer import FormatWriter
 from uncanny.extras import pyarrow
 from uncanny.files import open_file
-from uncanny.records.reviews import quadruple_sha256
+from uncanny.records.reviews import DECISIONS
 from uncanny.wording import shown
 
 ROWS_AT_ONCE: Final = 1_000
+_ROWS_READ: Final = 100
 # What is read back, with what each column has to hold; columns that are not here may be anything.
 _IMAGE: Final = {"run_image": "text", "sha256": "text", "width": "numbers", "height": "numbers"}
 _ANOMALY: Final = {
@@ -36,101 +38,86 @@ def fields() -> list[Any]:
     box, texts = arrow.list_(whole), arrow.list_(text)
     anomaly = arrow.struct(
         [
-            ("index", whole),
-            *((name, text) for name in ("name", "phenomenon", "reasoning")),
-            ("severity", whole),
-            ("kind", text),
-            ("objects", texts),
-            ("box", box),
-            ("found_by", texts),
-            ("decision", text),
-            *((name, whole) for name in ("accept", "reject", "unsure")),
-            ("edited", flag),
-            ("added", flag),
-            ("text_sha256", text),
+            *(("index", whole), *((name, text) for name in TEXTS), ("severity", whole), ("kind", text)),
+            *(("objects", texts), ("box", box), ("found_by", texts), ("decision", text)),
+            *((name, whole) for name in DECISIONS),
+            *(("edited", flag), ("added", flag), ("text_sha256", text)),
         ]
     )
     item = arrow.struct([("name", text), ("description", text), ("box", box)])
-    return [
-        arrow.field("image", text),
-        arrow.field("run_image", text),
-        arrow.field("sha256", text),
-        arrow.field("width", whole),
-        arrow.field("height", whole),
-        *(arrow.field(name, text) for name in ("status", "source", "split", "group", "columns")),
-        arrow.field("complete", flag),
-        arrow.field("anomalies", arrow.list_(anomaly)),
-        arrow.field("objects", arrow.list_(item)),
-        arrow.field("model", text),
-        arrow.field("prompts", text),
+    columns = [
+        *((name, text) for name in ("image", "run_image", "sha256")),
+        *((name, whole) for name in ("width", "height")),
+        *((name, text) for name in ("status", "source", "split", "group", "columns")),
+        *(("complete", flag), ("anomalies", arrow.list_(anomaly)), ("objects", arrow.list_(item))),
+        *((name, text) for name in ("model", "prompts")),
     ]
+    return [arrow.field(*column) for column in columns]
 
 
 def row(image: ExportImage, reference: str) -> dict[str, Any]:
     """The cells of `fields`."""
-    record = image.record
-    return {
-        "image": reference,
-        **image.flat_identity(),
-        "width": record.width,
-        "height": record.height,
-        "status": record.status,
-        "source": image.source,
-        "complete": image.complete,
-        "anomalies": [
-            {
-                **each.anomaly.model_dump(mode="json"),
-                "index": each.index,
-                **review_fields(each),
-                "text_sha256": quadruple_sha256(each.anomaly),
-            }
-            for each in image.anomalies
-        ],
-        "objects": [each.model_dump(mode="json") for each in record.objects],
-        "model": record.model,
-        "prompts": record.prompts,
+    return image.cells(reference) | {
+        "anomalies": [finding_cells(each) for each in image.anomalies],
+        "objects": [each.model_dump(mode="json") for each in image.record.objects],
     }
 
 
 class ParquetWriter(FormatWriter):
     """One file, a thousand rows a group."""
 
-    name = "parquet"
-
-    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
-        super().__init__(target, place, job)
+    def start(self) -> None:
         self._schema = pyarrow("pyarrow").schema(fields())
-        self._file = pyarrow("pyarrow.parquet").ParquetWriter(target, self._schema, compression="zstd")
+        writer = pyarrow("pyarrow.parquet").ParquetWriter(self.target, self._schema, compression="zstd")
+        self._file = self.job.files.enter_context(writer)
         self._rows: list[dict[str, Any]] = []
 
     def add(self, image: ExportImage) -> None:
         self._rows.append(row(image, self.reference(image)))
         if len(self._rows) >= ROWS_AT_ONCE:
-            self._write()
-
-    def _write(self) -> None:
-        self._file.write_table(pyarrow("pyarrow").Table.from_pylist(self._rows, self._schema))
-        self._rows = []
+            self.finish()
 
     def finish(self) -> None:
         if self._rows:
-            self._write()
-        self._file.close()
-
-    def close(self) -> None:
-        self._file.close()
+            self._file.write_table(pyarrow("pyarrow").Table.from_pylist(self._rows, self._schema))
+        self._rows = []
 
 
-def read(file: Path) -> Iterator[Returned]:
-    """Findings of such a file, whatever columns were added. Raises UsageError, OSError."""
-    parquet = pyarrow("pyarrow.parquet")
-    with (
-        open_file(file) as source,
-        damage_named(file, "Parquet"),
-        parquet.ParquetFile(place_of(source)) as table,
-    ):
-        columns = checked_columns(table.schema_arrow, file)
-        yield from returned_rows(table.iter_batches(ROWS_AT_ONCE, columns=columns), file)
+def read(place: Path) -> Iterator[Returned]:
+    """Findings of such a file or of a dataset's folder, whatever columns were added; pictures are not read.
+
+    Raises UsageError, OSError.
+    """
+    files = data_files(place) if place.is_dir() else [place]
+    if not files:
+        raise UsageError(
+            f"{place} is not a dataset: it has no Parquet or Arrow files",
+            remedy="Name the folder that `uncanny export` or `save_to_disk` has written.",
+        )
+    for file in files:
+        if not file.is_file():
+            raise UsageError(f"{place} is not whole: {file} is not there", remedy="Export it again.")
+        first_of = "" if file == place else f"{file.relative_to(place).as_posix()}, "
+        is_arrow = file.suffix == ".arrow"
+        opened = pyarrow("pyarrow").memory_map if is_arrow else pyarrow("pyarrow.parquet").ParquetFile
+        with (
+            open_file(file) as source,
+            damage_named(file, "Arrow" if is_arrow else "Parquet"),
+            opened(place_of(source)) as content,
+        ):
+            if is_arrow:
+                batches = pyarrow("pyarrow.ipc").open_stream(content)
+                checked_columns(batches.schema, file)
+            else:
+                batches = content.iter_batches(
+                    _ROWS_READ, columns=checked_columns(content.schema_arrow, file)
+                )
+            yield from returned_rows(batches, file, first_of)
+
+
+def data_files(folder: Path) -> list[Path]:
+    """The files with the rows: Parquet, or Arrow where `datasets` saved it. Raises UsageError."""
+    return list(data_set_files(folder)) or sorted(folder.glob("*.parquet"))
 
 
 @contextmanager
@@ -168,14 +155,12 @@ def checked_columns(schema: Any, file: Path) -> list[str]:
 
     has_picture = "image" in schema.names and types.is_struct(schema.field("image").type)
     check(list(schema), {**_IMAGE, "image": "pictures" if has_picture else "text"}, "")
-    if not {"run_image", "image"} & set(schema.names):
-        raise UsageError(
-            f"{file} has no column `image`", remedy="Give a table that `uncanny export` has written."
-        )
-    if "anomalies" not in schema.names:
-        raise UsageError(
-            f"{file} has no column `anomalies`", remedy="Give a table that `uncanny export` has written."
-        )
+    for needed in ({"run_image", "image"}, {"anomalies"}):
+        if not needed & set(schema.names):
+            raise UsageError(
+                f"{file} has no column `{min(needed)}`",
+                remedy="Give a table that `uncanny export` has written.",
+            )
     check(list(schema), {"anomalies": "lists of structures"}, "")
     anomalies = schema.field("anomalies").type
     if not types.is_null(anomalies) and not types.is_null(anomalies.value_type):
@@ -229,11 +214,11 @@ def returned_rows(batches: Iterable[Any], file: Path, first_of: str = "") -> Ite
                     )
                 pictures.add(name)
             size = (whole(_number(cells.get("width"))), whole(_number(cells.get("height"))))
-            sha256 = cells.get("sha256") or None
+            picture = name, cells.get("sha256") or None, size
             if not anomalies:
-                yield Returned(name, sha256, size, where)
+                yield Returned(*picture, where)
             for position, anomaly in anomalies:
-                yield _returned(name, sha256, size, f"{where}, anomaly {position}", anomaly, file)
+                yield _returned(picture, f"{where}, anomaly {position}", anomaly, file)
 
 
 def _names(batch: Any) -> list[str | None]:
@@ -268,12 +253,7 @@ def _anomalies(column: Any) -> Iterator[list[tuple[int, Mapping[str, Any]]]]:
 
 
 def _returned(
-    image: str,
-    sha256: str | None,
-    size: tuple[int | None, int | None],
-    where: str,
-    cells: Mapping[str, Any],
-    file: Path,
+    picture: tuple[str, str | None, Size], where: str, cells: Mapping[str, Any], file: Path
 ) -> Returned:
     index = _number(cells.get("index"))
     if isinstance(index, float):
@@ -289,10 +269,8 @@ def _returned(
         }
     )
     return Returned(
-        image=image,
-        sha256=sha256,
-        size=size,
-        where=where,
+        *picture,
+        where,
         index=index,
         text_sha256=cells.get("text_sha256") or None,
         decision=cells.get("decision"),
