@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,14 +15,26 @@ from alembic.migration import MigrationContext
 from tests.service.postgres import Postgres
 from uncanny.errors import UsageError
 from uncanny.service.service import Service
-from uncanny.service.store.database import Database
+from uncanny.service.store.database import FILE, Database
 from uncanny.service.store.tables import metadata
 
 
-def test_migrations_make_the_tables_as_they_are_declared(service: Service) -> None:
-    with service.database.read() as connection:
+def _differences(database: Database) -> list[object]:
+    with database.read() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, metadata) == []
+        assert context.get_current_revision() is not None
+        return list(compare_metadata(context, metadata))
+
+
+def test_a_new_database_has_the_tables_as_they_are_declared(service: Service) -> None:
+    assert _differences(service.database) == []
+
+
+def test_migrations_lead_from_the_first_version_to_the_tables(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE)) as first:
+        first.executescript((Path(__file__).parent / "schema_1.sql").read_text(encoding="utf-8"))
+    with Service.open(tmp_path) as service:
+        assert _differences(service.database) == []
 
 
 def test_what_was_written_is_there_after_a_restart(open_service: Callable[[], Service]) -> None:

@@ -26,6 +26,7 @@ from sqlalchemy.exc import TimeoutError as SqlTimeoutError
 from sqlalchemy.sql.elements import ColumnElement
 
 from uncanny.errors import UsageError
+from uncanny.service.store.tables import metadata
 from uncanny.wording import option
 
 FILE: Final = "service.db"
@@ -162,10 +163,11 @@ class Database:
         return cast(func.extract("epoch", func.clock_timestamp()), Double)
 
     def upgrade(self) -> None:
-        """Bring the schema up to date; of several processes that do so at once, one does it."""
+        """Make the tables, or bring them up to date; of several processes that do so at once, one does it."""
         from alembic import command
 
-        script = _config()
+        script = Config()
+        script.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
         newest, *known = ScriptDirectory.from_config(script).walk_revisions()
         with self.read() as connection:
             current = MigrationContext.configure(connection).get_current_revision()
@@ -186,7 +188,12 @@ class Database:
             if not self.is_sqlite:
                 connection.execute(func.pg_advisory_xact_lock(_SCHEMA_LOCK).select())
             script.attributes["connection"] = connection
-            command.upgrade(script, "head")
+            # Another process may have made the tables meanwhile.
+            if MigrationContext.configure(connection).get_current_revision() is None:
+                metadata.create_all(connection)
+                command.stamp(script, "head")
+            else:
+                command.upgrade(script, "head")
 
     def close(self) -> None:
         """Close all connections, and let other processes have the file."""
@@ -247,9 +254,3 @@ def _sqlite(url: URL, begin: str) -> Engine:
         connection.exec_driver_sql(begin)
 
     return engine
-
-
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    return config

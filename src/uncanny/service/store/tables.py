@@ -1,6 +1,6 @@
 """The tables of the service's database. Moments are seconds since the epoch, JSON is text of orjson.
 
-A change here needs a migration in `migrations/versions`; a test compares both.
+A change here needs a migration in `migrations/versions`; a test brings version 1 up to date and compares.
 """
 
 from __future__ import annotations
