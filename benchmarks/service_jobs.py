@@ -24,10 +24,10 @@ from PIL import Image
 
 from benchmarks.common import fake_server
 from uncanny.service import ENDED
+from uncanny.service.answers import Job
 from uncanny.service.jobs.worker import Pace, Worker
 from uncanny.service.service import Service
 from uncanny.service.store.arrivals import Listener
-from uncanny.service.store.jobs import Job
 
 QUEUED, THREADS = 2_000, 4
 STARTS = 100

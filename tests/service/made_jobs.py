@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 from tests.service.made_review import make_run
 from tests.service.running import served_here
 from uncanny.service import Ended, Role
+from uncanny.service.answers import Job, JobProgress
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import Job, Progress
 from uncanny.service.web.pages import add_pages
 
 ADDRESS = "http://127.0.0.1:8000"
@@ -92,5 +92,5 @@ def running_job(
     job = service.jobs.claim("worker", LEASE_S)
     assert job is not None
     if progress:
-        service.jobs.beat(job, LEASE_S, Progress(**progress))
+        service.jobs.beat(job, LEASE_S, JobProgress(**progress))
     return job

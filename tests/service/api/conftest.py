@@ -17,9 +17,9 @@ from starlette.testclient import TestClient
 from tests.service.made_jobs import ended_job
 from tests.service.made_review import anomaly
 from uncanny.service import Ended
+from uncanny.service.answers import Job
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import Job
 
 ADDRESS = "http://127.0.0.1:8765"
 API = "/api/v1"

@@ -28,9 +28,9 @@ ANY = Rates(10**6, 10**6, 10**6)
 
 def subjects(service: Service, action: str) -> Counter[str | None]:
     """What an action was done to, by the audit log."""
-    lines, more = service.audit.page(limit=1000)
-    assert more is None
-    return Counter(line.subject for line in lines if line.action == action)
+    page = service.audit.page(limit=1000)
+    assert page.next is None
+    return Counter(line.subject for line in page.lines if line.action == action)
 
 
 def test_without_connections_to_spare_every_answer_is_true(tmp_path: Path, postgres_server: Postgres) -> None:
@@ -57,10 +57,10 @@ def test_without_connections_to_spare_every_answer_is_true(tmp_path: Path, postg
                 "degraded",
                 True,
             )
-        jobs, more = service.jobs.page(limit=200)
-        assert more is None
-        assert {job.name for job in jobs} == {name for name, status, _ in answers if status == 201}
-        assert subjects(service, "submit") == Counter(job.id for job in jobs)
+        page = service.jobs.page(limit=200)
+        assert page.next is None
+        assert {job.name for job in page.jobs} == {name for name, status, _ in answers if status == 201}
+        assert subjects(service, "submit") == Counter(job.id for job in page.jobs)
 
 
 def test_a_commit_that_breaks_off_is_not_called_undone(
@@ -114,7 +114,7 @@ def test_while_the_database_takes_nothing_nothing_is_half_done(tmp_path: Path) -
         site = Site(service, service_app(service, rates=ANY))
         with site.client() as client:
             wanted = changes(site, client)
-            before = service.audit.page(limit=1000)[0]
+            before = service.audit.page(limit=1000).lines
             holder = sqlite3.connect(service.data / "service.db", isolation_level=None)
             try:
                 holder.execute("BEGIN IMMEDIATE")
@@ -122,14 +122,14 @@ def test_while_the_database_takes_nothing_nothing_is_half_done(tmp_path: Path) -
                     answer = client.request(*request.split(" "), **content)
                     assert (answer.status_code, answer.headers.get("Retry-After")) == (503, "2"), action
                 assert client.get("/healthz").json()["status"] == "degraded"
-                assert service.audit.page(limit=1000)[0] == before
+                assert service.audit.page(limit=1000).lines == before
             finally:
                 holder.close()
             for action, request, content in wanted:
                 answer = client.request(*request.split(" "), **content)
                 assert answer.status_code in (200, 201, 204), (action, answer.text)
-                assert service.audit.page(limit=1)[0][0].action == action
-            assert len(service.audit.page(limit=1000)[0]) == len(before) + len(wanted)
+                assert service.audit.page(limit=1).lines[0].action == action
+            assert len(service.audit.page(limit=1000).lines) == len(before) + len(wanted)
 
 
 @pytest.mark.usefixtures("locked_soon")
@@ -149,7 +149,7 @@ def test_a_verdict_is_kept_while_the_database_takes_nothing(tmp_path: Path) -> N
             finally:
                 holder.close()
             assert client.get(f"{API}/jobs/{job.id}/agreement").json()["accepted"] == 1
-        lines, _ = service.audit.page()
+        lines = service.audit.page().lines
     assert [(line.action, line.subject) for line in lines] == [("judge", job.id)]
     assert before <= lines[0].at.timestamp() <= time.time()
 
@@ -161,7 +161,7 @@ def test_an_upload_that_breaks_off_is_noted_with_what_was_kept(site: Site, clien
     headers = {"Content-Type": "multipart/form-data; boundary=b"}
     answer = client.post(f"{API}/images/{image_set}", content=body, headers=headers)
     assert answer.status_code == 400
-    (line,) = site.service.audit.page()[0]
+    (line,) = site.service.audit.page().lines
     assert (line.action, line.subject, line.details) == (
         "add_images",
         image_set,

@@ -20,10 +20,10 @@ from starlette.testclient import TestClient
 from tests.service.api.conftest import ADDRESS, API, Site
 from tests.service.made_jobs import ended_job
 from tests.service.made_review import anomaly
+from uncanny.service.answers import JobProgress
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.jobs import records
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import Progress
 from uncanny.wording import shown
 
 NEW: dict[str, Any] = {"kind": "detect", "params": {"images": "scenes", "model": "demo"}}
@@ -90,7 +90,7 @@ def test_keys_outlive_a_restart_and_hold_when_all_come_at_once(
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(send, range(8)))
     assert len({answer["id"] for answer in answers}) == 1
-    assert len(service.jobs.page()[0]) == 1
+    assert len(service.jobs.page().jobs) == 1
     if address is None:
         service.close()
     service = open_service()
@@ -240,7 +240,7 @@ def test_events_come_while_a_job_runs(site: Site) -> None:
         run.mkdir(parents=True)
         with (run / "annotations.jsonl").open("ab", 0) as file:
             file.write(b'{"image": "a"}\n{"image": ')
-            site.service.jobs.beat(taken, 60, Progress(total=2, done=1))
+            site.service.jobs.beat(taken, 60, JobProgress(total=2, done=1))
             file.write(b'"b"}\n')
         # In the end a run puts its records in order: another file under the name.
         (run / "new").write_bytes(b'{"image": "a"}\n{"image": "b"}\n')

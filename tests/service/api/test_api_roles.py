@@ -155,4 +155,4 @@ def test_failed_attempts_of_an_address_never_lock_its_valid_tokens_out(site: Sit
         assert browser.post("/login", json={"token": ann}).status_code == 204
         assert browser.get("/").status_code == 200
     # Refused attempts past the limit write nothing.
-    assert [line.action for line in site.service.audit.page()[0]] == ["log_in"]
+    assert [line.action for line in site.service.audit.page().lines] == ["log_in"]

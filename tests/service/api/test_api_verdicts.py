@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from tests.service.api.conftest import API, Site
 from tests.service.made_review import anomaly, log_of, make_run
+from uncanny.service.answers import Job
 from uncanny.service.review.runs import ReviewRuns
-from uncanny.service.store.jobs import Job
 
 SCRIPT = "<script>alert(1)</script>"
 

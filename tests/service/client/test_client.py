@@ -30,9 +30,9 @@ from uncanny.errors import (
     UsageError,
 )
 from uncanny.models.addresses import warned_of
+from uncanny.service.answers import JobProgress
 from uncanny.service.client import Client, ClientJob
 from uncanny.service.client import downloads as downloads_module
-from uncanny.service.client.answers import JobProgress
 from uncanny.service.client.uploads import batches, collect
 from uncanny.service.client.watching import facts
 
@@ -280,7 +280,7 @@ def test_errors_say_things_once(client: Client) -> None:
 def test_what_is_not_there_is_told(client: Client) -> None:
     with pytest.raises(NotFoundError):
         client.job("job_" + "a" * 20)
-    with pytest.raises(NotFoundError, match="no id"):
+    with pytest.raises(NotFoundError, match="not the id"):
         client.job("../me")
 
 

@@ -65,21 +65,21 @@ def _kill_and_check(
 
     promised = log.read_text().split()
     with Service.open(data, database=address, roots=[root]) as service:
-        jobs, more = service.jobs.page(limit=1000)
-        assert more is None
+        page = service.jobs.page(limit=1000)
+        assert page.next is None
         assert len(promised) == len(set(promised)) > 0
         # A kill may come between a job's being kept and its being promised: that one is there besides.
-        assert set(promised) <= {job.id for job in jobs}
-        assert len(jobs) <= len(promised) + KILLS + processes
-        assert {job.id: (job.state, job.error) for job in jobs if job.state != "finished"} == {}
-        for job in jobs:
+        assert set(promised) <= {job.id for job in page.jobs}
+        assert len(page.jobs) <= len(promised) + KILLS + processes
+        assert {job.id: (job.state, job.error) for job in page.jobs if job.state != "finished"} == {}
+        for job in page.jobs:
             images = Counter(each["image"] for each in records(service, job))
             assert len(images) == IMAGES
             assert set(images.values()) == {1}
             assert {each["status"] for each in records(service, job)} == {"ok"}
-    needed = IMAGES * len(jobs)
-    attempts = sum(job.attempt for job in jobs)
-    print(f"{len(jobs)} jobs, {attempts} attempts, {needed} calls needed, {requests - needed} repeated")
+    needed = IMAGES * len(page.jobs)
+    attempts = sum(job.attempt for job in page.jobs)
+    print(f"{len(page.jobs)} jobs, {attempts} attempts, {needed} calls needed, {requests - needed} repeated")
     assert needed <= requests <= needed + (KILLS + processes) * IN_FLIGHT
 
 

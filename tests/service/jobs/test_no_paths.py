@@ -22,11 +22,11 @@ from tests.service.made_jobs import client_of, pages_of
 from tests.service.test_roles_first import routes_of
 from uncanny.demo.scenes import DATA as SCENES
 from uncanny.errors import ParamsError
+from uncanny.service.answers import Job
 from uncanny.service.folders import ROOTS, listing
 from uncanny.service.jobs.kinds import KINDS, values_of
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import Job
 
 # Looked for are letters only, which stay as they are in an address, in LaTeX and behind a backslash.
 DATA, ROOT = "the serversdata", "the serversroot"

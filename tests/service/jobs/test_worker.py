@@ -18,10 +18,10 @@ from tests.runs.e2e import serving
 from tests.service.jobs.worker_process import start_worker
 from tests.service.jobs.working import PACE, ask, ended, records, some_pictures, submit, until, working
 from uncanny.records.run_folder import RunFolder
+from uncanny.service.answers import Job
 from uncanny.service.jobs import run, worker
 from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import Job
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import pytest
 
 from tests.runs.e2e import Server, pictures
 from uncanny.service import ENDED
+from uncanny.service.answers import Job
 from uncanny.service.jobs.worker import Pace, Worker
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import Job
 
 # As fast as a busy machine allows; what takes long in a test says so itself.
 PACE = Pace(lease_s=5.0, beat_s=0.1, poll_s=0.1, interrupt_s=20.0, kill_s=5.0, again_s=0.1)

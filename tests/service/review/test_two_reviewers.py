@@ -239,6 +239,6 @@ def test_two_people_judge_edit_and_undo_one_run_at_once(browser: Browser, tmp_pa
     # Each step stands under the name of whoever took it, in the log of the run as in that of the service.
     lines = Counter(line.reviewer for line in log_of(run))
     with Service.open(data) as service:
-        noted = Counter(each.who for each in service.audit.page()[0] if each.action != "log_in")
+        noted = Counter(each.who for each in service.audit.page().lines if each.action != "log_in")
     assert lines == noted
     assert lines.keys() == {"ann", "ben"}

@@ -21,8 +21,9 @@ from sqlalchemy import select
 
 from uncanny.errors import ConflictError, NotFoundError
 from uncanny.service import ENDED, STATES, Ended, State
+from uncanny.service.answers import Job
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import MOST_STRIKES, Job
+from uncanny.service.store.jobs import MOST_STRIKES
 from uncanny.service.store.tables import jobs
 
 LONG_S, OVER_S = 50.0, -1.0
@@ -153,14 +154,14 @@ class Queue(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost_or_doubled(self) -> None:
-        found, more = self.service.jobs.page(limit=1000)
-        assert more is None
-        assert {job.id: (job.state, job.attempt) for job in found} == {
+        found = self.service.jobs.page(limit=1000)
+        assert found.next is None
+        assert {job.id: (job.state, job.attempt) for job in found.jobs} == {
             job_id: (each.state, each.attempt) for job_id, each in self.expected.items()
         }
-        assert len(found) == len({job.id for job in found})
+        assert len(found.jobs) == len({job.id for job in found.jobs})
         counts = self.service.jobs.counts()
-        assert counts == {state: sum(job.state == state for job in found) for state in STATES}
+        assert counts == {state: sum(job.state == state for job in found.jobs) for state in STATES}
 
     def _holds(self, job: Job) -> bool:
         expected = self.expected.get(job.id)

@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import update
 
 from uncanny.errors import ConflictError, NotFoundError
+from uncanny.service.answers import Job, JobPage, JobProgress
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import MOST_STRIKES, Job, Progress
+from uncanny.service.store.jobs import MOST_STRIKES
 from uncanny.service.store.tables import jobs
 
 LONG_S, SHORT_S = 50.0, -1.0
@@ -34,8 +35,8 @@ def test_a_job_from_the_queue_to_its_end(service: Service) -> None:
     taken = claim(service)
     assert (taken.id, taken.state, taken.attempt, taken.worker) == (queued.id, "running", 1, "w")
     assert service.jobs.claim("other", LONG_S) is None
-    assert service.jobs.beat(taken, LONG_S, Progress(total=3, done=1, cost_usd=0.5), mark=1) == "held"
-    assert service.jobs.get(queued.id).progress == Progress(total=3, done=1, cost_usd=0.5)
+    assert service.jobs.beat(taken, LONG_S, JobProgress(total=3, done=1, cost_usd=0.5), mark=1) == "held"
+    assert service.jobs.get(queued.id).progress == JobProgress(total=3, done=1, cost_usd=0.5)
     assert service.jobs.end(taken, "finished", exit_code=0)
     ended = service.jobs.get(queued.id)
     assert (ended.state, ended.exit_code, ended.error) == ("finished", 0, None)
@@ -55,7 +56,7 @@ def test_a_worker_whose_lease_ran_out_changes_nothing_any_more(service: Service)
     first = claim(service, SHORT_S, "one")
     second = claim(service, LONG_S, "two")
     assert (second.id, second.attempt) == (first.id, 2)
-    assert service.jobs.beat(first, LONG_S, Progress(done=9)) == "lost"
+    assert service.jobs.beat(first, LONG_S, JobProgress(done=9)) == "lost"
     assert not service.jobs.end(first, "failed", exit_code=2, error="late")
     assert not service.jobs.requeue(first)
     assert service.jobs.get(first.id) == second
@@ -193,14 +194,14 @@ def test_pages_go_from_new_to_old_and_miss_none(service: Service) -> None:
     pages: list[str] = []
     before: str | None = None
     while True:
-        jobs, before = service.jobs.page(limit=3, before=before)
-        pages += [job.id for job in jobs]
+        page = service.jobs.page(limit=3, before=before)
+        pages, before = [*pages, *(job.id for job in page.jobs)], page.next
         if before is None:
             break
     assert pages == ids[::-1]
-    cancelled, rest = service.jobs.page(state="cancelled", kind="annotate")
-    assert ([job.id for job in cancelled], rest) == ([ids[3]], None)
-    assert service.jobs.page(kind="detect") == ([], None)
+    cancelled = service.jobs.page(state="cancelled", kind="annotate")
+    assert ([job.id for job in cancelled.jobs], cancelled.next) == ([ids[3]], None)
+    assert service.jobs.page(kind="detect") == JobPage(jobs=())
     with pytest.raises(NotFoundError):
         service.jobs.page(before="job_" + "a" * 20)
 

@@ -26,7 +26,7 @@ def test_two_who_fill_a_set_at_once_do_not_exceed_its_limit(service: Service) ->
         # Each image twice: as when an upload that seems to hang is sent once more.
         kept = list(pool.map(add, range(40)))
     assert len({name for name in kept if name is not None}) == 10
-    assert store.image_set(set_id).count == len(store.images(set_id)[0]) == 10
+    assert store.image_set(set_id).count == len(store.images(set_id).images) == 10
     assert len(list(store.images_folder(set_id).iterdir())) == 10
 
 

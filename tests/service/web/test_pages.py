@@ -335,7 +335,7 @@ def test_a_review_is_the_run_s_own_under_the_name_of_whoever_is_signed_in(servic
         assert client.post(f"/jobs/{job.id}/review/reviewer", json={"name": "eve"}).status_code == 422
     line, _ = (service.job_folder(job.id) / "run" / "reviews.jsonl").read_text().splitlines()
     assert '"reviewer":"reviewer"' in line
-    noted = [(each.action, each.who, each.subject) for each in service.audit.page()[0]]
+    noted = [(each.action, each.who, each.subject) for each in service.audit.page().lines]
     assert noted[:2] == [("undo_verdict", "reviewer", job.id), ("judge", "reviewer", job.id)]
     assert [action for action, *_ in noted].count("judge") == 1
 

@@ -18,7 +18,7 @@ from uncanny.errors import StorageError, UsageError
 from uncanny.records.jsonl import write_atomically
 
 if TYPE_CHECKING:
-    from uncanny.service.client.answers import RemoteFile
+    from uncanny.service.answers import JobFile
     from uncanny.service.client.job import ClientJob
     from uncanny.service.client.local_names import LocalNames
 
@@ -121,7 +121,7 @@ def bring_home(job: ClientJob, run: Path, state: ServerState, names: LocalNames,
     warnings: list[str] = []
     staging = run / ".incoming"
 
-    def wanted(file: RemoteFile) -> bool:
+    def wanted(file: JobFile) -> bool:
         name = file.path.removeprefix(under)
         place = safe_path(run, name)
         parts = Path(name).parts
@@ -134,7 +134,7 @@ def bring_home(job: ClientJob, run: Path, state: ServerState, names: LocalNames,
             return False
         return True
 
-    def take(file: RemoteFile, fetched: Path) -> None:
+    def take(file: JobFile, fetched: Path) -> None:
         name = file.path.removeprefix(under)
         place = safe_path(run, name)
         try:

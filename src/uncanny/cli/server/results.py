@@ -91,7 +91,7 @@ class Results:
     def bring_home(self, job: ClientJob, folder: ServerFolder | None, sent: Sent) -> int:
         """Fetch, write and show what a job that has ended came to; the exit code."""
         from uncanny.cli.server.folder import bring_home
-        from uncanny.service.client.answers import EXIT_CODES
+        from uncanny.service.answers import EXIT_CODES
         from uncanny.service.client.local_names import LocalNames
 
         names = LocalNames.of_images(

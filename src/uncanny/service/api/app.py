@@ -6,31 +6,26 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from socket import gethostname
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from fastapi import APIRouter, FastAPI
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict
 from starlette.types import ASGIApp
 
 from uncanny import __version__
-from uncanny.service import Role
-from uncanny.service.api.audit import add_audit_routes
+from uncanny.service.answers import Who
+from uncanny.service.api import audit, events, health, jobs, results, uploads, verdicts
 from uncanny.service.api.auth import SECURITY_SCHEMES, Gate, Reader, ambient
-from uncanny.service.api.errors import add_handlers, answers, refuse
-from uncanny.service.api.events import add_event_routes
-from uncanny.service.api.health import Measured, Metrics, WorkerAlive, add_health_routes
-from uncanny.service.api.jobs import add_job_routes, with_params
+from uncanny.service.api.errors import add_handlers, described, refuse
+from uncanny.service.api.health import Measured, Metrics, WorkerAlive
 from uncanny.service.api.rates import RateLimiter, Rates
-from uncanny.service.api.results import add_result_routes
-from uncanny.service.api.routes import Route, answer
-from uncanny.service.api.uploads import add_upload_routes
-from uncanny.service.api.verdicts import add_verdict_routes
+from uncanny.service.api.routes import Route, routes
+from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.listen import HOST, is_loopback
 from uncanny.service.review.runs import ReviewRuns
 from uncanny.service.safety import LOOPBACK, Guard
 from uncanny.service.service import Service
 
-PREFIX: Final = "/api/v1"
 VERSION_HEADER: Final = "uncanny-version"
 _ABOUT: Final = """Jobs of uncanny over HTTP: each job is one of its commands, run by the service.
 
@@ -58,7 +53,6 @@ def service_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        separate_input_output_schemas=False,
     )
     app.router.route_class = Route
     state = app.state
@@ -68,21 +62,13 @@ def service_app(
     state.metrics = Metrics(service, worker_alive)
     state.ending, state.streams, state.error_page = threading.Event(), Counter[str](), None
     add_handlers(app)
-    api = APIRouter(prefix=PREFIX, route_class=Route)
-    _add_me(api)
-    for add in (add_job_routes, add_event_routes, add_result_routes, add_verdict_routes):
-        add(api)
-    add_upload_routes(api)
-    add_audit_routes(api)
-    app.include_router(api)
-    outside = APIRouter(route_class=Route)
-    add_health_routes(outside)
-    app.include_router(outside)
+    for part in (_ME, jobs, events, results, verdicts, uploads, audit, health):
+        app.include_router(part if isinstance(part, APIRouter) else part.ROUTER)
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = with_params(describe())
+            app.openapi_schema = _with_params(described(describe()))
             app.openapi_schema["components"]["securitySchemes"] = SECURITY_SCHEMES
         return app.openapi_schema
 
@@ -110,24 +96,32 @@ def guarded(app: FastAPI, *, host: str = HOST, names: Sequence[str] = ()) -> ASG
     )
 
 
-class Me(BaseModel):
+class Me(Who):
     """Who asks: by a token, by a session of a browser, or from this machine while there is no token."""
 
-    model_config = ConfigDict(frozen=True, from_attributes=True)
+    model_config = ConfigDict(from_attributes=True)
 
-    name: Annotated[str, Field(examples=["ann"])]
-    role: Role
     via: Literal["local", "token", "session"]
 
 
-def _add_me(api: APIRouter) -> None:
-    @api.get(
-        "/me",
-        tags=["service"],
-        summary="Who I am",
-        response_model=Me,
-        responses=answers(400, 401, 403, 422, 429),
-    )
-    async def me(who: Reader) -> Any:
-        """Name and role of the token, or of everybody on this machine while there is no token."""
-        return answer(Me.model_validate(who))
+_ME: Final = routes("service")
+
+
+@_ME.get("/me", summary="Who I am")
+async def me(who: Reader) -> Me:
+    """Name and role of the token, or of everybody on this machine while there is no token."""
+    return Me.model_validate(who)
+
+
+def _with_params(schema: dict[str, Any]) -> dict[str, Any]:
+    """The description of the interface, with the parameters of every kind in that of a new job."""
+    schemas: dict[str, Any] = schema["components"]["schemas"]
+    variants = []
+    for kind in KINDS.values():
+        own = kind.params.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas |= own.pop("$defs", {})
+        schemas[kind.params.__name__] = own
+        params = {"$ref": f"#/components/schemas/{kind.params.__name__}"}
+        variants.append({"title": kind.title, "properties": {"kind": {"const": kind.name}, "params": params}})
+    schemas["NewJob"]["oneOf"] = variants
+    return schema

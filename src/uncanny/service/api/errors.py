@@ -95,16 +95,36 @@ class ApiError(HTTPException):
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """`responses` of a route: these statuses with what they mean here and an example."""
+    """`responses` of a route: these statuses with what they mean here and an example.
+
+    Those of every route like it come by themselves (`described`).
+    """
     documented: dict[int | str, dict[str, Any]] = {}
-    for status in sorted(statuses):
+    for status in statuses:
         code, meaning = _MEANING[status]
-        documented[status] = {
-            "model": ErrorAnswer,
-            "description": meaning,
-            "content": {"application/json": {"example": {"error": {"code": code, "message": meaning}}}},
-        }
+        example = {"error": {"code": code, "message": meaning}}
+        content = {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}, "example": example}
+        documented[status] = {"description": meaning, "content": {"application/json": content}}
     return documented
+
+
+def described(schema: dict[str, Any]) -> dict[str, Any]:
+    """The description of the interface, with the errors that any route of its form may answer."""
+    model = ErrorAnswer.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas = schema["components"]["schemas"]
+    for unused in ("HTTPValidationError", "ValidationError"):  # the framework's own
+        schemas.pop(unused, None)
+    schemas |= {**model.pop("$defs"), "ErrorAnswer": model}
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            statuses = {400, 422}
+            statuses |= {401, 403, 429} if "security" in operation else set()
+            statuses |= {404} if "{" in path else set()
+            statuses |= {408, 413, 415} if "requestBody" in operation else set()
+            statuses |= {409} if method in ("post", "delete") else set()
+            errors = {str(status): about for status, about in answers(*statuses).items()}
+            operation["responses"] = dict(sorted((operation["responses"] | errors).items()))
+    return schema
 
 
 def error_response(

@@ -13,21 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-import orjson
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
-from uncanny.service import ENDED
+from uncanny.service.answers import Job
 from uncanny.service.api.auth import Reader, gate_of
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.results import PAGE_PLACE
-from uncanny.service.api.routes import JobId, Kept
+from uncanny.service.api.routes import JobId, Kept, routes
 from uncanny.service.jobs.kinds import records_file
 from uncanny.service.jobs.records import Place, Tail
-from uncanny.service.store.jobs import Job
 
+ROUTER: Final = routes("jobs")
 POLL_S: Final = 0.4
 MOST_STREAMS: Final = 300
 # Of these, those of one person, so that nobody takes them from all others.
@@ -70,7 +69,7 @@ def _start(
     if last_event_id is not None:
         attempt, _, rest = last_event_id.partition("-")
         same = attempt == str(job.attempt)
-        if same and rest.endswith(_END) and job.state in ENDED:
+        if same and rest.endswith(_END) and job.has_ended:
             raise ApiError(204, "")
         try:
             place = Place.read(rest.removesuffix(_END))
@@ -79,66 +78,64 @@ def _start(
     return _Start(who.name, job, place)
 
 
-def add_event_routes(api: APIRouter) -> None:
-    @api.get(
-        "/jobs/{job_id}/events",
-        tags=["jobs"],
-        summary="What happens to it",
-        response_class=EventSourceResponse,
-        responses={
-            200: {
-                "description": "Events `record` (a line of its records), `progress` and `state` (the job).",
-                "content": {
-                    "text/event-stream": {
-                        "example": 'event: progress\ndata: {"total":30,"done":12}\nid: 1-1311768.4096\n\n',
-                    }
-                },
+@ROUTER.get(
+    "/jobs/{job_id}/events",
+    summary="What happens to it",
+    response_class=EventSourceResponse,
+    responses={
+        200: {
+            "description": "Events `record` (a line of its records), `progress` and `state` (the job).",
+            "content": {
+                "text/event-stream": {
+                    "example": 'event: progress\ndata: {"total":30,"done":12}\nid: 1-1311768.4096\n\n',
+                }
             },
-            204: {"description": "The job has ended, and everything was sent before `Last-Event-ID`."},
-            **answers(400, 401, 403, 404, 422, 429, 503),
         },
-    )
-    async def events(
-        request: Request,
-        service: Kept,
-        start: Annotated[_Start, Depends(_start)],
-        records: Annotated[bool, Query(description="Whether records are sent, too.")] = True,
-    ) -> AsyncIterator[ServerSentEvent]:
-        """Progress and state at once and whenever they change, and records as they are finished.
+        204: {"description": "The job has ended, and everything was sent before `Last-Event-ID`."},
+        **answers(503),
+    },
+)
+async def events(
+    request: Request,
+    service: Kept,
+    start: Annotated[_Start, Depends(_start)],
+    records: Annotated[bool, Query(description="Whether records are sent, too.")] = True,
+) -> AsyncIterator[ServerSentEvent]:
+    """Progress and state at once and whenever they change, and records as they are finished.
 
-        Records of before are sent first, from `after` on. Where a run puts its records in order while a
-        stream is broken, they come once more.
-        """
-        state = request.app.state
-        state.streams[start.name] += 1
-        tail: Tail | None = None
-        try:
-            job, shown = start.job, _Shown()
-            tail = await run_in_threadpool(_tail, records_file(service, job), start.place)
-            looks = 0
-            while True:
-                lines = await run_in_threadpool(tail.read, _RECORDS)
-                for line in lines if records else ():
-                    name = f"{job.attempt}-{line.after}"
-                    yield ServerSentEvent(event="record", id=name, raw_data=line.text.decode())
-                for event in shown.news(job, tail.place, more=len(lines) == _RECORDS):
-                    yield event
-                if len(lines) < _RECORDS:
-                    if job.state in ENDED or state.ending.is_set():
-                        return
-                    await asyncio.sleep(POLL_S)
-                if state.ending.is_set():
+    Records of before are sent first, from `after` on. Where a run puts its records in order while a
+    stream is broken, they come once more.
+    """
+    state = request.app.state
+    state.streams[start.name] += 1
+    tail: Tail | None = None
+    try:
+        job, shown = start.job, _Shown()
+        tail = await run_in_threadpool(_tail, records_file(service, job), start.place)
+        looks = 0
+        while True:
+            lines = await run_in_threadpool(tail.read, _RECORDS)
+            for line in lines if records else ():
+                name = f"{job.attempt}-{line.after}"
+                yield ServerSentEvent(event="record", id=name, raw_data=line.text.decode())
+            for event in shown.news(job, tail.place, more=len(lines) == _RECORDS):
+                yield event
+            if len(lines) < _RECORDS:
+                if job.has_ended or state.ending.is_set():
                     return
-                looks += 1
-                if looks % _LOOKS == 0 and await run_in_threadpool(gate_of(request).who, request) is None:
-                    return
-                job = await run_in_threadpool(service.jobs.get, job.id)
-        except NotFoundError:
-            return  # it was deleted
-        finally:
-            state.streams[start.name] -= 1
-            if tail is not None:
-                tail.close()
+                await asyncio.sleep(POLL_S)
+            if state.ending.is_set():
+                return
+            looks += 1
+            if looks % _LOOKS == 0 and await run_in_threadpool(gate_of(request).who, request) is None:
+                return
+            job = await run_in_threadpool(service.jobs.get, job.id)
+    except NotFoundError:
+        return  # it was deleted
+    finally:
+        state.streams[start.name] -= 1
+        if tail is not None:
+            tail.close()
 
 
 def _tail(path: Path | None, place: Place) -> Tail:
@@ -163,9 +160,9 @@ class _Shown:
             self._progress = job.progress
             events.append(ServerSentEvent(event="progress", id=name, raw_data=job.progress.model_dump_json()))
         state = (job.state, job.attempt)
-        ends = job.state in ENDED
+        ends = job.has_ended
         if state != self._state and not (ends and more):
             self._state = state
-            data = orjson.dumps(job.model_dump(mode="json")).decode()
-            events.append(ServerSentEvent(event="state", id=name + (_END if ends else ""), raw_data=data))
+            event_id = name + (_END if ends else "")
+            events.append(ServerSentEvent(event="state", id=event_id, raw_data=job.model_dump_json()))
         return events

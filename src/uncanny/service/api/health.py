@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,13 +19,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from uncanny import __version__
 from uncanny.service.api.auth import for_readers
-from uncanny.service.api.errors import answers
-from uncanny.service.api.routes import Kept
+from uncanny.service.api.routes import Kept, routes
 from uncanny.service.service import Service
 
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _OTHER: Final = "other"
-_LOOKING: Final = 2
+# Threads of its own: those that other requests share may all be busy.
+_LOOKING: Final = ThreadPoolExecutor(2, "health")
+ROUTER: Final = routes("service", "")
 # Whether this process works on jobs; None where it was started without.
 WorkerAlive = Callable[[], bool | None]
 
@@ -123,58 +124,49 @@ def _is_there(service: Service) -> bool:
     return True
 
 
-def add_health_routes(api: APIRouter) -> None:
-    looking = ThreadPoolExecutor(_LOOKING, "health")
-
-    @api.get(
-        "/healthz",
-        tags=["service"],
-        summary="Whether it is well",
-        response_model=HealthAnswer,
-        responses={
-            503: {
-                "model": HealthAnswer,
-                "description": "The database cannot be reached, or not always, or no work is done.",
-            },
-            **answers(400, 422),
+@ROUTER.get(
+    "/healthz",
+    summary="Whether it is well",
+    response_model=HealthAnswer,
+    responses={
+        503: {
+            "model": HealthAnswer,
+            "description": "The database cannot be reached, or not always, or no work is done.",
         },
-    )
-    async def healthz(request: Request, service: Kept) -> Any:
-        """For supervisors; needs no token."""
-        alive: WorkerAlive = request.app.state.worker_alive
-        ailing = service.database.is_ailing
-        # Threads of its own: those that other requests share may all be busy.
-        database = await get_running_loop().run_in_executor(looking, _is_there, service)
-        worker = alive()
-        status: Literal["ok", "degraded", "failing"] = "ok"
-        if not database or worker is False:
-            status = "failing"
-        elif ailing:
-            status = "degraded"
-        answer = HealthAnswer(status=status, version=__version__, database=database, worker=worker)
-        return Response(
-            answer.model_dump_json(), 200 if status == "ok" else 503, media_type="application/json"
-        )
+    },
+)
+async def healthz(request: Request, service: Kept) -> Any:
+    """For supervisors; needs no token."""
+    alive: WorkerAlive = request.app.state.worker_alive
+    ailing = service.database.is_ailing
+    database = await get_running_loop().run_in_executor(_LOOKING, _is_there, service)
+    worker = alive()
+    status: Literal["ok", "degraded", "failing"] = "ok"
+    if not database or worker is False:
+        status = "failing"
+    elif ailing:
+        status = "degraded"
+    answer = HealthAnswer(status=status, version=__version__, database=database, worker=worker)
+    return Response(answer.model_dump_json(), 200 if status == "ok" else 503, media_type="application/json")
 
-    @api.get(
-        "/metrics",
-        tags=["service"],
-        summary="Figures for Prometheus",
-        dependencies=for_readers,
-        responses={
-            200: {
-                "description": "Jobs by state, requests and their seconds.",
-                "content": {
-                    "text/plain": {
-                        "schema": {"type": "string"},
-                        "example": 'uncanny_jobs{state="running"} 2.0\n',
-                    }
-                },
+
+@ROUTER.get(
+    "/metrics",
+    summary="Figures for Prometheus",
+    dependencies=for_readers,
+    responses={
+        200: {
+            "description": "Jobs by state, requests and their seconds.",
+            "content": {
+                "text/plain": {
+                    "schema": {"type": "string"},
+                    "example": 'uncanny_jobs{state="running"} 2.0\n',
+                }
             },
-            **answers(400, 401, 403, 422, 429),
         },
-    )
-    def metrics(request: Request) -> Response:
-        """In the text format of Prometheus."""
-        kept: Metrics = request.app.state.metrics
-        return Response(generate_latest(kept.registry), media_type=TEXT)
+    },
+)
+def metrics(request: Request) -> Response:
+    """In the text format of Prometheus."""
+    kept: Metrics = request.app.state.metrics
+    return Response(generate_latest(kept.registry), media_type=TEXT)

@@ -8,21 +8,21 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Final, Literal
 
 import orjson
-from fastapi import APIRouter, Query
 from fastapi import Path as PathPart
+from fastapi import Query
 from fastapi.responses import FileResponse, Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
 from uncanny.beneath import place_of
 from uncanny.errors import NotFoundError
-from uncanny.service import ENDED
+from uncanny.service.answers import FilePage, RecordPage
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError, answers
-from uncanny.service.api.routes import PLAIN, JobId, Kept
+from uncanny.service.api.routes import PLAIN, JobId, Kept, routes
 from uncanny.service.jobs.archive import zipped
 from uncanny.service.jobs.folder import (
     ANSWERS,
+    MOST_FILES,
     RESULT,
     Digests,
     end_of_log,
@@ -33,7 +33,8 @@ from uncanny.service.jobs.folder import (
 from uncanny.service.jobs.kinds import records_file
 from uncanny.service.jobs.records import Place, Tail
 
-_READ: Final = (400, 401, 403, 404, 422, 429)
+ROUTER: Final = routes("results")
+_DIGESTS: Final = Digests()
 # What a model wrote is never run: a browser saves a file, and one that it opens after all can do nothing.
 _SAVED: Final = "application/octet-stream"
 _INERT: Final = {
@@ -45,191 +46,139 @@ AfterRecord = Annotated[
 ]
 
 
-class RecordPage(BaseModel):
-    """Records as the run's file has them.
+def _binary(media_type: str, what: str) -> dict[int | str, dict[str, Any]]:
+    schema = {"type": "string", "format": "binary"}
+    return {200: {"description": what, "content": {media_type: {"schema": schema}}}}
 
-    `next` is where the following ones begin, None where there are none now; `end` is the same also then, to
-    ask later for what a running job adds.
+
+@ROUTER.get(
+    "/jobs/{job_id}/result",
+    summary="What the command found",
+    dependencies=for_readers,
+    responses={
+        200: {
+            "description": "The figures that the command prints as JSON.",
+            "content": {"application/json": {"schema": {}, "example": {"images": 3, "cost_usd": 0.12}}},
+        },
+        **answers(409),
+    },
+)
+def result(service: Kept, job_id: JobId) -> Response:
+    """The JSON of the job's command, once it has ended."""
+    job = service.jobs.get(job_id)
+    if not job.has_ended:
+        raise ApiError(409, f"The job is {job.state}.", code="not_ended")
+    try:
+        with open_within(service.job_folder(job_id), RESULT) as file:
+            text = file.read()
+        orjson.loads(text)
+    except (NotFoundError, orjson.JSONDecodeError):
+        why = f": {job.error}" if job.error else "."
+        raise ApiError(404, f"The job is {job.state} and has no result{why}", code="no_result") from None
+    return Response(text, media_type="application/json")
+
+
+@ROUTER.get(
+    "/jobs/{job_id}/records",
+    summary="Its records",
+    dependencies=for_readers,
+    response_model=RecordPage,
+    responses=answers(409),
+)
+def records(
+    service: Kept,
+    job_id: JobId,
+    after: AfterRecord = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """The records of its run, or of what it scored, in the order of their file.
+
+    409 where the run has put its records in order since the page before: begin again then.
     """
-
-    model_config = ConfigDict(frozen=True)
-
-    records: list[dict[str, Any]]
-    next: Annotated[str | None, Field(examples=["1311768.4096"])]
-    end: Annotated[str, Field(examples=["1311768.4096"])]
+    return record_page(records_file(service, service.jobs.get(job_id)), after, limit)
 
 
-class FileAnswer(BaseModel):
-    """A file of a job, by its path from the job's folder; `size` in bytes."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-    path: Annotated[str, Field(examples=["run/annotations.jsonl"])]
-    size: Annotated[int, Field(examples=[4096])]
-    sha256: str
-
-
-class FilePage(BaseModel):
-    """Files in order of their paths."""
-
-    model_config = ConfigDict(frozen=True)
-
-    files: list[FileAnswer]
-    next: str | None
+@ROUTER.get("/jobs/{job_id}/files", summary="Its files", dependencies=for_readers)
+def files(
+    service: Kept,
+    job_id: JobId,
+    after: Annotated[
+        str, Query(max_length=1000, description="`next` of the page before.", pattern=PLAIN)
+    ] = "",
+    limit: Annotated[int, Query(ge=1, le=MOST_FILES)] = MOST_FILES,
+) -> FilePage:
+    """All files of its folder: the run, what was scored, the result."""
+    service.jobs.get(job_id)
+    return list_files(service.job_folder(job_id), _DIGESTS, after=after, limit=limit)
 
 
-def add_result_routes(api: APIRouter) -> None:
-    digests = Digests()
+@ROUTER.get(
+    "/jobs/{job_id}/archive",
+    summary="Its files as one zip file",
+    dependencies=for_readers,
+    response_class=StreamingResponse,
+    responses=_binary("application/zip", "The zip file, to be saved."),
+)
+def archive(
+    service: Kept,
+    job_id: JobId,
+    under: Annotated[
+        Literal["run", "out"] | None,
+        Query(description="Only what lies in this folder of the job, named from there."),
+    ] = None,
+) -> Response:
+    """All its files but the answers that are kept to go on with; made while it is sent.
 
-    @api.get(
-        "/jobs/{job_id}/result",
-        tags=["results"],
-        summary="What the command found",
-        dependencies=for_readers,
-        responses={
-            200: {
-                "description": "The figures that the command prints as JSON.",
-                "content": {"application/json": {"schema": {}, "example": {"images": 3, "cost_usd": 0.12}}},
-            },
-            **answers(*_READ, 409),
+    404 where there is none yet.
+    """
+    service.jobs.get(job_id)
+    folder, below = service.job_folder(job_id), "" if under is None else f"{under}/"
+    paths = [path for path in paths_within(folder, without=ANSWERS) if path.startswith(below)]
+    if not paths:
+        raise ApiError(404, "The job has written no files yet.", code="no_files")
+    headers = _INERT | {"Content-Disposition": f'attachment; filename="{job_id}.zip"'}
+    return StreamingResponse(zipped(folder, paths, below=below), 200, headers, "application/zip")
+
+
+@ROUTER.get(
+    "/jobs/{job_id}/files/{path:path}",
+    summary="One of its files",
+    dependencies=for_readers,
+    response_class=FileResponse,
+    responses=_binary(_SAVED, "The file, to be saved.")
+    | {206: {"description": "The part of it that `Range` asks for."}}
+    | answers(416),
+)
+def file(
+    service: Kept,
+    job_id: JobId,
+    path: Annotated[str, PathPart(max_length=1000, examples=["run/annotations.jsonl"])],
+) -> Response:
+    """The file, or the range of it that `Range` asks for. Browsers save it and never show it."""
+    service.jobs.get(job_id)
+    return _OpenFileResponse(open_within(service.job_folder(job_id), path), PurePosixPath(path).name)
+
+
+@ROUTER.get(
+    "/jobs/{job_id}/log",
+    summary="What its command said",
+    dependencies=for_readers,
+    responses={
+        200: {
+            "description": "The end of its standard error.",
+            "content": {"text/plain": {"schema": {"type": "string"}, "example": "12 images, 3 failed\n"}},
         },
-    )
-    def result(service: Kept, job_id: JobId) -> Response:
-        """The JSON of the job's command, once it has ended."""
-        job = service.jobs.get(job_id)
-        if job.state not in ENDED:
-            raise ApiError(409, f"The job is {job.state}.", code="not_ended")
-        try:
-            with open_within(service.job_folder(job_id), RESULT) as file:
-                text = file.read()
-            orjson.loads(text)
-        except (NotFoundError, orjson.JSONDecodeError):
-            why = f": {job.error}" if job.error else "."
-            raise ApiError(404, f"The job is {job.state} and has no result{why}", code="no_result") from None
-        return Response(text, media_type="application/json")
-
-    @api.get(
-        "/jobs/{job_id}/records",
-        tags=["results"],
-        summary="Its records",
-        dependencies=for_readers,
-        response_model=RecordPage,
-        responses=answers(*_READ, 409),
-    )
-    def records(
-        service: Kept,
-        job_id: JobId,
-        after: AfterRecord = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    ) -> Response:
-        """The records of its run, or of what it scored, in the order of their file.
-
-        409 where the run has put its records in order since the page before: begin again then.
-        """
-        job = service.jobs.get(job_id)
-        return record_page(records_file(service, job), after, limit)
-
-    @api.get(
-        "/jobs/{job_id}/files",
-        tags=["results"],
-        summary="Its files",
-        dependencies=for_readers,
-        response_model=FilePage,
-        responses=answers(*_READ),
-    )
-    def files(
-        service: Kept,
-        job_id: JobId,
-        after: Annotated[
-            str, Query(max_length=1000, description="`next` of the page before.", pattern=PLAIN)
-        ] = "",
-        limit: Annotated[int, Query(ge=1, le=20_000)] = 20_000,
-    ) -> Any:
-        """All files of its folder: the run, what was scored, the result."""
-        service.jobs.get(job_id)
-        page, following = list_files(service.job_folder(job_id), digests, after=after, limit=limit)
-        return {"files": page, "next": following}
-
-    @api.get(
-        "/jobs/{job_id}/archive",
-        tags=["results"],
-        summary="Its files as one zip file",
-        dependencies=for_readers,
-        response_class=StreamingResponse,
-        responses={
-            200: {
-                "description": "The zip file, to be saved.",
-                "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
-            },
-            **answers(*_READ),
-        },
-    )
-    def archive(
-        service: Kept,
-        job_id: JobId,
-        under: Annotated[
-            Literal["run", "out"] | None,
-            Query(description="Only what lies in this folder of the job, named from there."),
-        ] = None,
-    ) -> Response:
-        """All its files but the answers that are kept to go on with; made while it is sent.
-
-        404 where there is none yet.
-        """
-        service.jobs.get(job_id)
-        folder, below = service.job_folder(job_id), "" if under is None else f"{under}/"
-        paths = [path for path in paths_within(folder, without=ANSWERS) if path.startswith(below)]
-        if not paths:
-            raise ApiError(404, "The job has written no files yet.", code="no_files")
-        headers = _INERT | {"Content-Disposition": f'attachment; filename="{job_id}.zip"'}
-        return StreamingResponse(zipped(folder, paths, below=below), 200, headers, "application/zip")
-
-    @api.get(
-        "/jobs/{job_id}/files/{path:path}",
-        tags=["results"],
-        summary="One of its files",
-        dependencies=for_readers,
-        response_class=FileResponse,
-        responses={
-            200: {
-                "description": "The file, to be saved.",
-                "content": {_SAVED: {"schema": {"type": "string", "format": "binary"}}},
-            },
-            206: {"description": "The part of it that `Range` asks for."},
-            **answers(*_READ, 416),
-        },
-    )
-    def file(
-        service: Kept,
-        job_id: JobId,
-        path: Annotated[str, PathPart(max_length=1000, examples=["run/annotations.jsonl"])],
-    ) -> Response:
-        """The file, or the range of it that `Range` asks for. Browsers save it and never show it."""
-        service.jobs.get(job_id)
-        return _OpenFileResponse(open_within(service.job_folder(job_id), path), PurePosixPath(path).name)
-
-    @api.get(
-        "/jobs/{job_id}/log",
-        tags=["results"],
-        summary="What its command said",
-        dependencies=for_readers,
-        responses={
-            200: {
-                "description": "The end of its standard error.",
-                "content": {"text/plain": {"schema": {"type": "string"}, "example": "12 images, 3 failed\n"}},
-            },
-            **answers(*_READ),
-        },
-    )
-    def log(
-        service: Kept,
-        job_id: JobId,
-        tail: Annotated[int, Query(ge=1, le=1_000_000, description="Bytes from the end.")] = 65_536,
-    ) -> Response:
-        """The last of what the command wrote to its standard error; empty before it began."""
-        service.jobs.get(job_id)
-        text, _ = end_of_log(service.job_folder(job_id), tail)
-        return Response(text, media_type="text/plain; charset=utf-8")
+    },
+)
+def log(
+    service: Kept,
+    job_id: JobId,
+    tail: Annotated[int, Query(ge=1, le=1_000_000, description="Bytes from the end.")] = 65_536,
+) -> Response:
+    """The last of what the command wrote to its standard error; empty before it began."""
+    service.jobs.get(job_id)
+    text, _ = end_of_log(service.job_folder(job_id), tail)
+    return Response(text, media_type="text/plain; charset=utf-8")
 
 
 class _OpenFileResponse(FileResponse):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Annotated, Any, Final
 
 import orjson
-from fastapi import Depends, Header, Path, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, StringConstraints
@@ -21,7 +21,9 @@ from uncanny.service.api.errors import ApiError
 from uncanny.service.safety import bounded_body, check_is_json
 from uncanny.service.service import Service
 from uncanny.service.store.database import WRITTEN, Written
+from uncanny.service.store.ids import ID_PATTERNS
 
+PREFIX: Final = "/api/v1"
 JSON_BYTES: Final = 1024 * 1024
 
 
@@ -36,7 +38,9 @@ PLAIN: Final = r"^[^\x00-\x1f\x7f]*$"
 Title = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=PLAIN)]
 
 
-JobId = Annotated[str, Path(pattern="^job_[a-z2-7]{20}$", examples=["job_aaaaaaaaaaaaaaaaaaaa"])]
+JobId = Annotated[str, Path(pattern=ID_PATTERNS["job"], examples=["job_aaaaaaaaaaaaaaaaaaaa"])]
+SetId = Annotated[str, Path(pattern=ID_PATTERNS["set"], examples=["set_aaaaaaaaaaaaaaaaaaaa"])]
+FileId = Annotated[str, Path(pattern=ID_PATTERNS["file"], examples=["file_aaaaaaaaaaaaaaaaaaaa"])]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -95,11 +99,6 @@ async def _note(request: Request) -> Note:
 
 
 Noted = Annotated[Note, Depends(_note)]
-
-
-def answer(model: BaseModel, status: int = 200) -> Response:
-    """What a route answers with: a model that is made here needs no second check on its way out."""
-    return Response(model.model_dump_json(), status, media_type="application/json")
 
 
 class BoundedRequest(Request):
@@ -190,3 +189,8 @@ def _query_names(dependant: Dependant) -> Iterator[str]:
         yield field.alias
     for each in dependant.dependencies:
         yield from _query_names(each)
+
+
+def routes(tag: str, prefix: str = PREFIX) -> APIRouter:
+    """An empty part of the interface."""
+    return APIRouter(prefix=prefix, tags=[tag], route_class=Route)

@@ -5,37 +5,41 @@ An image that is refused, or that is there already, does not keep the others out
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict
-from datetime import datetime
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Query, Request
+from pydantic import BaseModel
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from uncanny.errors import ImageError, ImageFault, writable
+from uncanny.errors import ImageError, writable
+from uncanny.service.answers import (
+    ImageSet,
+    RefusedImage,
+    SentImage,
+    SentImages,
+    SetPage,
+    SetsPage,
+    StoredFile,
+)
 from uncanny.service.api.auth import Operator, Who, address_of, for_operators, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.multipart import Begin, Data, events
-from uncanny.service.api.routes import PLAIN, IdempotencyKey, Kept, Note, Noted, Title
+from uncanny.service.api.routes import PLAIN, FileId, IdempotencyKey, Kept, Note, Noted, SetId, Title, routes
 from uncanny.service.service import Service
-from uncanny.service.store.uploads import ImageSet, Incoming, StoredFile, UploadStore
+from uncanny.service.store.ids import ID_PATTERNS
+from uncanny.service.store.uploads import Incoming, UploadStore
 
 M = TypeVar("M", bound=BaseModel)
-SetId = Annotated[str, Path(pattern="^set_[a-z2-7]{20}$", examples=["set_aaaaaaaaaaaaaaaaaaaa"])]
-FileId = Annotated[str, Path(pattern="^file_[a-z2-7]{20}$", examples=["file_aaaaaaaaaaaaaaaaaaaa"])]
+ROUTER: Final = routes("uploads")
 AfterName = Annotated[
     str, Query(min_length=1, max_length=200, pattern=PLAIN, description="`next` of the page before.")
 ]
 _SHOWN_NAME: Final = 200
-_READ: Final = (400, 401, 403, 422, 429)
-_CHANGE: Final = (*_READ, 404)
-_UPLOAD: Final = (*_READ, 408, 409, 413, 415, 507)
 _BINARY: Final = {"type": "string", "format": "binary"}
 
 
@@ -46,279 +50,154 @@ def _form(name: str, part: dict[str, Any]) -> dict[str, Any]:
 
 
 _IMAGES_FORM: Final = _form("files", {"type": "array", "minItems": 1, "items": _BINARY})
-_FILE_FORM: Final = _form("file", _BINARY)
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True, from_attributes=True)
+@ROUTER.post(
+    "/images",
+    summary="Upload images as a new set",
+    status_code=201,
+    responses=answers(507),
+    openapi_extra=_IMAGES_FORM,
+)
+async def upload_images(
+    request: Request,
+    service: Kept,
+    who: Operator,
+    note: Noted,
+    name: Annotated[Title | None, Query(description="What people call the set.")] = None,
+    idempotency_key: IdempotencyKey = None,
+) -> SentImages:
+    """Parts named `files`, each with a file's name, which may have folders. Jobs name `upload:SET`."""
+    store = service.uploads
+    created = await run_in_threadpool(store.new_set, name=name, by=who.name)
+    note.subject = created.id
+    async with _unless_kept(note, store.delete_set):
+        received = _Received()
+        answer = await _receive_images(request, store, created, received)
+        note.details = received.counts()
+        asked = [name or "", *(f"{image.sha256} {image.sent_as}" for image in answer.images)]
+        return await _once(request, service, who, idempotency_key, asked, answer, note)
 
 
-class SetAnswer(_Answer):
-    """A set of uploaded images; `size` is bytes of all together."""
-
-    id: Annotated[str, Field(examples=["set_aaaaaaaaaaaaaaaaaaaa"])]
-    name: Annotated[str | None, Field(examples=["Batch 7"])]
-    created_at: datetime
-    created_by: Annotated[str, Field(examples=["ann"])]
-    count: Annotated[int, Field(examples=[2])]
-    size: Annotated[int, Field(examples=[120_554])]
-
-
-class ImageAnswer(_Answer):
-    """An image of a set; `size` in bytes, width and height in pixels as stored."""
-
-    name: Annotated[str, Field(examples=["a/cat.png"])]
-    sha256: Annotated[
-        str, Field(examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"])
-    ]
-    size: Annotated[int, Field(examples=[60_277])]
-    width: Annotated[int, Field(examples=[1024])]
-    height: Annotated[int, Field(examples=[768])]
+@ROUTER.get("/images", summary="Sets of images", dependencies=for_readers, responses=answers(404))
+def list_sets(
+    service: Kept,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    before: Annotated[
+        str | None, Query(pattern=ID_PATTERNS["set"], description="`next` of the page before.")
+    ] = None,
+) -> SetsPage:
+    """All sets that were uploaded, the newest first."""
+    return service.uploads.sets(limit=limit, before=before)
 
 
-class SentImage(ImageAnswer):
-    """An image that the set has, and the name it was sent under. A `duplicate` was there already."""
-
-    sent_as: Annotated[str, Field(examples=["a/cat.png"])]
-    duplicate: bool
-
-
-class RefusedImage(_Answer):
-    """An image that was not kept, under the name it was sent, and why: `code` for programs."""
-
-    name: Annotated[str, Field(examples=["notes.txt"])]
-    code: Annotated[ImageFault, Field(examples=["not_an_image"])]
-    message: Annotated[str, Field(examples=["not an image: text. Give files in JPEG, PNG or WebP."])]
-
-
-class SentImages(SetAnswer):
-    """The set as it is now, and what became of the images of a request."""
-
-    images: list[SentImage]
-    refused: list[RefusedImage]
-
-
-class SetPage(SetAnswer):
-    """A set with some of its images in order of their names, `next` for those after them."""
-
-    images: list[ImageAnswer]
-    next: str | None
+@ROUTER.post(
+    "/images/{set_id}",
+    summary="Add images to a set",
+    status_code=201,
+    responses=answers(507),
+    openapi_extra=_IMAGES_FORM,
+)
+async def add_images(request: Request, service: Kept, who: Operator, set_id: SetId) -> SentImages:
+    """As a new set. What was kept before a request failed stays; sent again it is told as a duplicate."""
+    image_set = await run_in_threadpool(service.uploads.image_set, set_id)
+    received = _Received()
+    try:
+        return await _receive_images(request, service.uploads, image_set, received)
+    finally:
+        if received.kept:
+            await run_in_threadpool(
+                service.audit.write,
+                *(who.name, who.role, "add_images"),
+                subject=set_id,
+                address=address_of(request),
+                details=received.counts(),
+            )
 
 
-class SetsPage(_Answer):
-    """Sets, the newest first."""
-
-    sets: list[SetAnswer]
-    next: str | None
-
-
-class FileAnswer(_Answer):
-    """An uploaded file; `size` in bytes."""
-
-    id: Annotated[str, Field(examples=["file_aaaaaaaaaaaaaaaaaaaa"])]
-    name: Annotated[str, Field(examples=["items.jsonl"])]
-    sha256: str
-    size: int
-    created_at: datetime
-    created_by: str
+@ROUTER.get("/images/{set_id}", summary="A set and its images", dependencies=for_readers)
+def image_set(
+    service: Kept,
+    set_id: SetId,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    after: AfterName | None = None,
+) -> SetPage:
+    """The set, and its images in order of their names."""
+    return service.uploads.images(set_id, limit=limit, after=after)
 
 
-def add_upload_routes(api: APIRouter) -> None:
-    _sets(api)
-    _files(api)
+@ROUTER.delete("/images/{set_id}", summary="Delete a set", dependencies=for_operators, status_code=204)
+def delete_set(service: Kept, set_id: SetId, note: Noted) -> None:
+    """The set and its images, unless a job that has not ended asks about them."""
+    service.uploads.delete_set(set_id, note)
 
 
-def _sets(api: APIRouter) -> None:
-    @api.post(
-        "/images",
-        tags=["uploads"],
-        summary="Upload images as a new set",
-        status_code=201,
-        response_model=SentImages,
-        responses=answers(*_UPLOAD),
-        openapi_extra=_IMAGES_FORM,
-    )
-    async def upload_images(
-        request: Request,
-        service: Kept,
-        who: Operator,
-        note: Noted,
-        name: Annotated[Title | None, Query(description="What people call the set.")] = None,
-        idempotency_key: IdempotencyKey = None,
-    ) -> SentImages:
-        """Parts named `files`, each with a file's name, which may have folders. Jobs name `upload:SET`."""
-        store = service.uploads
-        created = await run_in_threadpool(store.new_set, name=name, by=who.name)
-        note.subject = created.id
-        async with _unless_kept(note, store.delete_set):
-            answer = await _receive_images(request, store, created)
-            note.details = _counts(answer.images, answer.refused)
-            asked = [name or "", *(f"{image.sha256} {image.sent_as}" for image in answer.images)]
-            return await _once(request, service, who, idempotency_key, asked, answer, note)
-
-    @api.get(
-        "/images",
-        tags=["uploads"],
-        summary="Sets of images",
-        dependencies=for_readers,
-        response_model=SetsPage,
-        responses=answers(*_CHANGE),
-    )
-    def list_sets(
-        service: Kept,
-        limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[
-            str | None, Query(pattern="^set_[a-z2-7]{20}$", description="`next` of the page before.")
-        ] = None,
-    ) -> Any:
-        """All sets that were uploaded, the newest first."""
-        page, following = service.uploads.sets(limit=limit, before=before)
-        return {"sets": page, "next": following}
-
-    @api.post(
-        "/images/{set_id}",
-        tags=["uploads"],
-        summary="Add images to a set",
-        status_code=201,
-        response_model=SentImages,
-        responses=answers(*_UPLOAD, 404),
-        openapi_extra=_IMAGES_FORM,
-    )
-    async def add_images(request: Request, service: Kept, who: Operator, set_id: SetId) -> SentImages:
-        """As a new set. What was kept before a request failed stays; sent again it is told as a duplicate."""
-        image_set = await run_in_threadpool(service.uploads.image_set, set_id)
-        kept: list[SentImage] = []
-        refused: list[RefusedImage] = []
-        try:
-            return await _receive_images(request, service.uploads, image_set, kept, refused)
-        finally:
-            if kept:
-                await run_in_threadpool(
-                    partial(
-                        service.audit.write,
-                        *(who.name, who.role, "add_images"),
-                        subject=set_id,
-                        address=address_of(request),
-                        details=_counts(kept, refused),
-                    )
-                )
-
-    @api.get(
-        "/images/{set_id}",
-        tags=["uploads"],
-        summary="A set and its images",
-        dependencies=for_readers,
-        response_model=SetPage,
-        responses=answers(*_CHANGE),
-    )
-    def image_set(
-        service: Kept,
-        set_id: SetId,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        after: AfterName | None = None,
-    ) -> Any:
-        """The set, and its images in order of their names."""
-        image_set = service.uploads.image_set(set_id)
-        images, following = service.uploads.images(set_id, limit=limit, after=after)
-        return {**asdict(image_set), "images": images, "next": following}
-
-    @api.delete(
-        "/images/{set_id}",
-        tags=["uploads"],
-        summary="Delete a set",
-        dependencies=for_operators,
-        status_code=204,
-        responses=answers(*_CHANGE, 409),
-    )
-    def delete_set(service: Kept, set_id: SetId, note: Noted) -> Response:
-        """The set and its images, unless a job that has not ended asks about them."""
-        service.uploads.delete_set(set_id, note)
-        return Response(status_code=204)
+@ROUTER.post(
+    "/files",
+    summary="Upload a file of records",
+    status_code=201,
+    responses=answers(507),
+    openapi_extra=_form("file", _BINARY),
+)
+async def upload_file(
+    request: Request, service: Kept, who: Operator, note: Noted, idempotency_key: IdempotencyKey = None
+) -> StoredFile:
+    """One part named `file`: JSON Lines, JSON, CSV or Parquet. Refer to it as `upload:FILE`."""
+    stored = await _receive_file(request, service, who.name)
+    note.subject = stored.id
+    async with _unless_kept(note, service.uploads.delete_file):
+        asked = [stored.name, stored.sha256]
+        return await _once(request, service, who, idempotency_key, asked, stored, note)
 
 
-def _files(api: APIRouter) -> None:
-    @api.post(
-        "/files",
-        tags=["uploads"],
-        summary="Upload a file of records",
-        status_code=201,
-        response_model=FileAnswer,
-        responses=answers(*_UPLOAD),
-        openapi_extra=_FILE_FORM,
-    )
-    async def upload_file(
-        request: Request, service: Kept, who: Operator, note: Noted, idempotency_key: IdempotencyKey = None
-    ) -> FileAnswer:
-        """One part named `file`: JSON Lines, JSON, CSV or Parquet. Refer to it as `upload:FILE`."""
-        stored = await _receive_file(request, service, who.name)
-        note.subject = stored.id
-        async with _unless_kept(note, service.uploads.delete_file):
-            answer = FileAnswer.model_validate(stored)
-            asked = [answer.name, answer.sha256]
-            return await _once(request, service, who, idempotency_key, asked, answer, note)
+@ROUTER.get("/files/{file_id}", summary="An uploaded file", dependencies=for_readers)
+def file(service: Kept, file_id: FileId) -> StoredFile:
+    """Its name, size and digest."""
+    return service.uploads.file(file_id)
 
-    @api.get(
-        "/files/{file_id}",
-        tags=["uploads"],
-        summary="An uploaded file",
-        dependencies=for_readers,
-        response_model=FileAnswer,
-        responses=answers(*_CHANGE),
-    )
-    def file(service: Kept, file_id: FileId) -> Any:
-        """Its name, size and digest."""
-        return service.uploads.file(file_id)
 
-    @api.delete(
-        "/files/{file_id}",
-        tags=["uploads"],
-        summary="Delete a file",
-        dependencies=for_operators,
-        status_code=204,
-        responses=answers(*_CHANGE, 409),
-    )
-    def delete_file(service: Kept, file_id: FileId, note: Noted) -> Response:
-        """The file, unless a job that has not ended reads it."""
-        service.uploads.delete_file(file_id, note)
-        return Response(status_code=204)
+@ROUTER.delete("/files/{file_id}", summary="Delete a file", dependencies=for_operators, status_code=204)
+def delete_file(service: Kept, file_id: FileId, note: Noted) -> None:
+    """The file, unless a job that has not ended reads it."""
+    service.uploads.delete_file(file_id, note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Received:
+    """What has come in so far, also where the request fails later."""
+
+    kept: list[SentImage] = field(default_factory=list)
+    refused: list[RefusedImage] = field(default_factory=list)
+
+    def counts(self) -> dict[str, int]:
+        """For the audit log."""
+        new = sum(not image.duplicate for image in self.kept)
+        return {"images": new, "duplicates": len(self.kept) - new, "refused": len(self.refused)}
 
 
 async def _receive_images(
-    request: Request,
-    store: UploadStore,
-    image_set: ImageSet,
-    kept: list[SentImage] | None = None,
-    refused: list[RefusedImage] | None = None,
+    request: Request, store: UploadStore, image_set: ImageSet, received: _Received
 ) -> SentImages:
-    """`kept` and `refused` are filled as images come in, for who wants to know also where it fails."""
     limits = store.limits
-    kept = [] if kept is None else kept
-    refused = [] if refused is None else refused
 
     def finish(incoming: Incoming, name: str) -> None:
         try:
             stored = store.keep_image(image_set.id, incoming, name)
         except ImageError as error:
-            refused.append(RefusedImage(name=_shown(name), code=error.kind, message=str(error)))
+            received.refused.append(RefusedImage(name=_shown(name), code=error.kind, message=str(error)))
             return
         if stored is None:
             raise ApiError(413, f"A set takes at most {limits.set_images:,} images; begin another one.")
         image, was_there = stored
-        kept.append(SentImage(**asdict(image), sent_as=_shown(name), duplicate=was_there))
+        received.kept.append(SentImage(**dict(image), sent_as=_shown(name), duplicate=was_there))
 
     await _receive(
         request, store, "files", limits.image_bytes, limits.request_bytes, limits.request_images, finish
     )
-    if not kept and not refused:
+    if not received.kept and not received.refused:
         raise ApiError(422, "There is no image in the body.", field="files")
     now = await run_in_threadpool(store.image_set, image_set.id)
-    return SentImages(**asdict(now), images=kept, refused=refused)
-
-
-def _counts(kept: Sequence[SentImage], refused: Sequence[RefusedImage]) -> dict[str, int]:
-    """For the audit log."""
-    new = sum(not image.duplicate for image in kept)
-    return {"images": new, "duplicates": len(kept) - new, "refused": len(refused)}
+    return SentImages(**dict(now), images=tuple(received.kept), refused=tuple(received.refused))
 
 
 async def _receive_file(request: Request, service: Service, by: str) -> StoredFile:

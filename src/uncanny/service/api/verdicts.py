@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from dataclasses import asdict
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from fastapi import Depends, Query, Request, Response
+from pydantic import ConfigDict, Field, StringConstraints, ValidationError
 
 from uncanny.records.reviews import REVIEWS, Decision
 from uncanny.schema import Anomaly, Box, Kind
 from uncanny.service import Show
+from uncanny.service.answers import Answer, RecordPage
 from uncanny.service.api.auth import Reader, Reviewer, address_of, for_readers
 from uncanny.service.api.errors import ApiError, answers
-from uncanny.service.api.results import AfterRecord, RecordPage, record_page
-from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept, answer
+from uncanny.service.api.results import AfterRecord, record_page
+from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept, routes
 from uncanny.service.jobs.kinds import KINDS, records_file
 from uncanny.service.review.findings import FindingId, FindingView
 from uncanny.service.review.queue import Filters, Order
@@ -21,16 +23,16 @@ from uncanny.service.review.run import ReviewRun
 from uncanny.service.review.runs import ReviewRuns
 from uncanny.service.safety import Words
 
-_READ: Final = (400, 401, 403, 404, 409, 422, 429)
+ROUTER: Final = routes("review")
 _FINDING: Final = "^[0-9a-f]{16}-[0-9]{1,9}$"
 _EXAMPLE: Final = "0a1b2c3d4e5f6071-0"
 Finding = Annotated[str, StringConstraints(pattern=_FINDING)]
 
 
-class AnomalyAnswer(BaseModel):
+class AnomalyAnswer(Answer):
     """What is said to be wrong, as people have left it. `severity` is 0, unreal, to 100, realistic."""
 
-    model_config = ConfigDict(frozen=True, from_attributes=True)
+    model_config = ConfigDict(from_attributes=True)
 
     name: Annotated[str, Field(examples=["Cup floats"])]
     phenomenon: str
@@ -42,10 +44,8 @@ class AnomalyAnswer(BaseModel):
     found_by: list[str] | None
 
 
-class FindingAnswer(BaseModel):
+class FindingAnswer(Answer):
     """A finding: `text` is the hash of what a verdict is about, `decision` the majority's."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: Annotated[str, Field(examples=[_EXAMPLE])]
     image: Annotated[str, Field(examples=["a/cat.png"])]
@@ -63,10 +63,8 @@ class FindingAnswer(BaseModel):
     edited_by: str | None
 
 
-class FindingPage(BaseModel):
+class FindingPage(Answer):
     """Findings in the order they are put to people, and `next` for those after them."""
-
-    model_config = ConfigDict(frozen=True)
 
     findings: list[FindingAnswer]
     next: str | None
@@ -107,15 +105,13 @@ class NewVerdict(Bounded):
     box: Box | None = None
 
 
-class AgreementAnswer(BaseModel):
+class AgreementAnswer(Answer):
     """How far reviewers agree, and how far they are.
 
     `alpha` is Krippendorff's for nominal data, 1 for full agreement, 0 for chance; null where nothing was
     judged twice. `judged_twice` counts the findings that went into it. `judged` is the sum of `accepted`,
     `rejected`, `unsure` and `ties`.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     alpha: float | None
     judged_twice: int
@@ -148,123 +144,91 @@ def reviewed_run(request: Request, service: Kept, job_id: JobId) -> ReviewRun:
 Run = Annotated[ReviewRun, Depends(reviewed_run)]
 
 
-def add_verdict_routes(api: APIRouter) -> None:
-    @api.get(
-        "/jobs/{job_id}/findings",
-        tags=["review"],
-        summary="Its findings",
-        response_model=FindingPage,
-        responses=answers(*_READ),
-    )
-    def findings(
-        who: Reader,
-        run: Run,
-        show: Annotated[
-            Show, Query(description="Which: what I have not judged, all, by decision, …")
-        ] = "all",
-        order: Annotated[Order, Query(description="The uncertain first, or as in the file.")] = "file",
-        kind: Annotated[
-            str | None,
-            Query(
-                max_length=40,
-                pattern=PLAIN,
-                description="Of this kind of anomaly; `none` for those without one.",
-            ),
-        ] = None,
-        agent: Annotated[
-            str | None, Query(max_length=200, pattern=PLAIN, description="Found by this agent.")
-        ] = None,
-        after: Annotated[
-            str | None, Query(pattern=_FINDING, description="`next` of the page before.")
-        ] = None,
-        limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    ) -> Any:
-        """As the review page puts them to people; verdicts of others are in them."""
-        filters = Filters(show, order, kind, agent)
-        start = None if after is None else _known(run, after)
-        ids = run.page(start, filters, who.name, limit + 1)
-        page = [_answer(run.view(at, None, None)) for at in ids[:limit]]
-        return answer(FindingPage(findings=page, next=page[-1].id if len(ids) > limit else None))
+@ROUTER.get("/jobs/{job_id}/findings", summary="Its findings", responses=answers(409))
+def findings(
+    who: Reader,
+    run: Run,
+    show: Annotated[Show, Query(description="Which: what I have not judged, all, by decision, …")] = "all",
+    order: Annotated[Order, Query(description="The uncertain first, or as in the file.")] = "file",
+    kind: Annotated[
+        str | None,
+        Query(
+            max_length=40, pattern=PLAIN, description="Of this kind of anomaly; `none` for those without one."
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None, Query(max_length=200, pattern=PLAIN, description="Found by this agent.")
+    ] = None,
+    after: Annotated[str | None, Query(pattern=_FINDING, description="`next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> FindingPage:
+    """As the review page puts them to people; verdicts of others are in them."""
+    start = None if after is None else _known(run, after)
+    ids = run.page(start, Filters(show, order, kind, agent), who.name, limit + 1)
+    page = [_answer(run.view(at, None, None)) for at in ids[:limit]]
+    return FindingPage(findings=page, next=page[-1].id if len(ids) > limit else None)
 
-    @api.post(
-        "/jobs/{job_id}/verdicts",
-        tags=["review"],
-        summary="Judge or rewrite a finding",
-        status_code=201,
-        response_model=FindingAnswer,
-        responses=answers(*_READ, 408, 413, 415, 507),
-    )
-    def judge(
-        request: Request, service: Kept, who: Reviewer, job_id: JobId, run: Run, body: NewVerdict
-    ) -> Any:
-        """In one's own name, beside what others say; the last word of each counts.
 
-        409 where the text is another one by now: read it, and judge that.
-        """
-        at = _known(run, body.finding)
-        version = None if body.version is None else _anomaly(body.version)
-        moves = "box" in body.model_fields_set
-        if version is None and body.decision is None and not moves:
-            raise ApiError(422, "A decision, a version or a box is needed.", field="decision")
-        steps = 0
-        try:
-            if moves:
-                run.move_box(at, body.text, body.box, who.name)
-                steps += 1
-            if version is not None:
-                run.edit(at, body.text, version, who.name, body.decision)
-                steps += 1
-            elif body.decision is not None:
-                run.judge(at, body.text, body.decision, who.name)
-                steps += 1
-        finally:
-            if steps:
-                address = address_of(request)
-                service.audit.write(who.name, who.role, "judge", subject=job_id, address=address)
-        return answer(_answer(run.view(at, None, None)), 201)
+@ROUTER.post(
+    "/jobs/{job_id}/verdicts",
+    summary="Judge or rewrite a finding",
+    status_code=201,
+    responses=answers(507),
+)
+def judge(
+    request: Request, service: Kept, who: Reviewer, job_id: JobId, run: Run, body: NewVerdict
+) -> FindingAnswer:
+    """In one's own name, beside what others say; the last word of each counts.
 
-    @api.get(
-        "/jobs/{job_id}/reviews",
-        tags=["review"],
-        summary="The log of all that people said",
-        dependencies=for_readers,
-        response_model=RecordPage,
-        responses=answers(*_READ),
-    )
-    def reviews(
-        service: Kept,
-        job_id: JobId,
-        after: AfterRecord = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    ) -> Response:
-        """The lines of `reviews.jsonl`, in the order they were written; nothing is ever taken out of it."""
-        service.jobs.get(job_id)
-        return record_page(service.run_folder(job_id) / REVIEWS, after, limit)
+    409 where the text is another one by now: read it, and judge that.
+    """
+    at = _known(run, body.finding)
+    version = None if body.version is None else _anomaly(body.version)
+    moves = "box" in body.model_fields_set
+    if version is None and body.decision is None and not moves:
+        raise ApiError(422, "A decision, a version or a box is needed.", field="decision")
+    steps = 0
+    try:
+        if moves:
+            run.move_box(at, body.text, body.box, who.name)
+            steps += 1
+        if version is not None:
+            run.edit(at, body.text, version, who.name, body.decision)
+            steps += 1
+        elif body.decision is not None:
+            run.judge(at, body.text, body.decision, who.name)
+            steps += 1
+    finally:
+        if steps:
+            address = address_of(request)
+            service.audit.write(who.name, who.role, "judge", subject=job_id, address=address)
+    return _answer(run.view(at, None, None))
 
-    @api.get(
-        "/jobs/{job_id}/agreement",
-        tags=["review"],
-        summary="How far reviewers agree",
-        response_model=AgreementAnswer,
-        responses=answers(*_READ),
-    )
-    def agreement(who: Reader, run: Run) -> Any:
-        """Krippendorff's α over all findings that two or more have judged, and the counts of decisions."""
-        alpha = run.agreement()
-        progress = run.progress(Filters("all"), who.name)
-        return answer(
-            AgreementAnswer(
-                alpha=alpha.alpha,
-                judged_twice=alpha.units,
-                reviewers=run.reviewers,
-                findings=progress.findings,
-                judged=progress.judged,
-                accepted=progress.accepted,
-                rejected=progress.rejected,
-                unsure=progress.unsure,
-                ties=progress.ties,
-            )
-        )
+
+@ROUTER.get(
+    "/jobs/{job_id}/reviews",
+    summary="The log of all that people said",
+    dependencies=for_readers,
+    response_model=RecordPage,
+    responses=answers(409),
+)
+def reviews(
+    service: Kept,
+    job_id: JobId,
+    after: AfterRecord = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """The lines of `reviews.jsonl`, in the order they were written; nothing is ever taken out of it."""
+    service.jobs.get(job_id)
+    return record_page(service.run_folder(job_id) / REVIEWS, after, limit)
+
+
+@ROUTER.get("/jobs/{job_id}/agreement", summary="How far reviewers agree", responses=answers(409))
+def agreement(who: Reader, run: Run) -> AgreementAnswer:
+    """Krippendorff's α over all findings that two or more have judged, and the counts of decisions."""
+    alpha = run.agreement()
+    counts = asdict(run.progress(Filters("all"), who.name))
+    return AgreementAnswer(alpha=alpha.alpha, judged_twice=alpha.units, reviewers=run.reviewers, **counts)
 
 
 def _anomaly(version: NewText) -> Anomaly:

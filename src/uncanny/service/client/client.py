@@ -16,20 +16,12 @@ from uncanny.parameters import shown_as
 from uncanny.protocol import Protocol, jobs
 from uncanny.records.reviews import Decision
 from uncanny.service import State
-from uncanny.service.client.answers import (
-    JOB_ID,
-    FileAnswer,
-    Finding,
-    JobPage,
-    JobRecord,
-    KindAnswer,
-    KindList,
-    Who,
-)
+from uncanny.service.answers import Finding, Job, JobPage, KindAnswer, KindsAnswer, StoredFile, Who
 from uncanny.service.client.connection import Connection, new_key
 from uncanny.service.client.job import ClientJob
 from uncanny.service.client.sets import OnSent, UploadedImages, upload_images
 from uncanny.service.client.uploads import Images, collect
+from uncanny.service.store.ids import ID_PATTERNS
 from uncanny.wording import shown
 
 DEFAULT_URL: Final = "http://127.0.0.1:8765"
@@ -91,7 +83,7 @@ class Client:
 
     def kinds(self) -> dict[str, KindAnswer]:
         """The kinds of jobs that the service runs, by name, each with a JSON schema of its parameters."""
-        return {each.kind: each for each in self.connection.read("kinds", KindList).kinds}
+        return {each.kind: each for each in self.connection.read("kinds", KindsAnswer).kinds}
 
     # What jobs work on.
 
@@ -123,7 +115,7 @@ class Client:
     def send_file(self, name: str, data: bytes) -> str:
         """The same, for what lies in memory."""
         form = [("file", (name, data, "application/octet-stream"))]
-        answer = self.connection.write("POST", "files", FileAnswer, files=form)
+        answer = self.connection.write("POST", "files", StoredFile, files=form)
         assert answer is not None
         return f"upload:{answer.id}"
 
@@ -140,15 +132,15 @@ class Client:
         content: dict[str, Any] = {"kind": kind, "params": dict(params)}
         if name is not None:
             content["name"] = name
-        job = self.connection.write("POST", "jobs", JobRecord, key=key or new_key(), content=content)
+        job = self.connection.write("POST", "jobs", Job, key=key or new_key(), content=content)
         assert job is not None
         return ClientJob(self.connection, job)
 
     def job(self, job_id: str) -> ClientJob:
         """A job by its id. Raises NotFoundError."""
-        if re.fullmatch(JOB_ID, job_id) is None:
+        if re.fullmatch(ID_PATTERNS["job"], job_id) is None:
             raise NotFoundError(f"{shown(job_id)} is not the id of a job", remedy="Ids begin with job_.")
-        return ClientJob(self.connection, self.connection.read(f"jobs/{job_id}", JobRecord))
+        return ClientJob(self.connection, self.connection.read(f"jobs/{job_id}", Job))
 
     def jobs(self, *, state: State | None = None, kind: str | None = None) -> Iterator[ClientJob]:
         """All jobs, the newest first, asked for page by page as they are wanted."""

@@ -16,7 +16,7 @@ from typing import Final
 import httpx2
 
 from uncanny.errors import ServiceError, StorageError, UncannyError, UsageError
-from uncanny.service.client.answers import RemoteFile
+from uncanny.service.answers import JobFile
 from uncanny.service.client.connection import Connection
 from uncanny.wording import shown
 
@@ -63,7 +63,7 @@ def safe_path(folder: Path, name: str) -> Path:
     return place
 
 
-def take_folder(folder: Path, job_id: str, places: Iterable[tuple[RemoteFile, Path]]) -> None:
+def take_folder(folder: Path, job_id: str, places: Iterable[tuple[JobFile, Path]]) -> None:
     """Make `folder` the one of this job's files, which it says in itself from now on.
 
     Raises UsageError where it is a file, another job's folder or a run's own, or has other files in the way;
@@ -96,7 +96,7 @@ def take_folder(folder: Path, job_id: str, places: Iterable[tuple[RemoteFile, Pa
         ) from error
 
 
-def has(file: Path, remote: RemoteFile) -> bool:
+def has(file: Path, remote: JobFile) -> bool:
     """Whether `file` is what the server has, by its size and its digest."""
     try:
         return file.stat().st_size == remote.size and _digest(file) == remote.sha256
@@ -104,7 +104,7 @@ def has(file: Path, remote: RemoteFile) -> bool:
         return False
 
 
-def fetch(connection: Connection, source: str, remote: RemoteFile, target: Path) -> None:
+def fetch(connection: Connection, source: str, remote: JobFile, target: Path) -> None:
     """Bring the file that lies at `source` to `target`, whole or not at all.
 
     What an earlier, broken attempt left in the part file beside `target` is not asked for again. Raises
@@ -133,7 +133,7 @@ def fetch(connection: Connection, source: str, remote: RemoteFile, target: Path)
         ) from error
 
 
-def _go_on(connection: Connection, source: str, remote: RemoteFile, partial: Path) -> UncannyError | None:
+def _go_on(connection: Connection, source: str, remote: JobFile, partial: Path) -> UncannyError | None:
     """Fetch what is missing of the part file. Returns why it is not whole yet, None where it is."""
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     with os.fdopen(descriptor, "wb") as file:

@@ -17,15 +17,7 @@ from uncanny.errors import ConflictError, ServiceError
 from uncanny.protocol import jobs, named
 from uncanny.records.reviews import Decision
 from uncanny.service import Show, State
-from uncanny.service.client.answers import (
-    FileList,
-    Finding,
-    FindingPage,
-    JobProgress,
-    JobRecord,
-    RecordPage,
-    RemoteFile,
-)
+from uncanny.service.answers import FilePage, Finding, FindingPage, Job, JobFile, JobProgress, RecordPage
 from uncanny.service.client.connection import Connection, part
 from uncanny.service.client.downloads import fetch, has, safe_path, take_folder
 from uncanny.service.client.watching import shown_progress
@@ -63,7 +55,7 @@ class ClientJob:
     What is known of it is as of the last answer; `refresh` asks again.
     """
 
-    def __init__(self, connection: Connection, record: JobRecord) -> None:
+    def __init__(self, connection: Connection, record: Job) -> None:
         """Jobs come from a `Client`."""
         self._connection = connection
         self.record = record
@@ -122,7 +114,7 @@ class ClientJob:
 
     def refresh(self) -> ClientJob:
         """Ask the server how it is. Raises NotFoundError where it was deleted."""
-        self.record = self._connection.read(f"jobs/{self.id}", JobRecord)
+        self.record = self._connection.read(f"jobs/{self.id}", Job)
         return self
 
     def wait(self, *, progress: bool = False, timeout_s: float | None = None) -> ClientJob:
@@ -258,12 +250,12 @@ class ClientJob:
         assert judged is not None
         return judged
 
-    def files(self) -> tuple[RemoteFile, ...]:
+    def files(self) -> tuple[JobFile, ...]:
         """Its files: `path` from its folder, `size` in bytes, `sha256`."""
-        files: list[RemoteFile] = []
+        files: list[JobFile] = []
         after: str | None = None
         while True:
-            page = self._connection.read(f"jobs/{self.id}/files", FileList, {"after": after})
+            page = self._connection.read(f"jobs/{self.id}/files", FilePage, {"after": after})
             files += page.files
             if page.next is None or page.next == after or len(files) > _MOST_FILES:
                 return tuple(files)
@@ -274,8 +266,8 @@ class ClientJob:
         folder: str | PathLike[str],
         *,
         under: str = "",
-        only: Callable[[RemoteFile], bool] = lambda _: True,
-        on_file: Callable[[RemoteFile, Path], object] = lambda _file, _path: None,
+        only: Callable[[JobFile], bool] = lambda _: True,
+        on_file: Callable[[JobFile, Path], object] = lambda _file, _path: None,
         passing: bool = False,
     ) -> list[Path]:
         """Bring its files into `folder`, which is made. Returns where they are.
@@ -311,7 +303,7 @@ class ClientJob:
         return False
 
     def _change(self, what: str, content: object = None) -> ClientJob:
-        record = self._connection.write("POST", f"jobs/{self.id}/{what}", JobRecord, content=content)
+        record = self._connection.write("POST", f"jobs/{self.id}/{what}", Job, content=content)
         assert record is not None
         self.record = record
         return self
@@ -358,7 +350,7 @@ class ClientJob:
         """Enter what an event says into what is known."""
         try:
             if name == "state":
-                self.record = JobRecord.model_validate({**self.record.model_dump(), **data})
+                self.record = Job.model_validate({**self.record.model_dump(), **data})
             elif name == "progress":
                 progress = JobProgress.model_validate(data)
                 self.record = self.record.model_copy(update={"progress": progress, "state": "running"})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from uncanny.errors import ServiceError, UsageError
-from uncanny.service.client.answers import ImageList, ImagesTaken, RefusedImage
+from uncanny.service.answers import RefusedImage, SentImages, SetPage
 from uncanny.service.client.connection import Connection, FormFile
 from uncanny.service.client.uploads import LocalImage, LocalImages, batches, media_type
 from uncanny.wording import counted
@@ -139,7 +139,7 @@ class _Set:
         if not form:
             return False
         where = "images" if self._id is None else f"images/{self._id}"
-        answer = self._connection.write("POST", where, ImagesTaken, files=form)
+        answer = self._connection.write("POST", where, SentImages, files=form)
         assert answer is not None
         is_new, known = self._id is None, self._id or answer.id
         if answer.id != known:
@@ -163,7 +163,7 @@ class _Set:
         after: str | None = None
         while True:
             params: Mapping[str, object] = {"limit": _A_PAGE, "after": after}
-            page = self._connection.read(f"images/{set_id}", ImageList, params)
+            page = self._connection.read(f"images/{set_id}", SetPage, params)
             self._there |= {image.sha256: image.name for image in page.images}
             if page.next is None or page.next == after:
                 return

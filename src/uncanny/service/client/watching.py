@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from uncanny.service.client.answers import JobProgress, JobRecord
+from uncanny.service.answers import Job, JobProgress
 from uncanny.wording import cost, count, duration, harmless
 
 _FIRST_S = 10.0
 _EVERY_S = 30.0
 
-Show = Callable[[JobRecord], None]
+Show = Callable[[Job], None]
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def shown_progress(*, enabled: bool) -> Iterator[Show]:
 def _live() -> Iterator[Show]:
     from uncanny.runs.live_line import LineParts, LiveLine
 
-    last: list[JobRecord] = []
+    last: list[Job] = []
 
     def parts() -> LineParts:
         if not last:
@@ -49,7 +49,7 @@ def _live() -> Iterator[Show]:
         words = [" · ".join(filter(None, line)) for line in lines]
         return LineParts([harmless(each) for each in words], _rest(progress), done / total if total else None)
 
-    def show(job: JobRecord) -> None:
+    def show(job: Job) -> None:
         last[:] = [job]
         line.draw()
 
@@ -68,7 +68,7 @@ class _Log:
         self._state: str | None = None
         self._next = time.monotonic() + _FIRST_S
 
-    def __call__(self, job: JobRecord) -> None:
+    def __call__(self, job: Job) -> None:
         if job.state == self._state and time.monotonic() < self._next:
             return
         first, self._state = self._state is None, job.state

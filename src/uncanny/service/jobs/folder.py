@@ -7,8 +7,7 @@ import os
 import stat
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from hashlib import file_digest
 from io import BufferedReader
 from itertools import islice
@@ -17,6 +16,7 @@ from typing import Final
 
 from uncanny.beneath import open_file_beneath, open_without_links
 from uncanny.errors import NotFoundError
+from uncanny.service.answers import FilePage, JobFile
 
 # The run, where the command has one, and what it writes besides; what it prints, and what it says.
 RUN: Final = "run"
@@ -28,15 +28,6 @@ LOG: Final = "stderr.log"
 MOST_FILES: Final = 20_000
 # Of open files: then it is there, and cannot be opened now.
 _TOO_MANY: Final = (errno.EMFILE, errno.ENFILE)
-
-
-@dataclass(frozen=True, slots=True)
-class JobFile:
-    """A file of a job: its path from the job's folder, size in bytes, and digest."""
-
-    path: str
-    size: int
-    sha256: str
 
 
 class Digests:
@@ -76,24 +67,20 @@ def paths_within(folder: Path, *, without: str | None = None) -> Iterator[str]:
                 yield path
 
 
-def list_files(
-    folder: Path, digests: Digests, *, after: str = "", limit: int = 1000
-) -> tuple[Sequence[JobFile], str | None]:
-    """Regular files below the folder in order of their paths, and the `after` of the next page.
-
-    Links, hidden files and whatever lies outside are none of them.
-    """
+def list_files(folder: Path, digests: Digests, *, after: str, limit: int) -> FilePage:
+    """Regular files below the folder in order of their paths: no links, nothing hidden."""
     paths = sorted(path for path in islice(paths_within(folder), MOST_FILES) if path > after)
     files: list[JobFile] = []
     for path in paths:
         if len(files) == limit:
-            return files, files[-1].path
+            return FilePage(files=tuple(files), next=files[-1].path)
         try:
             with open_within(folder, path) as file:
-                files.append(JobFile(path, os.fstat(file.fileno()).st_size, digests.of(file)))
+                size = os.fstat(file.fileno()).st_size
+                files.append(JobFile(path=path, size=size, sha256=digests.of(file)))
         except (NotFoundError, OSError):
             continue
-    return files, None
+    return FilePage(files=tuple(files))
 
 
 def open_within(folder: Path, path: str) -> BufferedReader:

@@ -28,8 +28,8 @@ from uncanny.service.jobs.references import Reference, references, replaced
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+    from uncanny.service.answers import Job
     from uncanny.service.service import Service
-    from uncanny.service.store.jobs import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ class Kind:
     reviewed: bool = False
     unit: str = ""
     known: Mapping[str, FieldInfo] = field(default_factory=dict)
+
+    @property
+    def about(self) -> str:
+        """What it does, in a sentence or two."""
+        return self.params.__doc__ or ""
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -174,11 +179,17 @@ def title_of(job: Job) -> str:
     return f"{job.kind.replace('_', ' ')} {named}" if isinstance(named, str) else job.kind.replace("_", " ")
 
 
+def kind_named(name: str) -> Kind:
+    """Raises NotFoundError."""
+    if name not in KINDS:
+        raise NotFoundError(f"There is no kind of job {name!r}", remedy=f"The kinds are {', '.join(KINDS)}.")
+    return KINDS[name]
+
+
 def _read(kind: str, params: Mapping[str, Any]) -> Params:
-    if kind not in KINDS:
-        raise NotFoundError(f"There is no kind of job {kind!r}", remedy=f"The kinds are {', '.join(KINDS)}.")
+    model = kind_named(kind).params
     try:
-        return KINDS[kind].params.model_validate(dict(params))
+        return model.model_validate(dict(params))
     except ValidationError as error:
         raise ParamsError(
             [

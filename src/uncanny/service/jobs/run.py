@@ -18,8 +18,8 @@ import orjson
 from pydantic import ValidationError
 
 from uncanny.models.error_body import KeyMask
+from uncanny.service.answers import JobProgress
 from uncanny.service.jobs.folder import LOG, RESULT
-from uncanny.service.store.jobs import Progress
 from uncanny.settings import SHORTEST_SECRET, secrets
 
 _MOST_LINE: Final = 64 * 1024
@@ -54,7 +54,7 @@ class ChildRun:
         Raises OSError. `result` None: what it prints goes nowhere. `shown` makes of its words on standard
         error what people may read.
         """
-        self.progress: Progress | None = None
+        self.progress: JobProgress | None = None
         # Grows with everything that is finished for good.
         self.mark = 0
         self.ended = threading.Event()
@@ -141,7 +141,7 @@ class ChildRun:
     def _take_progress(self, line: bytes) -> bool:
         try:
             counters: dict[str, Any] = orjson.loads(line)["progress"]
-            self.progress = Progress.model_validate(counters)
+            self.progress = JobProgress.model_validate(counters)
             self.mark = max(self.mark, int(counters["done"]) + int(counters["answered"]))
         except (orjson.JSONDecodeError, ValidationError, KeyError, TypeError, ValueError):
             return False

@@ -23,12 +23,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from uncanny.errors import UncannyError, text_of
 from uncanny.records.run_folder import LOCK, LOCKED
 from uncanny.service import Ended
+from uncanny.service.answers import Job
 from uncanny.service.jobs.folder import RUN
 from uncanny.service.jobs.kinds import KINDS, title_of, values_of
 from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
 from uncanny.service.store.arrivals import Listener
-from uncanny.service.store.jobs import Job, Lease
+from uncanny.service.store.jobs import Lease
 from uncanny.wording import rendered
 
 JOBS: Final = 2

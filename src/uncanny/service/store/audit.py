@@ -8,33 +8,18 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from uncanny.service.answers import AuditLine, AuditPage
 from uncanny.service.store.database import Database
 from uncanny.service.store.tables import audit as A
 
 _MOST_WAITING: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class AuditLine:
-    """`subject` is the id of what was changed, `address` from where it was asked for; either may be None."""
-
-    seq: int
-    at: datetime
-    who: str
-    role: str
-    action: str
-    subject: str | None
-    address: str | None
-    details: Mapping[str, Any]
 
 
 class AuditLog:
@@ -45,40 +30,20 @@ class AuditLog:
         # Lines of what was done outside the database, while that could not be written.
         self._waiting: deque[dict[str, Any]] = deque(maxlen=_MOST_WAITING)
 
-    def add(
-        self,
-        connection: Connection,
-        who: str,
-        role: str,
-        action: str,
-        *,
-        subject: str | None = None,
-        address: str | None = None,
-        details: Mapping[str, Any] | None = None,
-    ) -> None:
+    def add(self, connection: Connection, who: str, role: str, action: str, **about: Any) -> None:
         """Write a line in the transaction that does what it tells.
 
-        `details` are a few plain values, never what somebody keeps secret.
+        `about` are `subject`, `address` and `details`: a few plain values, never what somebody keeps secret.
         """
-        line = _values(who, role, action, subject, address, details)
+        line = _values(who, role, action, **about)
         connection.execute(insert(A).values({"at": self._database.now(), **line}))
 
-    def write(
-        self,
-        who: str,
-        role: str,
-        action: str,
-        *,
-        subject: str | None = None,
-        address: str | None = None,
-        details: Mapping[str, Any] | None = None,
-    ) -> None:
+    def write(self, who: str, role: str, action: str, **about: Any) -> None:
         """Write a line about what was done already, and outside the database, as a verdict in its file.
 
-        Where the database does not take it, it waits for the next one, in this process.
+        Where the database does not take it, it waits for the next one, in this process. `about` as of `add`.
         """
-        line = _values(who, role, action, subject, address, details)
-        self._waiting.append({"at": time.time(), **line})
+        self._waiting.append({"at": time.time(), **_values(who, role, action, **about)})
         with contextlib.suppress(SQLAlchemyError):
             self.flush()
 
@@ -97,25 +62,28 @@ class AuditLog:
             self._waiting.extendleft(reversed(lines))
             raise
 
-    def page(self, *, limit: int = 100, before: int | None = None) -> tuple[Sequence[AuditLine], int | None]:
-        """The newest first, those older than `before`, and the `before` of the next page."""
+    def page(self, *, limit: int = 100, before: int | None = None) -> AuditPage:
+        """The newest first, those older than `before`."""
         self.flush()
         query = select(A).order_by(A.c.seq.desc()).limit(limit + 1)
         if before is not None:
             query = query.where(A.c.seq < before)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
-        lines = [_line(row) for row in rows[:limit]]
-        return lines, lines[-1].seq if len(rows) > limit else None
+        lines = tuple(
+            AuditLine(**{**row._mapping, "details": orjson.loads(row.details or "{}")})
+            for row in rows[:limit]
+        )
+        return AuditPage(lines=lines, next=lines[-1].seq if len(rows) > limit else None)
 
 
 def _values(
     who: str,
     role: str,
     action: str,
-    subject: str | None,
-    address: str | None,
-    details: Mapping[str, Any] | None,
+    subject: str | None = None,
+    address: str | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     return {
         "who": who[:200],
@@ -125,16 +93,3 @@ def _values(
         "address": None if address is None else address[:64],
         "details": orjson.dumps(dict(details)).decode() if details else None,
     }
-
-
-def _line(row: Row[Any]) -> AuditLine:
-    return AuditLine(
-        row.seq,
-        datetime.fromtimestamp(row.at, UTC),
-        row.who,
-        row.role,
-        row.action,
-        row.subject,
-        row.address,
-        orjson.loads(row.details) if row.details else {},
-    )

@@ -8,16 +8,15 @@ was taken for dead, and is not, changes nothing any more and learns so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, insert, null, or_, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError, writable
 from uncanny.service import ENDED, STATES, Ended, State
+from uncanny.service.answers import Job, JobPage, JobProgress
 from uncanny.service.store.arrivals import CHANNEL, Arrivals
 from uncanny.service.store.database import Also, Database, nothing
 from uncanny.service.store.ids import is_id, new_id
@@ -35,48 +34,7 @@ _LEASE_SLACK_S: Final = 60.0
 MOST_ERROR: Final = 4_000
 
 
-class Progress(BaseModel):
-    """How far a job is; None is what is not known. `rate` is calls a second, `eta_s` seconds to go."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    total: int | None = None
-    done: int | None = None
-    failed: int | None = None
-    calls: int | None = None
-    cost_usd: float | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    rate: float | None = None
-    eta_s: float | None = None
-
-
-class Job(BaseModel):
-    """A job as it is seen from outside. `attempt` counts how often a worker has taken it.
-
-    `started_at` is when it was taken first since it was submitted, or last retried.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    kind: str
-    name: str | None
-    params: dict[str, Any]
-    state: State
-    created_at: datetime
-    created_by: str
-    started_at: datetime | None
-    ended_at: datetime | None
-    attempt: int
-    worker: str | None
-    exit_code: int | None
-    error: str | None
-    progress: Progress | None
-
-
-_NAMES: Final = tuple(Job.model_fields)
-_SHOWN: Final = tuple(J.c[name] for name in _NAMES)
+_SHOWN: Final = tuple(J.c[name] for name in Job.model_fields)
 # Built once: making a statement costs as much as running it.
 _ONE: Final = select(*_SHOWN).where(J.c.id == bindparam("job"))
 
@@ -136,11 +94,8 @@ class JobStore:
         kind: str | None = None,
         limit: int = 50,
         before: str | None = None,
-    ) -> tuple[Sequence[Job], str | None]:
-        """Jobs, the newest first, and the `before` of the next page, None where this is the last.
-
-        `before` is the id of a job: older ones follow. Raises NotFoundError where it is none.
-        """
+    ) -> JobPage:
+        """Jobs, the newest first. `before` is the id of a job: older ones follow. Raises NotFoundError."""
         wanted: list[ColumnElement[bool]] = []
         if state is not None:
             wanted.append(J.c.state == state)
@@ -157,8 +112,8 @@ class JobStore:
             rows = connection.execute(
                 select(*_SHOWN).where(*wanted).order_by(J.c.seq.desc()).limit(limit + 1)
             ).all()
-        jobs = [_job(row) for row in rows[:limit]]
-        return jobs, jobs[-1].id if len(rows) > limit else None
+        jobs = tuple(_job(row) for row in rows[:limit])
+        return JobPage(jobs=jobs, next=jobs[-1].id if len(rows) > limit else None)
 
     def counts(self) -> dict[State, int]:
         """How many jobs are in each state."""
@@ -304,7 +259,7 @@ class JobStore:
                     return row
         return None
 
-    def beat(self, job: Job, lease_s: float, progress: Progress | None = None, mark: int = 0) -> Lease:
+    def beat(self, job: Job, lease_s: float, progress: JobProgress | None = None, mark: int = 0) -> Lease:
         """Renew the lease, and keep how far the job is.
 
         `mark` is any number that grows when something new is done. "lost": another worker has the job, or
@@ -330,7 +285,7 @@ class JobStore:
         *,
         exit_code: int | None,
         error: str | None = None,
-        progress: Progress | None = None,
+        progress: JobProgress | None = None,
     ) -> bool:
         """Write how a job ended. False where the lease was lost: then nothing is written."""
         return self._let_go(
@@ -405,15 +360,9 @@ def _strikes(more: int) -> ColumnElement[int]:
 
 
 def _job(row: Row[Any]) -> Job:
-    """Of a row that begins with `_SHOWN`."""
-    values: dict[str, Any] = dict(zip(_NAMES, row, strict=False))
-    values["params"] = orjson.loads(values["params"])
-    for name in ("created_at", "started_at", "ended_at"):
-        if values[name] is not None:
-            values[name] = datetime.fromtimestamp(values[name], UTC)
-    if values["progress"] is not None:
-        values["progress"] = Progress.model_validate_json(values["progress"])
-    return Job(**values)
+    """Of a row with `_SHOWN`."""
+    texts = {name: row._mapping[name] for name in ("params", "progress") if row._mapping[name] is not None}
+    return Job(**{**row._mapping, **{name: orjson.loads(text) for name, text in texts.items()}})
 
 
 def _kept(words: str) -> str:

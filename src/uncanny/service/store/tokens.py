@@ -11,7 +11,6 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -22,6 +21,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
 from uncanny.service import Role
+from uncanny.service.answers import Answer
 from uncanny.service.store.database import Database
 from uncanny.service.store.ids import new_id
 from uncanny.service.store.tables import sessions as S
@@ -41,8 +41,7 @@ _BY_HASH: Final = select(T).where(T.c.hash == bindparam("hashed"), T.c.revoked_a
 _NAME: Final = re.compile(r"[\w.@+-]{1,64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Answer):
     """A token as it is listed; the token itself is nowhere."""
 
     id: str
@@ -94,7 +93,7 @@ class TokenStore:
         """All tokens in the order they were made, revoked ones too."""
         with self._database.read() as connection:
             rows = connection.execute(select(T).order_by(T.c.created_at, T.c.id)).all()
-        return [_token(row) for row in rows]
+        return [Token(**row._mapping) for row in rows]
 
     def any(self) -> bool:
         """Whether a token was ever made: from then on one is needed, also when all are revoked."""
@@ -110,7 +109,7 @@ class TokenStore:
         if row is None:
             return None
         self._note_use(row)
-        return _token(row)
+        return Token(**row._mapping)
 
     def open_session(
         self, secret: str, also: Callable[[Connection, Token], None] = lambda _, __: None
@@ -152,7 +151,7 @@ class TokenStore:
         if row is None:
             return None
         self._note_use(row)
-        return _token(row)
+        return Token(**row._mapping)
 
     def close_session(self, session: str) -> None:
         """Log out; nothing happens where there is no such session."""
@@ -189,14 +188,3 @@ def check_name(name: str) -> None:
             f"{name[:70]!r} cannot be the name of a token",
             remedy="Use 1 to 64 letters, digits and . _ - @ +.",
         )
-
-
-def _token(row: Row[Any]) -> Token:
-    return Token(
-        row.id,
-        row.name,
-        row.role,
-        datetime.fromtimestamp(row.created_at, UTC),
-        None if row.used_at is None else datetime.fromtimestamp(row.used_at, UTC),
-        None if row.revoked_at is None else datetime.fromtimestamp(row.revoked_at, UTC),
-    )

@@ -11,9 +11,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -29,6 +27,7 @@ from uncanny.images.signature import Format, sniff
 from uncanny.images.structure import check_structure
 from uncanny.json_values import dump_json
 from uncanny.records.jsonl import append_whole, open_to_append
+from uncanny.service.answers import ImageSet, SetPage, SetsPage, StoredFile, StoredImage
 from uncanny.service.store.database import Also, Database, nothing
 from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.names import image_name, numbered, safe_name
@@ -54,41 +53,6 @@ class UploadLimits:
     image_bytes: int = PixelPolicy().max_file_bytes
     image_pixels: int = PixelPolicy().max_pixels
     file_bytes: int = 2 * 2**30
-
-
-@dataclass(frozen=True, slots=True)
-class ImageSet:
-    """A set of uploaded images; `size` is bytes of all together."""
-
-    id: str
-    name: str | None
-    created_at: datetime
-    created_by: str
-    count: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredImage:
-    """An image of a set: its name there, size in bytes, width and height in pixels as stored."""
-
-    name: str
-    sha256: str
-    size: int
-    width: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """An uploaded file."""
-
-    id: str
-    name: str
-    sha256: str
-    size: int
-    created_at: datetime
-    created_by: str
 
 
 class Incoming:
@@ -193,8 +157,8 @@ class UploadStore:
             raise _no_set(set_id)
         return _image_set(row)
 
-    def sets(self, *, limit: int = 50, before: str | None = None) -> tuple[Sequence[ImageSet], str | None]:
-        """The newest first, older than the set `before`, and the `before` of the next page.
+    def sets(self, *, limit: int = 50, before: str | None = None) -> SetsPage:
+        """The newest first, older than the set `before`.
 
         Raises NotFoundError where `before` is no set.
         """
@@ -210,19 +174,18 @@ class UploadStore:
                 query = query.where(older)
             rows = connection.execute(query).all()
         page = [_image_set(row) for row in rows[:limit]]
-        return page, page[-1].id if len(rows) > limit else None
+        return SetsPage(sets=tuple(page), next=page[-1].id if len(rows) > limit else None)
 
-    def images(
-        self, set_id: str, *, limit: int = 100, after: str | None = None
-    ) -> tuple[Sequence[StoredImage], str | None]:
-        """The images of a set in order of their names, those after `after`, and that of the next page."""
+    def images(self, set_id: str, *, limit: int = 100, after: str | None = None) -> SetPage:
+        """A set and its images in order of their names, those after `after`. Raises NotFoundError."""
+        image_set = self.image_set(set_id)
         query = select(I).where(I.c.image_set == set_id).order_by(I.c.name).limit(limit + 1)
         if after is not None:
             query = query.where(I.c.name > after)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
-        page = [_image(row) for row in rows[:limit]]
-        return page, page[-1].name if len(rows) > limit else None
+        page = tuple(StoredImage(**row._mapping) for row in rows[:limit])
+        return SetPage(**dict(image_set), images=page, next=page[-1].name if len(rows) > limit else None)
 
     def keep_image(self, set_id: str, incoming: Incoming, name: str) -> tuple[StoredImage, bool] | None:
         """Put what came in into the set; the image, and whether the set had it already.
@@ -277,7 +240,7 @@ class UploadStore:
             row = connection.execute(
                 insert(F).values(**values, created_at=self._database.now(), created_by=by).returning(F)
             ).one()
-        return _file(row)
+        return StoredFile(**row._mapping)
 
     def file(self, file_id: str) -> StoredFile:
         """Raises NotFoundError."""
@@ -285,7 +248,7 @@ class UploadStore:
             row = connection.execute(select(F).where(F.c.id == file_id)).one_or_none()
         if row is None:
             raise _no_file(file_id)
-        return _file(row)
+        return StoredFile(**row._mapping)
 
     def file_path(self, file_id: str) -> Path:
         """Where its content lies. Raises NotFoundError."""
@@ -376,7 +339,7 @@ class UploadStore:
         mine = I.c.image_set == set_id
         there = connection.execute(select(I).where(mine, I.c.sha256 == incoming.sha256)).one_or_none()
         if there is not None:
-            return _image(there), True
+            return StoredImage(**there._mapping), True
         if count >= self.limits.set_images:
             return None
         folder = self.images_folder(set_id)
@@ -395,15 +358,16 @@ class UploadStore:
                     continue
                 incoming.path.replace(folder / free)
             break
-        values = {"name": free, "sha256": incoming.sha256, "size": incoming.size}
-        values |= {"width": width, "height": height}
-        connection.execute(insert(I).values(image_set=set_id, **values))
+        stored = StoredImage(
+            name=free, sha256=incoming.sha256, size=incoming.size, width=width, height=height
+        )
+        connection.execute(insert(I).values(image_set=set_id, **dict(stored)))
         connection.execute(
             update(SETS)
             .where(SETS.c.id == set_id)
             .values(image_count=SETS.c.image_count + 1, image_bytes=SETS.c.image_bytes + incoming.size)
         )
-        return StoredImage(free, incoming.sha256, incoming.size, width, height), False
+        return stored, False
 
     def _keep_name(self, set_id: str, original: str, name: str) -> None:
         if original == name:
@@ -430,17 +394,7 @@ def _check_unused(connection: Connection, upload_id: str) -> None:
 
 
 def _image_set(row: Row[Any]) -> ImageSet:
-    created = datetime.fromtimestamp(row.created_at, UTC)
-    return ImageSet(row.id, row.name, created, row.created_by, row.image_count, row.image_bytes)
-
-
-def _image(row: Row[Any]) -> StoredImage:
-    return StoredImage(row.name, row.sha256, row.size, row.width, row.height)
-
-
-def _file(row: Row[Any]) -> StoredFile:
-    created = datetime.fromtimestamp(row.created_at, UTC)
-    return StoredFile(row.id, row.name, row.sha256, row.size, created, row.created_by)
+    return ImageSet(**row._mapping, count=row.image_count, size=row.image_bytes)
 
 
 def _no_set(set_id: str) -> NotFoundError:

@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, Response
 from uncanny.errors import NotFoundError, UncannyError
 from uncanny.eval.common.inputs.runs import open_run
 from uncanny.protocol import jobs
+from uncanny.service.answers import Job
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
@@ -21,7 +22,6 @@ from uncanny.service.jobs.folder import ANSWERS, RUN, end_of_log, paths_within
 from uncanny.service.jobs.kinds import KINDS, records_file
 from uncanny.service.jobs.references import job_of, texts
 from uncanny.service.pictures import Picture, Viewer
-from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
 from uncanny.service.web.forms import form_fields
 from uncanny.service.web.records import Cards, Failures

@@ -17,17 +17,16 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field, StringConstraints
 
-from uncanny.errors import NotFoundError, ParamsError
+from uncanny.errors import ParamsError
 from uncanny.models.presets import ALL
-from uncanny.service import ENDED
+from uncanny.service.answers import Job
 from uncanny.service.api.auth import Operator, for_operators, gate_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.folders import listing
 from uncanny.service.jobs.child import FORECAST
-from uncanny.service.jobs.kinds import KINDS, Kind, check_params, records_file, values_of
+from uncanny.service.jobs.kinds import KINDS, Kind, check_params, kind_named, records_file, values_of
 from uncanny.service.jobs.run import child_environment, order
 from uncanny.service.safety import Body, json_body
-from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
 from uncanny.service.web.forms import ONE_MODEL, form_fields, read_form, sentence
 from uncanny.service.web.job_page import has_findings
@@ -57,7 +56,7 @@ def add_new_pages(router: APIRouter, site: Site) -> None:
         if source is not None:
             job = site.service.jobs.get(source)
             return _form(request, site, KINDS[job.kind], job.params, job.name)
-        known = {name: (kind.title, kind.params.__doc__) for name, kind in KINDS.items()}
+        known = {name: (kind.title, kind.about) for name, kind in KINDS.items()}
         return site.page(request, "kinds.html.j2", here="new", title="New job", kinds=known)
 
     @router.get("/new/folder", dependencies=for_operators)
@@ -66,7 +65,7 @@ def add_new_pages(router: APIRouter, site: Site) -> None:
 
     @router.get("/new/{kind}", dependencies=for_operators)
     def form(request: Request, kind: str) -> Response:
-        return _form(request, site, _kind(kind), dict(request.query_params), None)
+        return _form(request, site, kind_named(kind), dict(request.query_params), None)
 
     @router.get("/jobs/{job_id}/export", dependencies=for_operators)
     def export(request: Request, job_id: str) -> Response:
@@ -77,7 +76,7 @@ def add_new_pages(router: APIRouter, site: Site) -> None:
         params = {"run": reference, "to": ["jsonl"]}
         made = [
             each
-            for each in site.service.jobs.page(kind="export", limit=200)[0]
+            for each in site.service.jobs.page(kind="export", limit=200).jobs
             if each.params.get("run") == reference
         ]
         return _form(request, site, KINDS["export"], params, None, source=job, exports=made[:_EXPORTS])
@@ -85,7 +84,7 @@ def add_new_pages(router: APIRouter, site: Site) -> None:
     @router.post("/new/{kind}/check", dependencies=for_operators)
     def check(kind: str, body: Annotated[_Values, Depends(json_body(_Values))]) -> Any:
         """The parameters, what is wrong with them by field, and the command they are."""
-        params, wrong = _checked(site, _kind(kind), body.values)
+        params, wrong = _checked(site, kind_named(kind), body.values)
         return {"params": params, "wrong": wrong, "command": command_line(site.service, kind, params)}
 
     @router.post("/new/{kind}/forecast")
@@ -94,7 +93,7 @@ def add_new_pages(router: APIRouter, site: Site) -> None:
     ) -> Any:
         """What the command would ask and what that costs, in its own words."""
         gate_of(request).rates.hit("writes", who.name)
-        params, wrong = _checked(site, _kind(kind), body.values)
+        params, wrong = _checked(site, kind_named(kind), body.values)
         if wrong or not KINDS[kind].asks:
             raise ApiError(422, next(iter(wrong.values()), "This kind of job asks no model."))
         job = Job.model_construct(kind=kind, params=dict(params))
@@ -118,15 +117,15 @@ def _form(
     source: Job | None = None,
     exports: Sequence[Job] = (),
 ) -> Response:
-    recent = site.service.jobs.page(limit=_RESULTS)[0]
-    results = [JobView(job) for job in recent if job.state in ENDED and _has_records(site, job)]
+    recent = site.service.jobs.page(limit=_RESULTS).jobs
+    results = [JobView(job) for job in recent if job.has_ended and _has_records(site, job)]
     return site.page(
         request,
         "form.html.j2",
         here="" if source else "new",
         title=kind.title,
         kind=kind.name,
-        about=kind.params.__doc__ or "",
+        about=kind.about,
         fields=form_fields(kind.params, params, list(site.service.weights), models=_models(recent)),
         results=results,
         name=name or "",
@@ -148,12 +147,6 @@ def _has_records(site: Site, job: Job) -> bool:
     """Whether another job can work on what it brought."""
     records = records_file(site.service, job)
     return records is not None and records.is_file() and records.stat().st_size > 0
-
-
-def _kind(name: str) -> Kind:
-    if name not in KINDS:
-        raise NotFoundError(f"There is no kind of job {name!r}", remedy=f"The kinds are {', '.join(KINDS)}.")
-    return KINDS[name]
 
 
 def _checked(

@@ -23,7 +23,6 @@ from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.pictures import Pictures
 from uncanny.service.safety import Body, json_body
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import Job
 from uncanny.service.web.job_page import add_job_pages
 from uncanny.service.web.new_page import add_new_pages
 from uncanny.service.web.report_page import add_report_pages
@@ -84,7 +83,11 @@ def _list(router: APIRouter, site: Site) -> None:
         """The list, or with the header `X-Part` only its rows."""
         wanted = cast("State", state) if state in get_args(State) else None
         of_kind = kind if kind in KINDS else None
-        shown, older = _jobs(site, wanted, of_kind, before or None)
+        try:
+            page = site.service.jobs.page(state=wanted, kind=of_kind, limit=PAGE, before=before or None)
+        except NotFoundError:
+            raise ApiError(404, "The job that this page of the list begins after is gone.") from None
+        shown = page.jobs
         filters = {name: value for name, value in (("state", wanted), ("kind", of_kind)) if value}
         content: dict[str, Any] = {
             "jobs": [JobView(job) for job in shown],
@@ -93,7 +96,7 @@ def _list(router: APIRouter, site: Site) -> None:
             "before": before,
             "query": _query(filters | ({"before": before} if before else {})),
             "newest": _query(filters),
-            "older": _query(filters | {"before": older}) if older else "",
+            "older": _query(filters | {"before": page.next}) if page.next else "",
         }
         if "x-part" in request.headers:
             return site.page(request, "rows.html.j2", **content)
@@ -108,16 +111,6 @@ def _list(router: APIRouter, site: Site) -> None:
             kind=of_kind or "",
             **content,
         )
-
-
-def _jobs(
-    site: Site, state: State | None, kind: str | None, before: str | None
-) -> tuple[list[Job], str | None]:
-    try:
-        shown, older = site.service.jobs.page(state=state, kind=kind, limit=PAGE, before=before)
-    except NotFoundError:
-        raise ApiError(404, "The job that this page of the list begins after is gone.") from None
-    return list(shown), older
 
 
 def _query(values: dict[str, str]) -> str:

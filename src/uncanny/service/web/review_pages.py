@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from uncanny.service.answers import Job
 from uncanny.service.api.auth import address_of, let_in, who_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.api.verdicts import runs_of
@@ -21,7 +22,6 @@ from uncanny.service.pictures import Pictures
 from uncanny.service.review.pages import review_app
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.review.runs import MOST_RUNS
-from uncanny.service.store.jobs import Job
 from uncanny.service.web.cards import image_name
 from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.site import Site

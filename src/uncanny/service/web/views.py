@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from uncanny.eval.common.pages.page import stamp
 from uncanny.service import State
+from uncanny.service.answers import Job, JobProgress
 from uncanny.service.jobs.kinds import title_of
-from uncanny.service.store.jobs import Job, Progress
 from uncanny.wording import NOT_PRICED, cost, count, duration
 
 STATES: Final[Mapping[State, str]] = {
@@ -71,7 +71,7 @@ class JobView:
 
     def __init__(self, job: Job, *, now: datetime | None = None) -> None:
         now = now or datetime.now(UTC)
-        progress = job.progress or Progress()
+        progress = job.progress or JobProgress()
         self.id, self.kind, self.state, self.error = job.id, job.kind, job.state, job.error
         self.by, self.attempt = job.created_by, job.attempt
         self.title = title_of(job)
@@ -126,13 +126,13 @@ def size(number: int) -> str:
     return f"{number} B"
 
 
-def _spent(progress: Progress) -> str:
+def _spent(progress: JobProgress) -> str:
     if progress.cost_usd is None:
         return NOT_PRICED if progress.calls else "–"
     return cost(progress.cost_usd)
 
 
-def _to_come(progress: Progress) -> str:
+def _to_come(progress: JobProgress) -> str:
     if not (progress.cost_usd and progress.done and progress.total):
         return ""
     return f"about {cost(progress.cost_usd * progress.total / progress.done)} in all"
