@@ -125,7 +125,7 @@ def read_prompts(protocol: str, folder: str | os.PathLike[str] | None) -> Prompt
 def write_prompts(protocol: str, folder: Path, *, force: bool = False) -> tuple[Path, ...]:
     """Write our texts into `folder`, and `README.md` with a table of their variables; returns the files.
 
-    Raises UsageError for a file that is there already and says something else, unless with `force`, and where
+    Raises UsageError for a file that already exists with another text, unless with `force`, and where
     the folder cannot be written.
     """
     contents = {f"{name}.md": f"{text}\n" for name, text in prompt_set(protocol).texts().items()}
@@ -136,7 +136,7 @@ def write_prompts(protocol: str, folder: Path, *, force: bool = False) -> tuple[
         others = [path for path, content in files.items() if path.exists() and path.read_bytes() != content]
         if others and not force:
             raise UsageError(
-                f"{others[0]} is there already and says something else",
+                f"{others[0]} already exists with another text",
                 remedy=f"Name another folder with {option('out')}, or give {option('force', True)}.",
             )
         for path, content in files.items():

@@ -62,7 +62,7 @@ def test_it_prints_and_writes_what_the_function_returns(
     assert len(orjson.loads(Path("out.json").read_bytes())["comparisons"]) == 2
     assert compared(*files, "--json", "out.json", "--no-report").code == 0
     Path("out.json").write_text('{"mine": 1}')
-    one_line(compared(*files, "--json", "out.json"), "out.json is there already")
+    one_line(compared(*files, "--json", "out.json"), "out.json already exists")
 
 
 def test_piped_on_there_is_nothing_else(files: tuple[Path, Path], tmp_path: Path) -> None:

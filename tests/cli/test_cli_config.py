@@ -141,7 +141,7 @@ def test_odd_files(tmp_path: Path) -> None:
     one_line(uncanny_here(*call, tmp_path), "cannot be read")
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe\x00")
-    one_line(uncanny_here(*call, binary), "no UTF-8 text")
+    one_line(uncanny_here(*call, binary), "is not UTF-8 text")
     one_line(uncanny_here(*call, write(tmp_path / "deep.toml", "a = " + "[" * 100_000)), "is not valid TOML")
     # Long lines are looked through once.
     long = write(

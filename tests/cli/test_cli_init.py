@@ -32,7 +32,7 @@ def settings(run: Path) -> dict[str, Any]:
 def test_all_commands_stand_in_one_file_that_is_taken_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     assert uncanny_here("init", "-o", file).out == f"{file}\n"
-    one_line(uncanny_here("init", "-o", file), "is there already", "--force")
+    one_line(uncanny_here("init", "-o", file), "already exists", "--force")
     assert uncanny_here("init", "-o", file, "--force").code == 0
     text = file.read_text(encoding="utf-8")
     # All is commented out, so it changes nothing; with its defaults it is TOML, each key in its place.

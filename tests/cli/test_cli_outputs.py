@@ -126,7 +126,7 @@ def test_a_file_of_others_is_replaced_by_force_only(foreign: bytes, runs: Path, 
     for command in over_others(runs, target):
         for place in places:
             place.write_bytes(foreign)
-        one_line(uncanny_here(*command), "is there already", "--force")
+        one_line(uncanny_here(*command), "already exists", "--force")
         assert all(place.read_bytes() == foreign for place in places), command
         assert uncanny_here(*command, "--force").code == 0, command
         assert any(place.read_bytes() != foreign for place in places), command
@@ -136,7 +136,7 @@ def test_records_of_a_run_are_others(runs: Path) -> None:
     before = contents(runs)
     for target in (runs / "a/annotations.jsonl", runs / "m/answers.jsonl", runs / "m/run.json"):
         command = ("realism", "score", runs / "r", *FAST, "--no-report", "--json", target)
-        one_line(uncanny_here(*command), "is there already")
+        one_line(uncanny_here(*command), "already exists")
     assert contents(runs) == before
 
 
@@ -175,8 +175,8 @@ def test_drafts_that_somebody_worked_on_are_kept(runs: Path, tmp_path: Path) -> 
     assert [uncanny_here(*command).code for _ in range(2)] == [0, 0]
     drafts.write_bytes(drafts.read_bytes().replace(b'"draft":true', b'"draft":false', 1))
     checked = drafts.read_bytes()
-    one_line(uncanny_here(*command), "already exists and is not a file of just these drafts", "--force")
-    one_line(uncanny_here(*command, "--seed", "1"), "is there already")
+    one_line(uncanny_here(*command), "already exists and holds more than these drafts", "--force")
+    one_line(uncanny_here(*command, "--seed", "1"), "already exists")
     assert drafts.read_bytes() == checked
     assert uncanny_here(*command, "--force").code == 0
     assert drafts.read_bytes() != checked
@@ -266,7 +266,7 @@ def test_places_that_cannot_be_written(option: str, runs: Path, tmp_path: Path) 
     one_line(uncanny_here(*command, answers / "x.json"), f"{answers} is not a folder")
     one_line(uncanny_here(*command, answers / "deep" / "x.json"), f"{answers} is not a folder")
     if option == "--report":
-        one_line(uncanny_here(*command, "-"), "- cannot be written")
+        one_line(uncanny_here(*command, "-"), "Cannot write to standard output")
         both = ("--json", tmp_path / "x", "--report", tmp_path / "." / "x")
         one_line(uncanny_here(*command[:-1], *both), "two outputs")
 

@@ -158,7 +158,7 @@ def test_files_that_cannot_be_scored(tmp_path: Path, demo: Path) -> None:
     one_line(scored(f"a={demo}", f"a={other}"), "two predictions are called 'a'")
     one_line(scored("=x"), "NAME=PATH")
     one_line(scored(demo, "--json", bad / "scores.json"), "cannot be written")
-    one_line(scored(demo, "--per-image", "-"), "- cannot be written")
+    one_line(scored(demo, "--per-image", "-"), "Cannot write to standard output")
 
 
 @pytest.mark.parametrize(

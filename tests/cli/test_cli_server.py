@@ -219,7 +219,7 @@ def test_every_kind_of_run_and_of_score(service: RunningService, photos: Path, t
     assert (judged.code, head.split(",")[:2], len(classes)) == (0, ["model", "source"], 3)
     (tmp_path / "c.csv").write_text("my notes")
     foreign = there(service, "compare", *named, *few, "--csv", tmp_path / "c.csv")
-    assert (foreign.code, "is there already" in foreign.told) == (2, True)
+    assert (foreign.code, "already exists" in foreign.told) == (2, True)
     assert json.loads((tmp_path / "c.json").read_bytes())["images"]["both"] == 2
     assert (tmp_path / "compare.html").stat().st_size > 1000
     scored = there(

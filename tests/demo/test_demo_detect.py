@@ -84,7 +84,7 @@ def test_content_names_the_objects(scene: Scene) -> None:
 
 def test_an_image_it_does_not_know_is_turned_down_by_the_demo_and_made_up_by_the_server() -> None:
     digests = [hashlib.sha256(b"picture %d" % number).hexdigest() for number in range(200)]
-    with pytest.raises(RequestRejectedError, match="bundled scenes only"):
+    with pytest.raises(RequestRejectedError, match="knows only the bundled scenes"):
         generate("source", digests[0])
     answers = [generate("source", digest, objects=8) for digest in digests]
     assert answers == [generate("source", digest, objects=8) for digest in digests]

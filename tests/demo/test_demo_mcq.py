@@ -115,9 +115,9 @@ def test_a_schema_gets_an_object(schema: SchemaForm) -> None:
 
 
 def test_a_picture_with_boxes_counts_for_question_three_only() -> None:
-    with pytest.raises(RequestRejectedError, match="bundled scenes only"):
+    with pytest.raises(RequestRejectedError, match="knows only the bundled scenes"):
         generate(text_of("q2"), overlays()[SCENES[0].id])
-    with pytest.raises(RequestRejectedError, match="bundled scenes only"):
+    with pytest.raises(RequestRejectedError, match="knows only the bundled scenes"):
         generate(text_of("q3"), digest(1))
 
 
@@ -129,7 +129,7 @@ def test_a_question_needs_its_image(name: str) -> None:
 
 def test_the_demo_turns_foreign_texts_down() -> None:
     for text in ("Does it look real? Answer yes or no.", FOREIGN["lines"], f"{text_of('q1')} Really?"):
-        with pytest.raises(RequestRejectedError, match="knows uncanny's own prompts only"):
+        with pytest.raises(RequestRejectedError, match="knows only uncanny's own prompts"):
             generate(text, SCENES[0].sha256)
 
 

@@ -92,7 +92,7 @@ def test_scenes_of_two_pairs_are_compared_by_their_anomalies() -> None:
 
 def test_unknown_images_are_rejected_in_process_and_made_up_by_the_server() -> None:
     first, second = digest(b"one"), digest(b"other")
-    with pytest.raises(RequestRejectedError, match="bundled scenes only"):
+    with pytest.raises(RequestRejectedError, match="knows only the bundled scenes"):
         generate("first_check", first)
     assert read_realistic(generate("first_check", first, objects=3)) in ("yes", "no")
     assert generate("second_check", first, second, objects=3) == generate(

@@ -155,7 +155,9 @@ def test_every_kind_of_mistake_is_made_and_documented() -> None:
 
 
 async def test_an_unknown_image_names_the_real_providers() -> None:
-    with pytest.raises(RequestRejectedError, match=r"bundled scenes only.*openai/.*anthropic/.*vllm/"):
+    with pytest.raises(
+        RequestRejectedError, match=r"knows only the bundled scenes.*openai/.*anthropic/.*vllm/"
+    ):
         await perceive(sent(b"some other image"), 1)
 
 

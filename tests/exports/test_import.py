@@ -115,7 +115,7 @@ def test_boxes_become_a_file_of_annotations(tmp_path: Path, name: Any) -> None:
         ("y", None, 20),
     ]
     assert (made.image, made.sha256, made.width) == (record.image, record.sha256, record.width)
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         uncanny.import_annotations(written, out=target)
 
 

@@ -234,7 +234,7 @@ def test_every_optional_variable_is_described_too() -> None:
 
 def test_nothing_else_is_written_over(folder: Path) -> None:
     (folder / "q1.md").write_text("Mine.")
-    with pytest.raises(UsageError, match=re.escape("q1.md is there already and says something else")):
+    with pytest.raises(UsageError, match=re.escape("q1.md already exists with another text")):
         write_prompts("mcq", folder)
     assert [path.name for path in folder.iterdir()] == ["q1.md"]
     write_prompts("mcq", folder, force=True)

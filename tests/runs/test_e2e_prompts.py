@@ -233,7 +233,7 @@ def test_prompts_shows_texts_and_writes_them(tmp_path: Path) -> None:
     (tmp_path / "detect" / "source.md").write_text("Mine.")
     again = uncanny_here("prompts", "detect", "-o", tmp_path / "detect")
     assert (again.code, again.out) == (2, "")
-    assert "source.md is there already and says something else" in again.err
+    assert "source.md already exists with another text" in again.err
     assert uncanny_here("prompts", "-o", tmp_path / "all").code == 0
     assert {path.name for path in (tmp_path / "all").iterdir()} == {
         "annotate",

@@ -92,4 +92,4 @@ class ImportAnnotationsParameters(ImportParameters):
     out: Annotated[Place, Shown(on=HERE.on, short="-o")]
     """File of annotations to make, of what does not belong to a run."""
     force: Annotated[bool, HERE] = False
-    """Replace a file that is there already."""
+    """Replace an existing file."""

@@ -148,7 +148,7 @@ def import_annotations(files: Files, parameters: ImportAnnotationsParameters) ->
         raise UsageError(f"{target} is read and would be written over", remedy="Name another file.")
     if target.exists() and not parameters.force:
         raise UsageError(
-            f"{target} is there already",
+            f"{target} already exists",
             remedy=f"Name another file, or replace it with {option('force', True)}.",
         )
     images: dict[str, list[Returned]] = {}

@@ -49,6 +49,6 @@ def test_without_a_truth_the_verdicts_are_counted_and_it_says_why(tmp_path: Path
     shutil.copy(scenes()[0].image_path, tmp_path / "flat" / "a.png")
     Image.new("RGB", (64, 48), "teal").save(tmp_path / "flat" / "b.png")
     page, images = page_of(uncanny.detect(tmp_path / "flat", model="demo", out=tmp_path / "run").report())
-    assert "there are no scores" in page.text
+    assert "There are no scores" in page.text
     assert [image["right"] for image in images] == [None, None]
     assert 'id="verdict"' not in page.html

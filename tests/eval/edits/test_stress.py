@@ -335,7 +335,7 @@ def test_conditions_belong_to_the_only_detector() -> None:
     assert by_detector({"jpeg-50": 1}) == {"detector": {"jpeg-50": 1}}
     with pytest.raises(UsageError, match=r"'jpeg-50' does not say which detector .* Write a@jpeg-50=FILE"):
         by_detector({"a": 1, "b": 2, "jpeg-50": 3})
-    with pytest.raises(UsageError, match="two files of the condition jpeg-85"):
+    with pytest.raises(UsageError, match="the condition jpeg-85 has two files"):
         by_detector({"a": 1, "a@jpg85": 2, "a@jpeg-85": 3})
 
 

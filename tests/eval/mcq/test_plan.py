@@ -106,7 +106,7 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
     assert rows[-1][:3] == ["0.1", "0.3", "249"]
     assert uncanny_here(*command, "--csv", table).code == 0  # over its own
     table.write_text("mine\n")
-    one_line(uncanny_here(*command, "--csv", table), "is there already")
+    one_line(uncanny_here(*command, "--csv", table), "already exists")
     one_line(uncanny_here("mcq", "plan", "--difference", "0.7"), "cannot be 70 points better", "--difference")
 
 

@@ -74,7 +74,7 @@ def test_intervals_cover() -> None:
 
 
 def test_scores_that_are_none() -> None:
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="not a number"):
         auc(np.array([np.nan, 1.0]), np.array([True, False]))
     with pytest.raises(ValueError, match="shape"):
         auc(np.array([1.0]), np.array([True, False]))

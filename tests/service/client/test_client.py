@@ -175,7 +175,7 @@ def test_a_download_goes_into_no_folder_of_something_else(finished: ClientJob, t
     other = tmp_path / "other"
     other.mkdir()
     (other / "result.json").write_text("mine")
-    with pytest.raises(UsageError, match=r"result\.json is there already and is another file"):
+    with pytest.raises(UsageError, match=r"result\.json already exists and differs"):
         finished.download(other)
     assert [each.name for each in other.iterdir()] == ["result.json"]
     assert (other / "result.json").read_text() == "mine"

@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_said_at_its_field() -> None:
         "model": "Must be a provider and the name of its model, such as openai/gpt-4o, without blanks.",
         "images": "This is needed.",
     }
-    assert read_form(KINDS["realism"].params, [("model", "demo")]).wrong[""].startswith("Either pairs")
+    assert read_form(KINDS["realism"].params, [("model", "demo")]).wrong[""].startswith("Give either pairs")
 
 
 def test_none_of_two_lines_of_one_name_is_lost_and_each_needs_a_name() -> None:

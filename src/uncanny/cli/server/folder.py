@@ -106,7 +106,7 @@ def check_new(run: Path) -> None:
     """Raises UsageError where `run` has records that no service made: they would be written over."""
     if (run / "run.json").exists() or any(run.glob("*.jsonl")):
         raise UsageError(
-            f"{run} is there already, and was not made on a service",
+            f"{run} already exists and was not made on a service",
             remedy="Name another run with -o.",
         )
 

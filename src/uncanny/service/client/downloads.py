@@ -84,9 +84,7 @@ def take_folder(folder: Path, job_id: str, places: Iterable[tuple[JobFile, Path]
             raise UsageError(f"{folder} is the folder of another run", remedy="Name another folder.")
         for file, place in places:
             if place.exists() and not has(place, file):
-                raise UsageError(
-                    f"{place} is there already and is another file", remedy="Name another folder."
-                )
+                raise UsageError(f"{place} already exists and differs", remedy="Name another folder.")
         folder.mkdir(parents=True, exist_ok=True)
         mark.write_text(f"{job_id}\n", encoding="utf-8")
     except OSError as error:
