@@ -27,12 +27,11 @@ from uncanny.eval.common.groups import IMAGE, STEM, cell_text
 from uncanny.eval.common.inputs.sources import Source, read_sources
 from uncanny.eval.common.similarity.base import open_measure
 from uncanny.images.columns import ImageColumns
-from uncanny.images.encode import PixelPolicy
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, check_apart, copy_into
-from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.config import ModelOptions
 from uncanny.runs.progress import what_is_left
 from uncanny.runs.resume import prompts_of
 from uncanny.runs.run import run_with
@@ -58,15 +57,11 @@ def score_sources(
     return score_audit(
         generators,
         second,
-        resamples=parameters.resamples,
-        seed=parameters.seed,
-        pair_by=pairing.by,
-        allow_mixed=parameters.allow_mixed,
-        published=parameters.published,
-        before=earlier,
-        own=own_names(parameters.own),
+        earlier,
+        parameters,
         measure=measure,
-        similar=parameters.group_threshold,
+        pair_by=pairing.by,
+        own=own_names(parameters.own),
         notices=notices,
     )
 
@@ -90,16 +85,8 @@ def annotating_of(parameters: AuditParameters, source: Source, *, dry: bool = Fa
     if source.path is not None and not folder.manifest.is_file():
         check_apart(out, (), [source.path])
     config = annotate_config(parameters, folder)
-    return Annotating(
-        out,
-        parameters.models_of(parameters.model),
-        config,
-        parameters.policy,
-        parameters.limits,
-        read_prompts(config.table.prompts, parameters.prompts),
-        parameters.image_column,
-        parameters.columns,
-    )
+    models = parameters.models_of(parameters.model)
+    return Annotating(parameters, out, models, config, read_prompts(config.table.prompts, parameters.prompts))
 
 
 @takes(AuditParameters)
@@ -145,7 +132,7 @@ async def audit_async(sources: Named | str | PathLike[str], parameters: AuditPar
     images = [source for source in generators if source.kind == "images"]
     if images:
         annotating = annotating_of(parameters, images[0])
-        await asyncio.to_thread(annotating.check, generators, second, parameters, earlier)
+        await asyncio.to_thread(annotating.check, generators, second, earlier)
         for source in images:
             task = await asyncio.to_thread(annotating.task, source, images)
             end = await run_with(task, parameters)
@@ -204,14 +191,11 @@ def check_named(generators: Sequence[Source], before: Sequence[Source], own: Seq
 class Annotating:
     """How images are annotated; `out` gets a run folder for each generator, by its name."""
 
+    parameters: AuditParameters
     out: Path
     models: ModelOptions
     config: AnnotateConfig
-    policy: PixelPolicy
-    options: RunOptions
     prompts: PromptSet
-    image_column: str | None = None
-    columns: Sequence[str] | None = None
 
     def task(self, source: Source, images: Sequence[Source], *, dry: bool = False) -> AnnotateTask:
         """The run of one of the generators that are `images`; cost and tokens are limited for all together.
@@ -228,20 +212,16 @@ class Annotating:
             folder=folder,
             paths=paths,
             models=self.models,
-            options=what_is_left(self.options, others),
-            policy=self.policy,
+            options=what_is_left(self.parameters.limits, others),
+            policy=self.parameters.policy,
             config=self.config,
             prompts=self._prompts(images),
-            image_column=self.image_column,
-            columns=self.columns,
+            image_column=self.parameters.image_column,
+            columns=self.parameters.columns,
         )
 
     def check(
-        self,
-        sources: Sequence[Source],
-        against: Sequence[Source],
-        scoring: AuditParameters,
-        before: Sequence[Source] = (),
+        self, sources: Sequence[Source], against: Sequence[Source], before: Sequence[Source] = ()
     ) -> None:
         """What can be refused is refused before a model is asked: bad records, and what is not made alike.
 
@@ -249,16 +229,23 @@ class Annotating:
         """
         images = [source for source in sources if source.kind == "images"]
         whole = [source for source in sources if source.kind != "images"]
-        root = None if scoring.root is None else Path(scoring.root)
-        pairing = None if scoring.pair_by is None else Pairing.named(scoring.pair_by)
-        load_generators(against, root=root, pairing=pairing, worst=0)
-        made = provenances(load_generators(whole, root=root, pairing=pairing, worst=0))
-        earlier = load_generators(before, root=root, pairing=pairing, worst=0)
+        root, pair_by = self.parameters.root, self.parameters.pair_by
+        _, made, earlier = (
+            provenances(
+                load_generators(
+                    each,
+                    root=None if root is None else Path(root),
+                    pairing=None if pair_by is None else Pairing.named(pair_by),
+                    worst=0,
+                )
+            )
+            for each in (against, whole, before)
+        )
         for source in images:
-            self._check_prompts(source, images, scoring.pair_by)
-        made |= {before_name(name): each for name, each in provenances(earlier).items()}
+            self._check_prompts(source, images, pair_by)
+        made |= {before_name(name): each for name, each in earlier.items()}
         planned = {source.name: self._planned(source, images) for source in images}
-        check_alike({**made, **planned}, allow_mixed=scoring.allow_mixed)
+        check_alike({**made, **planned}, allow_mixed=self.parameters.allow_mixed)
 
     def folder(self, source: Source) -> RunFolder:
         """Raises UsageError for a name that cannot be a folder's."""
@@ -301,7 +288,7 @@ class Annotating:
         return Provenance(
             models=(together(str(self.models.model), roles),),
             prompts=(prompts.id,),
-            policy=as_texts(asdict(self.policy)),
+            policy=as_texts(asdict(self.parameters.policy)),
             settings=settings_of(self.config.model_dump(), roles),
         )
 

@@ -24,6 +24,7 @@ from tests.eval.audit.annotation_sets import record as audited
 from tests.eval.compare.made_runs import anomaly, as_records, record
 from tests.eval.mcq.made_sets import answers_to, made_set
 from uncanny.eval.artifacts.score.score import score as score_artifacts
+from uncanny.eval.audit.parameters import AuditParameters
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
 from uncanny.eval.common.estimates import Estimate, Share
@@ -257,7 +258,7 @@ def test_audit(data: st.DataObject) -> None:
     pair_by = data.draw(st.sampled_from([None, "prompt_id"]))
     now = loaded({"a": as_records(release()), "b": as_records(release())}, pair_by=pair_by)
     before = loaded({"a": as_records(release())}, pair_by=pair_by)
-    check(score_audit(now, before=before, pair_by=pair_by, resamples=RESAMPLES))
+    check(score_audit(now, (), before, AuditParameters(resamples=RESAMPLES), pair_by=pair_by))
 
 
 REGIONS = st.lists(

@@ -143,6 +143,11 @@ class Aggregate:
         return None if self.pairing.prompt_of is None else len(set(self.prompt_keys))
 
     @property
+    def drawn_from(self) -> int:
+        """What resamples are drawn from: prompts, or images where nothing is paired."""
+        return self.images if self.prompts is None else self.prompts
+
+    @property
     def digest(self) -> str:
         """Of the images that count, by their content where it is known, else by their names."""
         return digest_of([*self.pictures, *self.unknown])

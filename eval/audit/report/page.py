@@ -7,19 +7,18 @@ since earlier releases, a second assessor and the published rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
 
 from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW, AuditedImage
-from uncanny.eval.audit.data.prompts import PromptRow
 from uncanny.eval.audit.report.plots import plot_plane, plot_ranks, plot_severities
 from uncanny.eval.audit.report.reports import generator_pages
-from uncanny.eval.audit.score.releases import PromptChange, Release
 from uncanny.eval.audit.score.result import AuditResult, Difference, GeneratorScore, Leaderboard
 from uncanny.eval.audit.score.tables import (
     RELEASE_WORDS,
@@ -41,7 +40,6 @@ from uncanny.eval.common.pages.pictures import (
     PageViews,
     PicturesMode,
     Shot,
-    Shown,
     View,
     anomaly_marks,
 )
@@ -83,7 +81,9 @@ def write_audit_page(
         leaderboard=leaderboard,
         rows=leaderboard_rows(leaderboard),
         scale=cap_scale(leaderboard),
-        left_out=_left_out(leaderboard),
+        left_out=[
+            score for name in leaderboard.ranked if (score := leaderboard.generators[name]).left_out.total
+        ],
         matrix=difference_matrix(leaderboard),
         headline=headline(result),
         pages=pages,
@@ -202,9 +202,7 @@ def _strip(cap: Estimate, low: float, high: float) -> Strip | None:
 
     if cap.value is None:
         return None
-    if cap.interval is None:
-        return Strip(place(cap.value), None, None)
-    return Strip(place(cap.value), place(cap.interval[0]), place(cap.interval[1]))
+    return Strip(place(cap.value), *(map(place, cap.interval) if cap.interval else (None, None)))
 
 
 def difference_matrix(leaderboard: Leaderboard) -> list[tuple[str, list[Difference | None]]] | None:
@@ -230,12 +228,6 @@ def kinds_seen(leaderboard: Leaderboard) -> list[Kind]:
     ]
 
 
-def _left_out(leaderboard: Leaderboard) -> list[GeneratorScore]:
-    """The generators of which some records are in no score."""
-    scores = [leaderboard.generators[name] for name in leaderboard.ranked]
-    return [score for score in scores if score.left_out.total]
-
-
 def published_rows(result: AuditResult) -> list[tuple[str, list[tuple[str, float, float, float]]]]:
     """The published rows by assessor, lowest CAP first; empty where they were not asked for."""
     if result.published is None:
@@ -246,96 +238,62 @@ def published_rows(result: AuditResult) -> list[tuple[str, list[tuple[str, float
     return sorted(tables.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Pictured:
-    """One image as it can be opened."""
+# An image, and what opens it; parts of the page as their templates name them.
+Pictured = dict[str, Any]
+Part = dict[str, Any]
 
-    image: AuditedImage
-    shown: Shown
+
+def _pictured(views: PageViews, images: Iterable[tuple[AuditedImage, str]]) -> Iterator[Pictured]:
+    """Images as they can be opened, each with the beginning of its title."""
+    wanted = list(images)
+    added = views.add([_view(image, title) for image, title in wanted])
+    return ({"image": image, "shown": shown} for (image, _), shown in zip(wanted, added, strict=True))
+
+
+def _view(image: AuditedImage, title: str) -> View:
+    layer = Layer("image", Shot(image.path, image.sha256))
+    size = (image.width, image.height) if image.width and image.height else None
+    return View(f"{title}: {image.image}", (layer,), anomaly_marks(image.anomalies), size)
 
 
 def worst_images(leaderboard: Leaderboard, views: PageViews) -> dict[str, list[Pictured]]:
     """For each generator with anomalies its worst images, in the order of the leaderboard."""
-    each = max(LEAST_EACH, min(MOST_EACH, MOST_SHOWN // max(len(leaderboard.ranked), 1)))
+    most = max(LEAST_EACH, min(MOST_EACH, MOST_SHOWN // max(len(leaderboard.ranked), 1)))
     chosen = {
-        name: [image for image in leaderboard.generators[name].worst if image.anomalies][:each]
+        name: [image for image in leaderboard.generators[name].worst if image.anomalies][:most]
         for name in leaderboard.ranked
     }
-    shown = iter(views.add([_view(image, name) for name, images in chosen.items() for image in images]))
-    return {
-        name: [Pictured(image, next(shown)) for image in images] for name, images in chosen.items() if images
-    }
+    made = _pictured(views, ((image, name) for name, images in chosen.items() for image in images))
+    return {name: list(islice(made, len(images))) for name, images in chosen.items() if images}
 
 
-def _view(image: AuditedImage, generator: str) -> View:
-    layer = Layer("image", Shot(image.path, image.sha256))
-    size = (image.width, image.height) if image.width and image.height else None
-    return View(f"{generator}: {image.image}", (layer,), anomaly_marks(image.anomalies), size)
-
-
-@dataclass(frozen=True, slots=True)
-class PromptPictures:
-    """A prompt with its images by generator, in the order of the leaderboard."""
-
-    row: PromptRow
-    images: dict[str, Pictured]
-
-
-def prompt_pictures(result: AuditResult, views: PageViews) -> list[PromptPictures]:
+def prompt_pictures(result: AuditResult, views: PageViews) -> list[Part]:
     """The prompts where generators differ most; next in the viewer leads to the next generator first."""
     rows = result.side_by_side.rows if result.side_by_side else ()
-    order = [[name for name in result.leaderboard.ranked if name in row.images] for row in rows]
-    wanted = [
-        _view(row.images[name], f"{row.prompt}, {name}")
-        for row, names in zip(rows, order, strict=True)
-        for name in names
-    ]
-    shown = iter(views.add(wanted))
-    return [
-        PromptPictures(row, {name: Pictured(row.images[name], next(shown)) for name in names})
-        for row, names in zip(rows, order, strict=True)
-    ]
+    order = [(row, [name for name in result.leaderboard.ranked if name in row.images]) for row in rows]
+    made = _pictured(
+        views, ((row.images[name], f"{row.prompt}, {name}") for row, names in order for name in names)
+    )
+    return [{"row": row, "images": {name: next(made) for name in names}} for row, names in order]
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasePrompt:
-    """A prompt whose image changed: before, now."""
-
-    change: PromptChange
-    before: Pictured
-    now: Pictured
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasePart:
-    """One generator now and before, with the pictures of the prompts that changed most."""
-
-    release: Release
-    worse: tuple[ReleasePrompt, ...]
-    better: tuple[ReleasePrompt, ...]
-
-
-def release_pictures(result: AuditResult, views: PageViews) -> list[ReleasePart]:
+def release_pictures(result: AuditResult, views: PageViews) -> list[Part]:
     """What changed since earlier releases; next in the viewer leads from before to now."""
     parts = []
     for release in result.releases.values():
-        sides = []
-        for changes in (release.worse, release.better):
+        part: Part = {"release": release}
+        for verdict, changes in (("worse", release.worse), ("better", release.better)):
             pictured = [(change, change.images) for change in changes if change.images is not None]
-            shown = iter(
-                views.add(
-                    [
-                        _view(image, f"{change.prompt}, {release.name} {when}")
-                        for change, images in pictured
-                        for image, when in zip(images, ("before", "now"), strict=True)
-                    ]
-                )
-            )
-            sides.append(
-                tuple(
-                    ReleasePrompt(change, Pictured(images[0], next(shown)), Pictured(images[1], next(shown)))
+            made = _pictured(
+                views,
+                (
+                    (image, f"{change.prompt}, {release.name} {when}")
                     for change, images in pictured
-                )
+                    for image, when in zip(images, ("before", "now"), strict=True)
+                ),
             )
-        parts.append(ReleasePart(release, *sides))
+            part[verdict] = [
+                {"change": change, "before": next(made), "now": next(made)} for change, _ in pictured
+            ]
+        parts.append(part)
     return parts

@@ -35,7 +35,7 @@ class Compared:
     """
 
     shared: int | None
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[Estimate, Estimate, Estimate]
     p_value: float | None
 
 
@@ -91,9 +91,8 @@ class Resamples:
             roots = np.sqrt(first[:, _CAP]) - np.sqrt(second[:, _CAP])
             gap = float(np.sqrt(figures[0][_CAP]) - np.sqrt(figures[1][_CAP]))
             p_value = resampled_t_test(gap, roots, clusters)
-        estimates = (Estimate(float(value), ends) for value, ends in zip(values, intervals, strict=True))
-        number = None if shared is None else int(np.count_nonzero(shared))
-        return Compared(number, tuple(estimates), p_value)
+        mai, af, cap = (Estimate(float(value), ends) for value, ends in zip(values, intervals, strict=True))
+        return Compared(None if shared is None else int(np.count_nonzero(shared)), (mai, af, cap), p_value)
 
     def _in_both(self, pair: Pair) -> NDArray[np.bool_] | None:
         first, second = (self._sums[name][:, 0] > 0 for name in pair)

@@ -9,7 +9,7 @@ and counted instead of passing for flawless images.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -19,9 +19,10 @@ from uncanny.eval.audit.data.aggregate import Aggregate
 from uncanny.eval.audit.data.load import Generator, provenances
 from uncanny.eval.audit.data.names import NameGroups, group_names
 from uncanny.eval.audit.data.prompts import prompt_rows
+from uncanny.eval.audit.parameters import AuditParameters
 from uncanny.eval.audit.score.faults import ImageFaults, find_faults
 from uncanny.eval.audit.score.releases import before_name, compare_releases
-from uncanny.eval.audit.score.resample import FEWEST_SHARED, Compared, Pair, Resamples
+from uncanny.eval.audit.score.resample import FEWEST_SHARED, Resamples
 from uncanny.eval.audit.score.result import (
     ALL_PAIRS_UP_TO,
     Agreement,
@@ -37,9 +38,8 @@ from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.common.groups import KNOWN, ImageGroups
 from uncanny.eval.common.published import published as published_figures
 from uncanny.eval.common.similarity.base import Similarity, open_measure
-from uncanny.eval.metrics import RESAMPLES
 from uncanny.eval.metrics.association import holm
-from uncanny.eval.metrics.audit import RANKED, AuditMetrics, audit_metrics
+from uncanny.eval.metrics.audit import RANKED, AuditMetrics, Metric, audit_metrics
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.eval.metrics.significance import rank_agreement
 from uncanny.wording import counted, option
@@ -53,47 +53,46 @@ MOST_SAME = 5
 def score_audit(
     generators: Sequence[Generator],
     against: Sequence[Generator] = (),
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    pair_by: str | None = None,
-    allow_mixed: bool = False,
-    published: bool = False,
     before: Sequence[Generator] = (),
-    own: Sequence[str] = (),
+    parameters: AuditParameters | None = None,
+    *,
     measure: Similarity | None = None,
-    similar: float | None = None,
+    pair_by: str | None = None,
+    own: Sequence[str] = (),
     notices: Sequence[str] = (),
 ) -> AuditResult:
     """Score all generators, and the same ones by a second assessor where `against` is given.
 
     `before` are earlier releases of some of the generators, under their names; `own` are names to be marked.
-    Names of anomalies are grouped by `measure`, chrF unless one is given, from a similarity of `similar` on.
-    `notices` are told before those of the leaderboard.
+    `pair_by` is what records are paired by, whether or not that was asked for. `notices` are told before
+    those of the leaderboard.
 
-    Raises UsageError where the annotations were not made alike, unless `allow_mixed`, and where the second
-    assessor has fewer than two of the generators.
+    Raises UsageError where the annotations were not made alike, unless mixing is allowed, and where the
+    second assessor has fewer than two of the generators.
     """
-    measure = measure or open_measure("chrf")
+    chosen = parameters or AuditParameters()
+    resamples, seed = chosen.resamples, chosen.seed
+    measure = measure or open_measure(chosen.group_names_by)
+
+    def board(of: Sequence[Generator], before: Sequence[Generator] = ()) -> tuple[Leaderboard, NameGroups]:
+        aggregates = {each.name: each.aggregate for each in of}
+        aggregates |= {before_name(each.name): each.aggregate for each in before}
+        groups = group_names(aggregates, measure, chosen.group_threshold)
+        return _leaderboard(of, chosen, pair_by, groups, before), groups
+
+    leaderboard, groups = board(generators, before)
+    second = board(against)[0] if against else None
     earlier = {each.name: each for each in before}
-    grouped = {each.name: each.aggregate for each in generators}
-    grouped |= {before_name(name): each.aggregate for name, each in earlier.items()}
-    groups = group_names(grouped, measure, similar)
-    leaderboard = _leaderboard(generators, resamples, seed, pair_by, allow_mixed, groups, before)
-    second = None
-    if against:
-        names = group_names({each.name: each.aggregate for each in against}, measure, similar)
-        second = _leaderboard(against, resamples, seed, pair_by, allow_mixed, names)
     return AuditResult(
         leaderboard=replace(leaderboard, notices=(*notices, *leaderboard.notices)),
         resamples=resamples,
         seed=seed,
         level=LEVEL,
         pair_by=pair_by,
-        allow_mixed=allow_mixed,
+        allow_mixed=chosen.allow_mixed,
         against=second,
         agreement=() if second is None else agreement(leaderboard, second),
-        published=published_table() if published else None,
+        published=published_table() if chosen.published else None,
         side_by_side=prompt_rows(generators),
         own=tuple(own),
         groups=None
@@ -115,17 +114,24 @@ def agreement(leaderboard: Leaderboard, against: Leaderboard) -> tuple[Agreement
             f"The two assessors have {len(shared)} of the generators in common",
             remedy=f"Give {option('against')} the same names, at least two of them.",
         )
-    agreements = []
-    for metric in RANKED:
-        pairs = [
+    pairs = {
+        metric: [
             (first, second)
             for name in shared
             if (first := leaderboard.generators[name].metric(metric).value) is not None
             and (second := against.generators[name].metric(metric).value) is not None
         ]
-        ranks = rank_agreement([first for first, _ in pairs], [second for _, second in pairs])
-        agreements.append(Agreement(metric, len(pairs), ranks.spearman, ranks.kendall))
-    return tuple(agreements)
+        for metric in RANKED
+    }
+    return _agreement(pairs)
+
+
+def _agreement(pairs: Mapping[Metric, Sequence[tuple[float, float]]]) -> tuple[Agreement, ...]:
+    """Of pairs of figures, a pair a generator."""
+    return tuple(
+        Agreement(metric, len(both), *rank_agreement([a for a, _ in both], [b for _, b in both]))
+        for metric, both in pairs.items()
+    )
 
 
 def published_table() -> PublishedTable:
@@ -136,24 +142,20 @@ def published_table() -> PublishedTable:
         PublishedRow(row["generator"], assessor, **row[assessor]) for row in table for assessor in ASSESSORS
     )
     first, second = ASSESSORS
-    agreements = []
-    for metric in RANKED:
-        ranks = rank_agreement([row[first][metric] for row in table], [row[second][metric] for row in table])
-        agreements.append(Agreement(metric, len(table), ranks.spearman, ranks.kendall))
-    return PublishedTable(PAPER, rows, tuple(agreements), figures["as_printed"])
+    pairs = {metric: [(row[first][metric], row[second][metric]) for row in table] for metric in RANKED}
+    return PublishedTable(PAPER, rows, _agreement(pairs), figures["as_printed"])
 
 
 def _leaderboard(
     generators: Sequence[Generator],
-    resamples: int,
-    seed: int,
+    parameters: AuditParameters,
     pair_by: str | None,
-    allow_mixed: bool,
     groups: NameGroups,
-    before: Sequence[Generator] = (),
+    before: Sequence[Generator],
 ) -> Leaderboard:
+    resamples, seed = parameters.resamples, parameters.seed
     made = {before_name(name): provenance for name, provenance in provenances(before).items()}
-    mixed = check_alike(provenances(generators) | made, allow_mixed=allow_mixed)
+    mixed = check_alike(provenances(generators) | made, allow_mixed=parameters.allow_mixed)
     aggregates = {generator.name: generator.aggregate for generator in generators}
     metrics = {
         name: audit_metrics(
@@ -161,20 +163,15 @@ def _leaderboard(
         )
         for name, aggregate in aggregates.items()
     }
-    order = sorted(metrics, key=lambda name: _rank(metrics[name]))
-    few = {name for name, aggregate in aggregates.items() if _drawn_from(aggregate) < FEWEST_SHARED}
+    order = sorted(metrics, key=lambda name: (metrics[name].cap is None, metrics[name].cap or 0.0))
     measured = [name for name in order if metrics[name].cap is not None]
-    pairs = _pairs(sorted(measured, key=few.__contains__))
+    measured.sort(key=lambda name: aggregates[name].drawn_from < FEWEST_SHARED)
+    pairs = list(combinations(measured, 2) if len(measured) <= ALL_PAIRS_UP_TO else pairwise(measured))
     drawn = Resamples(aggregates, pairs, paired=pair_by is not None, resamples=resamples, seed=seed)
     image_faults, faults = find_faults(aggregates, groups, resamples=resamples, seed=seed)
     scores = {
-        generator.name: _score(
-            generator,
-            metrics[generator.name],
-            drawn.intervals(generator.name),
-            image_faults[generator.name],
-        )
-        for generator in generators
+        each.name: _score(each, metrics[each.name], drawn.intervals(each.name), image_faults[each.name])
+        for each in generators
     }
     same = [*_same_images(aggregates)]
     for earlier in before:
@@ -193,7 +190,8 @@ def _leaderboard(
     compared = [drawn.compare(pair) for pair in pairs]
     adjusted = holm([each.p_value for each in compared])
     differences = tuple(
-        _difference(pair, each, p) for pair, each, p in zip(pairs, compared, adjusted, strict=True)
+        Difference(*pair, each.shared, *each.estimates, p)
+        for pair, each, p in zip(pairs, compared, adjusted, strict=True)
     )
     return Leaderboard(scores, tuple(order), differences, mixed, tuple(notices), faults)
 
@@ -216,20 +214,6 @@ def _same_images(aggregates: Mapping[str, Aggregate]) -> Iterator[str]:
                 f"{first} and {second} have {counted(shared, 'image')} in common, which tell how they were "
                 "annotated apart, not what generated them."
             )
-
-
-def _rank(metrics: AuditMetrics) -> tuple[bool, float]:
-    return (metrics.cap is None, metrics.cap or 0.0)
-
-
-def _drawn_from(aggregate: Aggregate) -> int:
-    return aggregate.images if aggregate.prompts is None else aggregate.prompts
-
-
-def _pairs(order: Sequence[str]) -> list[Pair]:
-    if len(order) <= ALL_PAIRS_UP_TO:
-        return list(combinations(order, 2))
-    return list(pairwise(order))
 
 
 def _score(
@@ -263,16 +247,10 @@ def _score(
     )
 
 
-def _difference(pair: Pair, compared: Compared, adjusted_p: float | None) -> Difference:
-    mai, af, cap = compared.estimates
-    return Difference(*pair, compared.shared, mai, af, cap, adjusted_p)
-
-
 def _left_out(scores: Mapping[str, GeneratorScore]) -> Iterator[str]:
     for name, score in scores.items():
         if score.many_left_out:
-            kinds = ("failed", "partial", "unreadable", "unclear")
-            counts = [(kind, getattr(score.left_out, kind)) for kind in kinds]
+            counts = asdict(score.left_out).items()
             by_kind = ", ".join(f"{count:,} {kind}" for kind, count in counts if count)
             yield (
                 f"{name}: {score.left_out.total:,} of {score.records:,} images are left out ({by_kind}); "

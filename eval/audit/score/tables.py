@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW
@@ -12,7 +12,7 @@ from uncanny.eval.common.groups import KNOWN
 from uncanny.eval.common.headline import Claim, Versus, ranking, rate_effect, share_effect
 from uncanny.eval.common.headline import headline as proven_first
 from uncanny.eval.common.published import caveat
-from uncanny.eval.common.tables.table import MINUS, MISSING, Cell, Column, Figure, Table
+from uncanny.eval.common.tables.table import MISSING, Cell, Column, Figure, Table
 from uncanny.eval.metrics.audit import RANKED, Metric
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from uncanny.eval.audit.score.result import (
         Agreement,
         AuditResult,
-        GeneratorScore,
         Leaderboard,
         PublishedTable,
     )
@@ -32,6 +31,9 @@ _SHARE = Column("", unit="%", better="lower")
 _POINTS = Column("", unit="points", signed=True)
 _SCORE = Column("", digits=2, better="lower")
 _GAP = Column("", digits=2, signed=True)
+_WHOLE = Column("", unit="%", digits=0)
+# Scores to two decimals, the ends of their intervals, and differences of scores.
+amount, ends, signed = _SCORE.words, _SCORE.ends, _GAP.words
 RELEASE_WORDS = {
     "visible": "images with a visible fault",
     "af": "AF, anomalies an image",
@@ -40,34 +42,9 @@ RELEASE_WORDS = {
 }
 
 
-def amount(value: float | None) -> str:
-    """A score to two decimals, a dash where there is none; never 0 for what is only nearly so."""
-    if value is None:
-        return MISSING
-    return "<0.01" if 0 < value < 0.005 else f"{value:,.2f}"
-
-
-def ends(estimate: Estimate) -> str | None:
-    """The two ends of the interval; None where there is none."""
-    if estimate.interval is None:
-        return None
-    low, high = estimate.interval
-    return f"{low:,.2f}–{high:,.2f}"
-
-
-def signed(value: float | None) -> str:
-    """A difference with its sign; none for what rounds to nothing."""
-    if value is None:
-        return MISSING
-    return "0.00" if abs(value) < 0.005 else f"{value:+,.2f}".replace("-", MINUS)
-
-
 def signed_ends(estimate: Estimate) -> str:
     """The interval of a difference in words; empty where there is none."""
-    if estimate.interval is None:
-        return ""
-    low, high = estimate.interval
-    return f"{signed(low)} to {signed(high)}"
+    return _GAP.ends(estimate, " to ")
 
 
 def level_words(level: float) -> str:
@@ -76,12 +53,7 @@ def level_words(level: float) -> str:
 
 def percent_words(value: float | None) -> str:
     """A share in whole percent; never 0 or 100 for what is only nearly so, a dash for none."""
-    if value is None:
-        return MISSING
-    whole = f"{100 * value:.0f}"
-    if (whole == "0" and value > 0) or (whole == "100" and value < 1):
-        return "<1 %" if value < 0.5 else ">99 %"
-    return f"{whole} %"
+    return MISSING if value is None else f"{_WHOLE.words(value)} %"
 
 
 def share_ends(share: Share) -> str:
@@ -101,20 +73,11 @@ def _end_words(end: float) -> str:
     return whole
 
 
-def points(value: float | None) -> str:
-    """A difference of shares in percentage points, with its sign."""
-    if value is None:
-        return MISSING
-    return "0.0" if abs(value) < 0.0005 else f"{100 * value:+.1f}".replace("-", MINUS)
-
-
 def change_words(change: Change, *, of_shares: bool) -> tuple[str, str, str, str]:
     """Before, now, the difference and its interval; of shares in percent and points."""
-    write: Callable[[float | None], str] = percent_words if of_shares else amount
-    gap: Callable[[float | None], str] = points if of_shares else signed
-    ends_of = change.difference.interval
-    between = "" if ends_of is None else f"{gap(ends_of[0])} to {gap(ends_of[1])}"
-    return write(change.before), write(change.now), gap(change.difference.value), between
+    write, gap = (percent_words, _POINTS) if of_shares else (amount, _GAP)
+    figure = change.difference
+    return write(change.before), write(change.now), gap.words(figure.value), gap.ends(figure, " to ")
 
 
 def headline(result: AuditResult) -> str:
@@ -257,9 +220,14 @@ def _column(metric: Metric) -> Column:
 def _faults_table(result: AuditResult) -> Table:
     board = result.leaderboard
     measured = [name for name in board.ranked if board.generators[name].images]
+
+    def place(name: str) -> tuple[bool, float]:
+        score = board.generators[name]
+        return score.too_few, score.faults.visible.value or 0.0
+
     shares = [
         (own_words(name, result), board.generators[name].faults.visible)
-        for name in sorted(measured, key=lambda name: _visible_place(board.generators[name]))
+        for name in sorted(measured, key=place)
     ]
     notes = [
         headline(result),
@@ -275,10 +243,6 @@ def _faults_table(result: AuditResult) -> Table:
     columns = ("generator", Column("percent", "%", better="lower"))
     enough = sum(not board.generators[name].too_few for name in measured)
     return Table(columns, tuple(shares), "Images with a visible fault", tuple(notes), compared=enough or None)
-
-
-def _visible_place(score: GeneratorScore) -> tuple[bool, float]:
-    return (score.too_few, score.faults.visible.value or 0.0)
 
 
 def _release_table(release: Release, level: str) -> Table:

@@ -70,14 +70,20 @@ class Column:
         if isinstance(cell, Figure):
             return cell.form.show(cell.value)
         if isinstance(cell, Estimate | Share):
-            low, high = cell.interval or (None, None)
-            ends = None if low is None or high is None else f"[{self._number(low)}, {self._number(high)}]"
-            return Shown(self.show(cell.value).text, ends)
+            return Shown(self.show(cell.value).text, f"[{self.ends(cell, ', ')}]" if cell.interval else None)
         if cell is None or isinstance(cell, str):
             return Shown(MISSING if cell is None else cell)
         if self.p_value:
             return Shown(p_cell(cell) or MISSING)
         return Shown(self._nearly(cell) or self._number(cell) if isinstance(cell, float) else f"{cell:,}")
+
+    def words(self, value: float | None) -> str:
+        """A figure by itself."""
+        return self.show(None if value is None else float(value)).text
+
+    def ends(self, figure: Estimate | Share, between: str = "–") -> str:
+        """The two ends of an interval; empty where there is none."""
+        return between.join(map(self._number, figure.interval or ()))
 
     def _number(self, value: float) -> str:
         shown = 100 * value if self.unit in ("%", "points") else value

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.headline import Claim, rate_effect, share_effect
 from uncanny.eval.common.headline import headline as proven_first
-from uncanny.eval.common.tables.table import MINUS, MISSING, Cell, Column, Figure, Table, explain_intervals
+from uncanny.eval.common.tables.table import MISSING, Cell, Column, Figure, Table, explain_intervals
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.wording import counted
 
@@ -55,6 +55,7 @@ _RIGHT = Column("", digits=3, better="higher")
 _FALSE_ALARMS = Column("", digits=3, better="lower")
 _DOLLARS = Column("", digits=4, better="lower")
 _SECONDS = Column("", digits=2, better="lower")
+number = _NUMBER.words
 
 
 def headline(comparison: Comparison) -> str:
@@ -147,13 +148,6 @@ def _price(comparison: Comparison) -> str:
     return ""
 
 
-def number(value: float | None) -> str:
-    """To two decimals, a dash where there is none; never 0 for what is only nearly so."""
-    if value is None:
-        return MISSING
-    return "<0.01" if 0 < value < 0.005 else f"{value:,.2f}"
-
-
 def share(value: float | None) -> str:
     """A share in 0–1 to three decimals."""
     return MISSING if value is None else f"{value:.3f}"
@@ -161,18 +155,12 @@ def share(value: float | None) -> str:
 
 def signed(value: float | None, digits: int = 2) -> str:
     """A difference with its sign; none for what rounds to nothing."""
-    if value is None:
-        return MISSING
-    rounded = round(value, digits)
-    return f"{0:.{digits}f}" if rounded == 0 else f"{rounded:+,.{digits}f}".replace("-", MINUS)
+    return Column("", digits=digits, signed=True).words(value)
 
 
 def signed_ends(estimate: Estimate, digits: int = 2) -> str:
     """The interval of a difference; empty where there is none."""
-    if estimate.interval is None:
-        return ""
-    low, high = estimate.interval
-    return f"[{signed(low, digits)}, {signed(high, digits)}]"
+    return Column("", digits=digits, signed=True).show(estimate).interval or ""
 
 
 def mark(figure: Paired | Group) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 from uncanny.eval.common.estimates import Estimate, p_words
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.similarity.weights import DEFAULT_BACKBONE
+from uncanny.eval.common.tables.table import Column
 from uncanny.eval.metrics.semap import View
 from uncanny.eval.semantic.score.result import Difference, Metric, SemanticScore
 
-MINUS = "−"
 METRICS: Mapping[Metric, str] = {"semap": "SemAP", "semf1": "SemF1", "csemap": "cSemAP", "csemf1": "cSemF1"}
 VIEW_NAMES: Mapping[View, str] = {"phe": "phenomenon", "rea": "reasoning", "full": "full"}
 RULES: Mapping[Rule, str] = {
@@ -24,36 +24,19 @@ RULES: Mapping[Rule, str] = {
 _KEYS = {"from": "weights from", "num_layers": "layer", "signature": "signature by bert-score"}
 
 
+_SCORE, _GAP = Column("", digits=4), Column("", digits=4, signed=True)
+# The ends of intervals have a digit less.
+ends, signed = Column("", digits=3).ends, _GAP.words
+
+
 def amount(value: float | None) -> str:
     """A figure to four decimals, a dash where there is none; never 0 or 1 for what is only nearly so."""
-    if value is None:
-        return "–"
-    if 0 < value < 0.00005:
-        return "<0.0001"
-    return ">0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
-
-
-def ends(estimate: Estimate) -> str | None:
-    """The two ends of the interval to three decimals; None where there is none."""
-    if estimate.interval is None:
-        return None
-    low, high = estimate.interval
-    return f"{low:.3f}–{high:.3f}"
-
-
-def signed(value: float | None) -> str:
-    """A difference with its sign; none for what rounds to nothing."""
-    if value is None:
-        return "–"
-    return "0.0000" if abs(value) < 0.00005 else f"{value:+.4f}".replace("-", MINUS)
+    return ">0.9999" if value is not None and 0.99995 <= value < 1 else _SCORE.words(value)
 
 
 def signed_ends(estimate: Estimate) -> str:
     """The interval of a difference to three decimals; empty where there is none."""
-    if estimate.interval is None:
-        return ""
-    low, high = (f"{end:+.3f}".replace("-", MINUS) for end in estimate.interval)
-    return f"{low} to {high}"
+    return Column("", digits=3, signed=True).ends(estimate, " to ")
 
 
 def difference_words(difference: Difference) -> str:

@@ -24,6 +24,7 @@ from uncanny.eval.metrics.detection import SOURCES, conditioned, counted, recogn
 from uncanny.eval.metrics.intervals import (
     Bools,
     Codes,
+    Floats,
     Mean,
     mean_intervals,
     mean_tests,
@@ -60,17 +61,24 @@ class ImageTotals:
 
     def __init__(self, images: Sequence[ScoredImage], thresholds: Sequence[float]) -> None:
         count, self.thresholds = len(images), tuple(thresholds)
-        self._images = tuple(image.image for image in images)
-        self._predicted: list[str | None] = [None] * count
-        self._scored = {protocol: np.zeros(count, dtype=np.bool_) for protocol in PROTOCOLS}
-        self._semap = {protocol: {view: np.zeros(count) for view in VIEWS} for protocol in PROTOCOLS}
-        self._semf1 = {protocol: {view: np.zeros(count) for view in VIEWS} for protocol in PROTOCOLS}
-        self._n_pred, self._n_true = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        self._true_source = np.array([image.source or "" for image in images], dtype="<U9")
-        self._predicted_source = np.zeros(count, dtype="<U9")
-        self._judged = np.zeros(count, dtype=np.bool_)
+
+        def scores() -> dict[ProtocolName, dict[View, Floats]]:
+            return {protocol: {view: np.zeros(count) for view in VIEWS} for protocol in PROTOCOLS}
+
+        self.columns = ImageColumns(
+            images=tuple(image.image for image in images),
+            predicted=[None] * count,
+            scored={protocol: np.zeros(count, np.bool_) for protocol in PROTOCOLS},
+            semap=scores(),
+            semf1=scores(),
+            n_pred=np.zeros(count, np.int64),
+            n_true=np.zeros(count, np.int64),
+            true_source=np.array([image.source or "" for image in images], dtype="<U9"),
+            predicted_source=np.zeros(count, dtype="<U9"),
+            judged=np.zeros(count, np.bool_),
+        )
         shape = (len(PROTOCOLS), len(thresholds), len(VIEWS))
-        self._sums, self._tp = np.zeros((2, *shape)), np.zeros(shape, dtype=np.int64)
+        self.sums, self.tp = np.zeros((2, *shape)), np.zeros(shape, dtype=np.int64)
         self._matched, self._every = (np.zeros((len(VIEWS), BINS), dtype=np.int64) for _ in range(2))
         self._best: _Top[tuple[Example, ImagePair]] = _Top(EXAMPLES)
         self._worst: _Top[tuple[Example, ImagePair]] = _Top(EXAMPLES)
@@ -78,31 +86,28 @@ class ImageTotals:
 
     def add(self, image: MatchedImage) -> None:
         """Take in one image. Without a prediction it counts in `paper` alone."""
-        place, predicted = image.pair.place, image.pair.predicted
-        self._n_pred[place], self._n_true[place] = image.pair.shape
+        columns, place, predicted = self.columns, image.pair.place, image.pair.predicted
+        columns.n_pred[place], columns.n_true[place] = image.pair.shape
         if predicted is not None:
-            self._predicted[place] = predicted.image
+            columns.predicted[place] = predicted.image
             self.judge(place, predicted.source)
             self._add_to_spread(image)
             self._add_to_examples(image)
         for number, protocol in enumerate(PROTOCOLS):
-            if predicted is not None or protocol == "paper":
-                self._scored[protocol][place] = True
-                for view in VIEWS:
-                    self._add_scores(number, protocol, view, image)
+            if predicted is None and protocol != "paper":
+                continue
+            columns.scored[protocol][place] = True
+            for column, view in enumerate(VIEWS):
+                score = image.scores[protocol][view]
+                columns.semap[protocol][view][place] = score.semap
+                columns.semf1[protocol][view][place] = score.semf1
+                for row, outcome in enumerate(score.at):
+                    self.sums[:, number, row, column] += (outcome.semap, outcome.semf1)
+                    self.tp[number, row, column] += outcome.tp
 
     def judge(self, place: int, source: Source | None) -> None:
         """Note what the image was taken for, which alone makes it no part of a protocol."""
-        self._predicted_source[place], self._judged[place] = source or "", True
-
-    def _add_scores(self, number: int, protocol: ProtocolName, view: View, image: MatchedImage) -> None:
-        score, place, column = image.scores[protocol][view], image.pair.place, VIEWS.index(view)
-        self._semap[protocol][view][place] = score.semap
-        self._semf1[protocol][view][place] = score.semf1
-        for row, outcome in enumerate(score.at):
-            self._sums[0, number, row, column] += outcome.semap
-            self._sums[1, number, row, column] += outcome.semf1
-            self._tp[number, row, column] += outcome.tp
+        self.columns.predicted_source[place], self.columns.judged[place] = source or "", True
 
     def _add_to_spread(self, image: MatchedImage) -> None:
         for column, view in enumerate(VIEWS):
@@ -119,28 +124,6 @@ class ImageTotals:
         for index in unmatched(matches, len(true.anomalies), "true"):
             closest = float(cells[:, index].max()) if len(cells) else None
             self._missed.push(-(closest or 0.0), partial(_missed, image.pair, index, closest))
-
-    def at_threshold(self, protocol: ProtocolName, row: int) -> dict[str, dict[View, float]]:
-        """`semap`, `semf1` and `tp` by view: sums over all images that the protocol takes."""
-        number = PROTOCOLS.index(protocol)
-        tables = {"semap": self._sums[0], "semf1": self._sums[1], "tp": self._tp}
-        return {
-            name: dict(zip(VIEWS, table[number, row].tolist(), strict=True)) for name, table in tables.items()
-        }
-
-    def columns(self) -> ImageColumns:
-        return ImageColumns(
-            self._images,
-            tuple(self._predicted),
-            self._scored,
-            self._semap,
-            self._semf1,
-            self._n_pred,
-            self._n_true,
-            self._true_source,
-            self._predicted_source,
-            self._judged,
-        )
 
     def spread(self) -> Spread:
         def by_view(table: NDArray[np.int64]) -> dict[View, tuple[int, ...]]:
@@ -286,7 +269,7 @@ def protocol_score(
 
     in_detection = means.get((protocol, "csemap", "full"))
     return ProtocolScore(
-        int(totals.columns().scored[protocol].sum()),
+        int(totals.columns.scored[protocol].sum()),
         by_view("semap"),
         by_view("semf1"),
         by_view("csemap") if in_detection else None,
@@ -315,26 +298,21 @@ def accuracy_score(columns: ImageColumns, estimate: Estimate, groups: Codes | No
 
 
 def _threshold_score(protocol: ProtocolName, row: int, totals: ImageTotals) -> ThresholdScore:
-    columns = totals.columns()
+    columns, number = totals.columns, PROTOCOLS.index(protocol)
     scored = columns.scored[protocol]
     images = int(scored.sum())
-    n_pred, n_true = (int(np.sum(column[scored])) for column in (columns.n_pred, columns.n_true))
-    sums = totals.at_threshold(protocol, row)
-    tp = {view: int(count) for view, count in sums["tp"].items()}
-    return ThresholdScore(
-        totals.thresholds[row],
-        {view: total / images if images else None for view, total in sums["semap"].items()},
-        {view: total / images if images else None for view, total in sums["semf1"].items()},
-        tp,
-        n_pred,
-        n_true,
-        {view: _micro(count, n_pred, n_true) for view, count in tp.items()},
+    n_pred, n_true = (int(column[scored].sum()) for column in (columns.n_pred, columns.n_true))
+    semap, semf1 = (
+        {view: total / images if images else None for view, total in zip(VIEWS, sums.tolist(), strict=True)}
+        for sums in totals.sums[:, number, row]
     )
-
-
-def _micro(tp: int, n_pred: int, n_true: int) -> Micro:
-    return Micro(
-        tp / n_pred if n_pred else None,
-        tp / n_true if n_true else None,
-        f1(tp, n_pred, n_true) if n_pred or n_true else None,
-    )
+    tp = dict(zip(VIEWS, totals.tp[number, row].tolist(), strict=True))
+    micro = {
+        view: Micro(
+            count / n_pred if n_pred else None,
+            count / n_true if n_true else None,
+            f1(count, n_pred, n_true) if n_pred or n_true else None,
+        )
+        for view, count in tp.items()
+    }
+    return ThresholdScore(totals.thresholds[row], semap, semf1, tp, n_pred, n_true, micro)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,13 @@ from uncanny.eval.common.anomalies.records import ScoredAnomaly
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
+from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.parameters import PageParameters, PicturesMode
+from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables.table import RowsResult, Table
-from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
+from uncanny.eval.metrics.intervals import LEVEL
+from uncanny.eval.metrics.semap import PROTOCOLS, VERSIONS, VIEWS, ProtocolName, View
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Source, Status
 
@@ -69,6 +72,19 @@ class ProtocolScore:
     detection_images: int
     thresholds: tuple[ThresholdScore, ...]
 
+    def to_json(self) -> dict[str, Any]:
+        metrics = {name: getattr(self, name) for name in get_args(Metric)}
+        return {
+            "images": self.images,
+            **as_json(metrics),
+            "detection_images": self.detection_images,
+            "per_threshold": {
+                str(each.threshold): json_of(each, "semap semf1 tp n_pred n_true micro")
+                for each in self.thresholds
+            },
+            "ci": intervals_json(metrics),
+        }
+
     def by_metric(self) -> Iterator[tuple[Metric, int, Mapping[View, Estimate]]]:
         """The metrics there are, each with how many images it is a mean over and its values by view."""
         yield "semap", self.images, self.semap
@@ -79,11 +95,13 @@ class ProtocolScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy:
+class Accuracy(JsonFields):
     """How often the source is recognised among the images that were judged and whose true source is known.
 
     `answers` counts, for each true source, what was said: `generated`, `real`, or `unclear`, which is wrong.
     """
+
+    json_keys: ClassVar = "images right unclear answers ci=estimate"
 
     estimate: Estimate
     images: int
@@ -168,7 +186,7 @@ class ImageColumns:
     """
 
     images: tuple[str, ...]
-    predicted: tuple[str | None, ...]
+    predicted: list[str | None]
     scored: Mapping[ProtocolName, NDArray[np.bool_]]
     semap: Mapping[ProtocolName, Mapping[View, NDArray[np.float64]]]
     semf1: Mapping[ProtocolName, Mapping[View, NDArray[np.float64]]]
@@ -212,6 +230,14 @@ class ImageScore:
     true_source: Source | None
     predicted_source: Source | None
 
+    def to_json(self, *, detection: bool) -> dict[str, Any]:
+        """A row of `per_image`; with `detection` the sources, too."""
+        row = json_of(self, "image predicted n_pred n_true")
+        for protocol in PROTOCOLS:
+            scores = {"semap": self.semap[protocol], "semf1": self.semf1[protocol]}
+            row[protocol] = None if scores["semap"] is None else scores
+        return row | (json_of(self, "true_source predicted_source") if detection else {})
+
 
 @dataclass(frozen=True, slots=True)
 class PredictionScore:
@@ -236,6 +262,18 @@ class PredictionScore:
     columns: ImageColumns
     unfinished: Unfinished | None = None
     texts: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        detection = self.accuracy is not None
+        return {
+            **as_json(self.protocols),
+            "accuracy": self.accuracy.estimate.value if self.accuracy else None,
+            **json_of(self, "detection=accuracy path prompts=texts left_out unfinished paired_by"),
+            "reading": json_of(self, "blank_texts unread_severities unread_answers"),
+            "spread": {"bins": BINS, **as_json(self.spread)},
+            "examples": json_of(self.examples, "best worst missed matched missed_total"),
+            "per_image": [image.to_json(detection=detection) for image in self.per_image()],
+        }
 
     def per_image(self) -> Iterator[ImageScore]:
         """Every image that `paper` takes, in the order of the truth."""
@@ -276,7 +314,7 @@ class PredictionScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(JsonFields):
     """`first` minus `second` over the `images` that both are scored on, image by image.
 
     `p_value` is that of the paired bootstrap, of few images that of an exact sign-flip test, `adjusted_p` the
@@ -284,6 +322,10 @@ class Difference:
     d_z, the mean difference over the standard deviation of the differences. All are None where there is
     nothing to measure, the p-values without resamples too.
     """
+
+    json_keys: ClassVar = (
+        "first second protocol metric view images difference=estimate p_value adjusted_p cohens_d"
+    )
 
     first: str
     second: str
@@ -356,9 +398,17 @@ class SemanticScore(RowsResult):
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as `uncanny semantic --json` writes it; scores in 0–1, None where nothing counts."""
-        from uncanny.eval.semantic.report.as_json import score_json
-
-        return score_json(self)
+        made: dict[str, Any] = {"resamples": self.resamples, "seed": self.seed}
+        return {
+            "predictions": as_json(self.predictions),
+            "backbone": self.measure.get("backbone"),
+            "num_layers": self.measure.get("num_layers"),
+            **json_of(self, "signature measure no_comparison lambda=balance thresholds"),
+            "protocols": dict(VERSIONS),
+            **json_of(self, "truth differences"),
+            "about": about({"truth": self.truth.digest}, self.texts, **made, groups=self.groups),
+            "bootstrap": {"level": LEVEL, **made, "over": "images"},
+        }
 
     def rows(self) -> Iterator[dict[str, object]]:
         """A row for each predictions, protocol, metric and view, with value, interval and images.

@@ -9,7 +9,7 @@ differ from each other stands in `metrics.semap`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -20,7 +20,7 @@ import orjson
 from uncanny.errors import UsageError
 from uncanny.eval.common.anomalies.image import ImagePair, score_image, similarities
 from uncanny.eval.common.anomalies.load import Predictions, load, open_predictions
-from uncanny.eval.common.anomalies.records import AnomalySet, ScoredImage, digest
+from uncanny.eval.common.anomalies.records import AnomalySet, digest
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import image_groups
 from uncanny.eval.common.matching import Pairing, pair_images
@@ -42,7 +42,7 @@ from uncanny.eval.semantic.score.aggregate import (
 )
 from uncanny.eval.semantic.score.result import LeftOut, PredictionScore, SemanticScore, TruthInfo
 from uncanny.parameters import takes
-from uncanny.schema import Source, Status
+from uncanny.schema import Status
 
 
 @takes(SemanticParameters)
@@ -147,7 +147,7 @@ class _ScoredSet:
         """`scores` are those of `means`, in their order, and last the accuracy."""
         *values, accuracy = scores
         by_key = dict(zip(self.means, values, strict=True))
-        totals, columns = self.totals, self.totals.columns()
+        totals, columns = self.totals, self.totals.columns
         return PredictionScore(
             self.name,
             self.predictions.origin,
@@ -174,73 +174,55 @@ def _score_set(
     parameters: SemanticParameters,
 ) -> _ScoredSet:
     pairing = pair_images(predictions.images, truth.images, labels=(predictions.origin, truth.origin))
-    totals = ImageTotals([image for image in truth.images if image.status == "ok"], parameters.thresholds)
-    for pair, views in similarities(
-        _pairs_to_score(predictions, truth, pairing), measure, parameters.balance
-    ):
+    usable = [each for each in zip(truth.images, pairing.predicted, strict=True) if each[0].status == "ok"]
+    pairs = [
+        ImagePair(place, image, None if at is None else predictions.images[at])
+        for place, (image, at) in enumerate(usable)
+    ]
+    totals = ImageTotals([pair.true for pair in pairs], parameters.thresholds)
+    # No prediction that is unfinished takes part in a protocol.
+    finished = (pair for pair in pairs if pair.predicted is None or pair.predicted.status == "ok")
+    for pair, views in similarities(finished, measure, parameters.balance):
         image = score_image(pair, views, parameters.thresholds)
         totals.add(image)
         if parameters.on_image is not None:
             parameters.on_image(name, image)
-    for place, source in _verdicts_alone(predictions, truth, pairing):
-        totals.judge(place, source)
+    for pair in pairs:
+        # The verdict of a partial record is there, although the anomalies are not.
+        if pair.predicted is not None and pair.predicted.status == "partial" and pair.predicted.source:
+            totals.judge(pair.place, pair.predicted.source)
     detection = predictions.has_source and truth.has_source
-    columns = totals.columns()
     return _ScoredSet(
         name,
         replace(predictions, images=()),
         pairing,
-        _left_out(predictions, truth, pairing, detection=detection),
+        _left_out(predictions, truth, pairs, pairing, detection=detection),
         totals,
-        means_of(columns, detection=detection),
-        accuracy_mean(columns),
+        means_of(totals.columns, detection=detection),
+        accuracy_mean(totals.columns),
         detection,
     )
 
 
-def _usable(
-    predictions: AnomalySet, truth: AnomalySet, pairing: Pairing
-) -> Iterator[tuple[int, ScoredImage, ScoredImage | None]]:
-    """The images of the truth that can be scored: place among them, truth, and prediction."""
-    pairs = [
-        (image, None if place is None else predictions.images[place])
-        for image, place in zip(truth.images, pairing.predicted, strict=True)
-        if image.status == "ok"
-    ]
-    for place, (image, predicted) in enumerate(pairs):
-        yield place, image, predicted
-
-
-def _pairs_to_score(predictions: AnomalySet, truth: AnomalySet, pairing: Pairing) -> Iterator[ImagePair]:
-    """The images that take part in a protocol: no prediction that is unfinished."""
-    for place, image, predicted in _usable(predictions, truth, pairing):
-        if predicted is None or predicted.status == "ok":
-            yield ImagePair(place, image, predicted)
-
-
-def _verdicts_alone(
-    predictions: AnomalySet, truth: AnomalySet, pairing: Pairing
-) -> Iterator[tuple[int, Source | None]]:
-    """Sources of partial records: the verdict is there, although the anomalies are not."""
-    for place, _, predicted in _usable(predictions, truth, pairing):
-        if predicted is not None and predicted.status == "partial" and predicted.source is not None:
-            yield place, predicted.source
-
-
-def _left_out(predictions: AnomalySet, truth: AnomalySet, pairing: Pairing, *, detection: bool) -> LeftOut:
-    pairs = list(zip(truth.images, pairing.predicted, strict=True))
-    usable = [(image, place) for image, place in pairs if image.status == "ok"]
-    unfinished: dict[Status, list[str]] = {status: [] for status in get_args(Status) if status != "ok"}
-    for image in predictions.images:
-        if image.status != "ok":
-            unfinished[image.status].append(image.image)
+def _left_out(
+    predictions: AnomalySet,
+    truth: AnomalySet,
+    pairs: Sequence[ImagePair],
+    pairing: Pairing,
+    *,
+    detection: bool,
+) -> LeftOut:
     surplus = [predictions.images[place] for place in pairing.surplus]
     return LeftOut(
-        tuple(image.image for image, place in usable if place is None),
+        tuple(pair.true.image for pair in pairs if pair.predicted is None),
         tuple(image.image for image in surplus if image.status == "ok"),
-        {status: tuple(names) for status, names in unfinished.items()},
-        tuple(image.image for image, _ in pairs if image.status != "ok"),
-        tuple(image.image for image, _ in usable if image.source is None) if detection else (),
+        {
+            status: tuple(image.image for image in predictions.images if image.status == status)
+            for status in get_args(Status)
+            if status != "ok"
+        },
+        tuple(image.image for image in truth.images if image.status != "ok"),
+        tuple(pair.true.image for pair in pairs if pair.true.source is None) if detection else (),
     )
 
 

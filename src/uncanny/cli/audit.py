@@ -114,7 +114,7 @@ def command(
             say("All generators have their annotations; nothing would be asked.")
             return
         annotating = annotating_of(parameters, images[0], dry=True)
-        annotating.check(sources, second, parameters, earlier)
+        annotating.check(sources, second, earlier)
         raise click.exceptions.Exit(forecast_images(images, annotating))
     inputs = [source.path for source in (*sources, *second, *earlier) if source.path is not None]
     files.check(("generators", "order"), COLUMNS, inputs, *gate_files)
@@ -123,7 +123,7 @@ def command(
         annotating = annotating_of(parameters, images[0])
         for source in images:
             check_run_folder(annotating.folder(source).path, report=False, force=force)
-        annotating.check(sources, second, parameters, earlier)
+        annotating.check(sources, second, earlier)
         code = annotate_images(images, annotating, quiet=quiet, pages=not values["no_report"])
         if code > RUN_CODES["failures"]:
             raise click.exceptions.Exit(code)
