@@ -2,24 +2,22 @@
 
 A person is asked what a model is: each question with the same words and the same picture, Q3 with the same
 drawn boxes. Answers are lines of `answers.jsonl` as a model's are, of the model `human/NAME`, so that
-`uncanny mcq score` takes the folder as that of a run. All methods may be called from several threads at once.
+`uncanny mcq score` takes the folder as that of a run.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import RLock
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
-from uncanny.errors import ImageError, ReviewConflictError, StorageError, UsageError
+from uncanny.errors import ImageError, StorageError, UsageError
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.checks import check_images
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Item, ItemSet, Letter, Question
@@ -35,9 +33,9 @@ from uncanny.eval.mcq.data.texts import (
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile, read_stamped
 from uncanny.records.run_folder import check_apart, check_no_links
-from uncanny.records.shared_log import SharedLog, file_state
-from uncanny.service.people.folder import begin
+from uncanny.records.shared_log import SharedLog
 from uncanny.service.people.order import apart
+from uncanny.service.people.session import PeopleSession
 from uncanny.service.pictures import Picture
 
 TASK: Final = "mcq_people"
@@ -59,7 +57,8 @@ class QuestionView:
     """One question to a person, in the words that a model is asked with.
 
     `key` names the item in addresses, without telling what it is called. `choices` are what can be answered,
-    those without a line of their own in `bare`. `place` counts from 1, of `of` questions.
+    those without a line of their own in `bare`. `place` counts from 1, of `of` questions. `next` is the
+    picture after this one: its item's key, and whether boxes are drawn on it.
     """
 
     key: str
@@ -71,46 +70,45 @@ class QuestionView:
     place: int
     of: int
     boxed: bool
+    next: tuple[str, bool] | None
 
 
-class PeopleAnswers:
+Asked = tuple[Item, Question]
+
+
+class PeopleAnswers(PeopleSession[Asked, Answer]):
     """A run folder in which people answer the questions of a set.
 
     `questions` are those asked, all by default. With `shuffle` each person has an order of items of their
     own, in which the images of a pair do not follow each other; else it is the file's, as for a model.
     """
 
+    said_already = "This question is answered already"
+    left_already = "That picture has been left: its answers stand"
+
     def __init__(
         self, items: ItemSet, run: Path, *, questions: Sequence[Question] = (), shuffle: bool = False
     ) -> None:
         """Makes the folder, or goes on with one. Raises UsageError, RunMismatchError, RecordError."""
-        self.items, self.folder, self.shuffle = items, run, shuffle
-        # Stands in addresses of pictures, which browsers keep: files may change while nothing is served.
-        self.tag = f"{time.time_ns():x}"
+        self.items, self.shuffle = items, shuffle
         wanted = tuple(question for question in QUESTIONS if not questions or question in questions)
-        self._asked: list[tuple[Item, Question]] = [
+        self._asked: list[Asked] = [
             (item, question) for item in items for question in item.questions() if question in wanted
         ]
         if not self._asked:
             raise UsageError("None of the items is asked these questions", remedy="Choose others.")
         check_apart(run, map(items.image_path, items))
+        self._by_id = {item.id: item for item in items}
         self._items = {_key(item): item for item in items}
-        self._log = SharedLog(
-            run / ANSWERS_FILE, Answer, lock=".answers.lock", what="answers", exclude_none=False
-        )
-        self._lock = RLock()
-        self._answers: dict[str, dict[tuple[str, Question], Answer]] = {}
-        self._orders: dict[str, list[tuple[Item, Question]]] = {}
-        # By person the place in their order before which nothing is taken back any more.
-        self._left: dict[str, int] = {}
         self._files: dict[tuple[str, bool], RecordedFile | str] = {}
         # Pictures with boxes that are only looked at; those of answers are kept in the run folder.
         self._shown = TemporaryDirectory(prefix="uncanny-people-")
         self._drawn = Path(self._shown.name)
-        # Failures that the file has already.
-        self._failures: set[tuple[str, str, Question, str | None]] = set()
-        self._state: tuple[int, int, int] | None = None
-        self._begin()
+        log = SharedLog(run / ANSWERS_FILE, Answer, lock=".answers.lock", what="answers", exclude_none=False)
+        root = None if items.root is None else os.path.abspath(items.root)  # noqa: PTH100
+        settings = {"task": TASK, "items": os.path.relpath(items.file, run), "root": root}
+        super().__init__(run, log, settings)
+        check_no_links(run / OVERLAYS)
         self._catch_up()
 
     def current(self, person: str) -> QuestionView | None:
@@ -120,66 +118,39 @@ class PeopleAnswers:
         """
         with self._lock:
             self._catch_up()
-            at = self._at(person)
-            return None if at is None else self._view(person, at)
-
-    def following(self, person: str) -> tuple[str, bool] | None:
-        """The picture after the current one: its item's key, and whether boxes are drawn on it."""
-        with self._lock:
-            order, answers = self._order(person), self._answers.get(person, {})
-            unanswered = [each for each in order if (each[0].id, each[1]) not in answers]
-            if len(unanswered) < 2:
+            now = self._now(person)
+            if now is None:
                 return None
-            item, question = unanswered[1]
-            return _key(item), question == "q3"
+            item, question = now
+            choices = _choices(question)
+            lines = tuple(_lines(question_text(item, question), choices))
+            named = {line.choice for line in lines}
+            bare = tuple(choice for choice in choices if choice not in named)
+            done, of = self.progress(person)
+            following = [(_key(item), question == "q3") for item, question in self._open(person)[1:2]]
+            return QuestionView(
+                *(_key(item), question, system_text(item), lines, choices, bare, done + 1, of),
+                boxed=question == "q3",
+                next=following[0] if following else None,
+            )
 
-    def progress(self, person: str) -> tuple[int, int]:
-        """How many questions this person has answered, and of how many."""
-        with self._lock:
-            self._catch_up()
-            answers = self._answers.get(person, {})
-            return sum((item.id, question) in answers for item, question in self._asked), len(self._asked)
-
-    def answer(self, person: str, key: str, question: str, choice: str, seconds: float | None) -> None:
+    def answer(self, person: str, key: str, question: Question, choice: str, seconds: float | None) -> None:
         """Keep an answer, and record the questions around it that were passed over, as failed calls are.
 
         Raises ReviewConflictError where this is not the question that is asked now.
         """
-        with self._lock, self._log.locked():
-            self._catch_up()
-            at = self._at(person)
-            if at is None or (_key(self._order(person)[at][0]), self._order(person)[at][1]) != (
-                key,
-                question,
-            ):
-                raise ReviewConflictError(
-                    "This question is answered already", remedy="This is the one that is asked now."
-                )
-            item, asked = self._order(person)[at]
-            if choice not in _choices(asked):
-                raise UsageError(f"{asked.upper()} cannot be answered with that")
-            raw = f'{{"answer": "{choice}"}}' if item.answer_form == "json" else choice
-            if asked == "q3" and item.overlay is None:
-                self._draw(item, self.folder / OVERLAYS)
-            self._append(person, asked, self._line(person, item, asked, raw=raw, seconds=seconds))
-            self._left[person] = self._number(person, item)
-            self._record_failures(person)
 
-    def undo(self, person: str) -> None:
-        """Take the last answer back. Raises ReviewConflictError where its item has been left."""
-        with self._lock, self._log.locked():
-            self._catch_up()
-            answers = self._answers.get(person, {})
-            last = next((each for each in reversed(answers.values()) if each.outcome != "error"), None)
-            if last is None:
-                raise ReviewConflictError("There is nothing of yours to take back")
-            item = self._items[_key_of(last.id)]
-            if self._number(person, item) < self._left.get(person, 0):
-                raise ReviewConflictError("That picture has been left: its answers stand")
-            self._log.remove(
-                lambda each: each.model == last.model and (each.id, each.question) == (last.id, last.question)
-            )
-            self._catch_up()
+        def line(asked: Asked) -> Answer:
+            item, _ = asked
+            if choice not in _choices(question):
+                raise UsageError(f"{question.upper()} cannot be answered with that")
+            raw = f'{{"answer": "{choice}"}}' if item.answer_form == "json" else choice
+            if question == "q3" and item.overlay is None:
+                self._draw(item, self.folder / OVERLAYS)
+            return self._line(person, item, question, raw=raw, seconds=seconds)
+
+        item = self._items.get(key)
+        self._say(person, (item and item.id, question), line)
 
     def picture(self, key: str, *, boxed: bool) -> Picture | None:
         """The file that a question is asked about; None for no such item, and where it cannot be read."""
@@ -188,109 +159,44 @@ class PeopleAnswers:
             file = None if item is None else self._file(item, boxed=boxed)
             if item is None or isinstance(file, str) or file is None:
                 return None
-            return Picture(self._place(item, file, boxed=boxed), None)
-
-    def people(self) -> Mapping[str, int]:
-        """How many answers each person has given."""
-        with self._lock:
-            self._catch_up()
-            return {person: len(answers) for person, answers in self._answers.items()}
+            drawn = boxed and item.overlay is None
+            return Picture(self._draw(item, self._drawn)[0] if drawn else file.path, None)
 
     # Within
 
-    def _begin(self) -> None:
-        root = None if self.items.root is None else os.path.abspath(self.items.root)  # noqa: PTH100
-        items = os.path.relpath(self.items.file, self.folder)
-        begin(self.folder, {"task": TASK, "items": items, "root": root}, ANSWERS_FILE)
-        check_no_links(self.folder / OVERLAYS)
+    def _key(self, thing: Asked) -> Hashable:
+        return thing[0].id, thing[1]
 
-    def _catch_up(self) -> None:
-        """Read the file anew where others have written to it."""
-        state = file_state(self._log.path)
-        if state == self._state:
-            return
-        known = {item.id: item for item in self.items}
-        by_person: dict[str, dict[tuple[str, Question], Answer]] = {}
-        for answer in self._log.read():
-            item = known.get(answer.id)
-            if not answer.model.startswith(RATER) or item is None or answer.question not in QUESTIONS:
-                continue
-            person = answer.model.removeprefix(RATER)
-            of_person = by_person.setdefault(person, {})
-            if answer.outcome == "error":
-                self._failures.add((answer.model, answer.id, answer.question, answer.error))
-                continue  # is asked again
-            if changed_since(answer, item):
-                continue  # and so is this
-            # In order of the latest words: undo begins with these.
-            of_person.pop((answer.id, answer.question), None)
-            of_person[answer.id, answer.question] = answer
-        failed = {
-            person: {at: each for at, each in answers.items() if each.outcome == "error"}
-            for person, answers in self._answers.items()
-        }
-        for person, answers in failed.items():
-            by_person.setdefault(person, {}).update(answers)
-        self._answers, self._state = by_person, state
-        for person, answers in by_person.items():
-            answered = [each for each in answers.values() if each.outcome != "error"]
-            if answered and person not in self._left:
-                self._left[person] = self._number(person, self._items[_key_of(answered[-1].id)])
+    def _group(self, key: Any) -> Hashable:
+        item, _ = key
+        return item
 
-    def _order(self, person: str) -> list[tuple[Item, Question]]:
+    def _of(self, line: Answer) -> tuple[str, Hashable] | None:
+        item = self._by_id.get(line.id)
+        if not line.model.startswith(RATER) or item is None or line.question not in QUESTIONS:
+            return None
+        if line.outcome != "error" and changed_since(line, item):
+            return None  # it is asked again
+        return line.model.removeprefix(RATER), (line.id, line.question)
+
+    def _error(self, line: Answer) -> str | None:
+        return (line.error or "") if line.outcome == "error" else None
+
+    def _fault(self, thing: Asked) -> str | None:
+        file = self._file(thing[0], boxed=thing[1] == "q3")
+        return file if isinstance(file, str) else None
+
+    def _failure(self, person: str, thing: Asked, error: str) -> Answer:
+        return self._line(person, *thing, error=error)
+
+    def _ordered(self, person: str) -> list[Asked]:
         """The questions in this person's order; those of one item together."""
         if not self.shuffle:
             return self._asked
-        if person not in self._orders:
-            ids = list(dict.fromkeys(item.id for item, _ in self._asked))
-            by_id = {item.id: item for item in self.items}
-            pairs = [by_id[each].pair_id or f"\0{each}" for each in ids]
-            ranks = {ids[place]: rank for rank, place in enumerate(apart(pairs, person))}
-            self._orders[person] = sorted(self._asked, key=lambda asked: ranks[asked[0].id])
-        return self._orders[person]
-
-    def _number(self, person: str, item: Item) -> int:
-        return next((n for n, (each, _) in enumerate(self._order(person)) if each.id == item.id), 0)
-
-    def _at(self, person: str) -> int | None:
-        answers = self._answers.get(person, {})
-        for place, (item, question) in enumerate(self._order(person)):
-            if (item.id, question) in answers:
-                continue
-            file = self._file(item, boxed=question == "q3")
-            if not isinstance(file, str):
-                return place
-            answers = self._answers.setdefault(person, {})
-            answers[item.id, question] = self._line(person, item, question, error=file)
-        return None
-
-    def _record_failures(self, person: str) -> None:
-        """Write what this person was not shown, up to the question that is asked now, unless it is there."""
-        self._at(person)
-        for (_, question), each in self._answers[person].items():
-            failure = (each.model, each.id, question, each.error)
-            if each.outcome == "error" and failure not in self._failures:
-                self._failures.add(failure)
-                self._append(person, question, each)
-
-    def _view(self, person: str, at: int) -> QuestionView:
-        item, question = self._order(person)[at]
-        choices = _choices(question)
-        lines = tuple(_lines(question_text(item, question), choices))
-        named = {line.choice for line in lines}
-        bare = tuple(choice for choice in choices if choice not in named)
-        done, of = self.progress(person)
-        return QuestionView(
-            _key(item),
-            question,
-            system_text(item),
-            lines,
-            choices,
-            bare,
-            done + 1,
-            of,
-            question == "q3",
-        )
+        ids = list(dict.fromkeys(item.id for item, _ in self._asked))
+        pairs = [self._by_id[each].pair_id or f"\0{each}" for each in ids]
+        ranks = {ids[place]: rank for rank, place in enumerate(apart(pairs, person))}
+        return sorted(self._asked, key=lambda asked: ranks[asked[0].id])
 
     def _file(self, item: Item, *, boxed: bool) -> RecordedFile | str:
         """What was read for a question, or why it cannot be. Only boxes are drawn into the run folder."""
@@ -324,11 +230,6 @@ class PeopleAnswers:
                 remedy="Free some disk space.",
             ) from error
 
-    def _place(self, item: Item, file: RecordedFile, *, boxed: bool) -> Path:
-        if boxed and item.overlay is None:
-            return self._draw(item, self._drawn)[0]
-        return file.path
-
     def _line(
         self,
         person: str,
@@ -359,19 +260,9 @@ class PeopleAnswers:
             }
         )
 
-    def _append(self, person: str, question: Question, answer: Answer) -> None:
-        with self._log.locked():
-            self._log.append([answer])
-            self._answers.setdefault(person, {})[answer.id, question] = answer
-            self._state = file_state(self._log.path)
-
-
-def _key_of(item_id: str) -> str:
-    return sha256(item_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
 
 def _key(item: Item) -> str:
-    return _key_of(item.id)
+    return sha256(item.id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _choices(question: Question) -> tuple[str, ...]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import orjson
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from pydantic import Field, StringConstraints
 
 from uncanny.schema import Box
-from uncanny.service.assets import base_of
 from uncanny.service.people.judging import MOST_BOXES, PeopleJudging
-from uncanny.service.people.page import Key, PeoplePage, Seconds
+from uncanny.service.people.page import Key, PeoplePage, Seconds, stage
 from uncanny.service.person import WhoAsks, known
 from uncanny.service.safety import Body, Words, json_body
 
@@ -68,19 +66,7 @@ def _content(request: Request, judging: PeopleJudging, name: str, notice: str) -
     content["resting"] = view is not None and view.after_break and not rested and not notice
     if view is None or content["resting"]:
         return content
-    base = base_of(request)
-
-    def address(size: str, key: str) -> str:
-        return f"{base}/{size}/{key}?v={judging.tag}"
-
-    stage = {
-        "key": view.key,
-        "image": address("image", view.key),
-        "preview": address("preview", view.key),
-        "next": None if view.next is None else address("preview", view.next),
-        "width": view.width,
-        "height": view.height,
-        "alt": "The picture to judge",
-        "box": None,
-    }
-    return content | {"stage": orjson.dumps(stage).decode(), "preview": stage["preview"]}
+    alt, size = "The picture to judge", (view.width, view.height)
+    return content | stage(
+        request, judging.tag, key=view.key, picture=view.key, following=view.next, alt=alt, size=size
+    )

@@ -2,34 +2,32 @@
 
 Each person sees every image once, in an order of their own that is the same each time, and never an edit next
 to its original or to another edit of it. What they say goes to `judgements.jsonl` and `profiles.jsonl` of the
-run folder (`eval/edits/people/data.py`). All methods may be called from several threads at once.
+run folder (`eval/edits/people/data.py`).
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from threading import RLock
 from typing import Any, Final
 
 import orjson
 
-from uncanny.errors import ImageError, ReviewConflictError, StorageError, UsageError
+from uncanny.errors import ImageError, StorageError, UsageError
 from uncanny.eval.edits.data import EditSet
 from uncanny.eval.edits.people.data import FORM, JUDGEMENTS, PROFILES, Form, Judgement, Profile, Side, Verdict
 from uncanny.images.prepared import Measured
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_apart
-from uncanny.records.shared_log import SharedLog, file_state
+from uncanny.records.shared_log import SharedLog
 from uncanny.schema import Box
 from uncanny.service.decoding import measure
-from uncanny.service.people.folder import begin
 from uncanny.service.people.order import apart
+from uncanny.service.people.session import PeopleSession
 from uncanny.service.pictures import Picture
 
 TASK: Final = "edits_people"
@@ -62,34 +60,36 @@ class TrialView:
     next: str | None
 
 
-class PeopleJudging:
+class PeopleJudging(PeopleSession[Trial, Judgement]):
     """A run folder in which people judge the images of `pairs`.
 
     `form` is asked before the first image, None asks nothing. There is a break after every `break_every`
     images, with 0 none.
     """
 
+    said_already = "This picture is judged already"
+    left_already = "Only the last picture can be judged anew"
+
     def __init__(self, pairs: EditSet, run: Path, *, form: Form | None = None, break_every: int = 50) -> None:
         """Makes the folder, or goes on with one. Raises UsageError, RunMismatchError, RecordError."""
-        self.pairs, self.folder, self.form, self.break_every = pairs, run, form, break_every
-        # Stands in addresses of pictures, which browsers keep: files may change while nothing is served.
-        self.tag = f"{time.time_ns():x}"
+        self.pairs, self.form, self.break_every = pairs, form, break_every
         self.trials, self._groups = _trials(pairs)
         check_apart(run, (trial.path for trial in self.trials))
         self._originals = {each.id: str(each.original) for each in pairs}
         self._by_key = {trial.key: trial for trial in self.trials}
-        self._log = SharedLog(run / JUDGEMENTS, Judgement, lock=LOCK, what="judgements", exclude_none=False)
         self._profiles = SharedLog(run / PROFILES, Profile, lock=LOCK, what="answers", exclude_none=False)
-        self._lock = RLock()
-        self._judged: dict[str, dict[str, Judgement]] = {}
         self._profiled: set[str] = set()
-        # By person the place in their order before which nothing is taken back any more.
-        self._left: dict[str, int] = {}
-        self._orders: dict[str, list[Trial]] = {}
         self._files: dict[str, Measured | str] = {}
-        self._failures: set[tuple[str, str, str | None]] = set()
-        self._state: object = None
-        self._begin()
+        source: Any = pairs.source
+        if not isinstance(source, str):
+            source = ", ".join(os.path.relpath(place, run) for place in source)
+        log = SharedLog(run / JUDGEMENTS, Judgement, lock=LOCK, what="judgements", exclude_none=False)
+        super().__init__(run, log, {"task": TASK, "pairs": source})
+        self._logs.append(self._profiles.path)
+        if form is not None:
+            # What was asked stands beside what was answered.
+            text = orjson.dumps(form.model_dump(mode="json"), option=orjson.OPT_INDENT_2)
+            write_atomically(run / FORM, [text])
         self._catch_up()
 
     def wants_profile(self, person: str) -> bool:
@@ -117,21 +117,16 @@ class PeopleJudging:
         """
         with self._lock:
             self._catch_up()
-            trial = self._trial(person)
+            trial = self._now(person)
             if trial is None:
                 return None
             file = self._files[trial.key]
             assert isinstance(file, Measured)
             done, of = self.progress(person)
-            order, judged = self._order(person), self._judged.get(person, {})
-            ahead = next((each.key for each in order if each.key not in judged and each is not trial), None)
+            ahead = [each.key for each in self._open(person)[1:2]]
             after_break = bool(self.break_every and done and done % self.break_every == 0)
-            return TrialView(trial.key, file.width, file.height, done + 1, of, after_break, ahead)
-
-    def progress(self, person: str) -> tuple[int, int]:
-        """How many images this person has judged, and of how many."""
-        with self._lock:
-            return len(self._judged.get(person, {})), len(self.trials)
+            following = ahead[0] if ahead else None
+            return TrialView(trial.key, file.width, file.height, done + 1, of, after_break, following)
 
     def judge(
         self, person: str, key: str, judged: Verdict, boxes: Sequence[Box], seconds: float | None
@@ -141,13 +136,8 @@ class PeopleJudging:
         Raises ReviewConflictError where this is not the image that is shown now, UsageError for boxes that
         reach beyond it.
         """
-        with self._lock, self._log.locked():
-            self._catch_up()
-            trial = self._trial(person)
-            if trial is None or trial.key != key:
-                raise ReviewConflictError(
-                    "This picture is judged already", remedy="This is the one that comes now."
-                )
+
+        def line(trial: Trial) -> Judgement:
             file = self._files[key]
             assert isinstance(file, Measured)
             if judged == "real" and boxes:
@@ -155,25 +145,16 @@ class PeopleJudging:
             for x0, y0, x1, y1 in boxes:
                 if not (0 <= x0 < x1 <= file.width and 0 <= y0 < y1 <= file.height):
                     raise UsageError("A box reaches beyond the picture", remedy="Draw it anew.")
-            self._append(self._line(person, trial, file, judged, boxes, seconds))
-            self._left[person] = self._order(person).index(trial)
-            self._record_failures(person)
-
-    def undo(self, person: str) -> None:
-        """Take the last judgement back. Raises ReviewConflictError where there is none, or it was done."""
-        with self._lock, self._log.locked():
-            self._catch_up()
-            own = self._judged.get(person, {})
-            last = next((each for each in reversed(own.values()) if each.judged is not None), None)
-            if last is None:
-                raise ReviewConflictError("There is nothing of yours to take back")
-            trial = self._by_key[self._key(last)]
-            if self._order(person).index(trial) < self._left.get(person, 0):
-                raise ReviewConflictError("Only the last picture can be judged anew")
-            self._log.remove(
-                lambda each: each.person == person and (each.id, each.shown) == (last.id, last.shown)
+            return self._line(
+                person,
+                trial,
+                judged=judged,
+                boxes=tuple(boxes) if judged == "edited" else None,
+                **file._asdict(),
+                seconds=None if seconds is None else round(seconds, 2),
             )
-            self._catch_up()
+
+        self._say(person, key, line)
 
     def picture(self, key: str) -> Picture | None:
         """The file of an image; None for no such image, and where it cannot be read."""
@@ -184,75 +165,31 @@ class PeopleJudging:
 
     # Within
 
-    def _key(self, judgement: Judgement) -> str:
+    def _key(self, thing: Trial) -> str:
+        return thing.key
+
+    def _ordered(self, person: str) -> list[Trial]:
+        return [self.trials[place] for place in apart(self._groups, person)]
+
+    def _of(self, line: Judgement) -> tuple[str, str] | None:
         """An original is one image, whichever of its pairs it is shown under."""
-        edited = judgement.shown == "edited"
-        return _key(judgement.shown, judgement.id if edited else self._originals[judgement.id])
+        if line.id not in self._originals:
+            return None
+        name = line.id if line.shown == "edited" else self._originals[line.id]
+        return line.person, _key(line.shown, name)
 
-    def _begin(self) -> None:
-        source: Any = self.pairs.source
-        if not isinstance(source, str):
-            source = ", ".join(os.path.relpath(place, self.folder) for place in source)
-        begin(self.folder, {"task": TASK, "pairs": source}, JUDGEMENTS)
-        if self.form is not None:
-            # What was asked stands beside what was answered.
-            text = orjson.dumps(self.form.model_dump(mode="json"), option=orjson.OPT_INDENT_2)
-            write_atomically(self.folder / FORM, [text])
+    def _error(self, line: Judgement) -> str | None:
+        return (line.error or "") if line.judged is None else None
 
-    def _catch_up(self) -> None:
-        """Read the files anew where others have written to them."""
-        state = [file_state(log.path) for log in (self._log, self._profiles)]
-        if state == self._state:
-            return
-        failed = {
-            person: {key: each for key, each in own.items() if each.judged is None}
-            for person, own in self._judged.items()
-        }
-        judged: dict[str, dict[str, Judgement]] = {}
-        for each in self._log.read():
-            if each.id not in self._originals:
-                continue
-            if each.judged is None:
-                self._failures.add((each.person, each.id, each.error))
-                continue  # is shown again
-            own = judged.setdefault(each.person, {})
-            key = self._key(each)
-            own.pop(key, None)
-            own[key] = each
-        for person, unread in failed.items():
-            judged.setdefault(person, {}).update(unread)
-        self._judged, self._state = judged, state
+    def _fault(self, thing: Trial) -> str | None:
+        file = self._file(thing)
+        return file if isinstance(file, str) else None
+
+    def _failure(self, person: str, thing: Trial, error: str) -> Judgement:
+        return self._line(person, thing, error=error)
+
+    def _read_more(self) -> None:
         self._profiled = {profile.person for profile in self._profiles.read()}
-        for person, own in judged.items():
-            last = [key for key, each in own.items() if each.judged is not None]
-            if last and person not in self._left:
-                self._left[person] = self._order(person).index(self._by_key[last[-1]])
-
-    def _order(self, person: str) -> list[Trial]:
-        if person not in self._orders:
-            self._orders[person] = [self.trials[place] for place in apart(self._groups, person)]
-        return self._orders[person]
-
-    def _trial(self, person: str) -> Trial | None:
-        judged = self._judged.get(person, {})
-        for trial in self._order(person):
-            if trial.key in judged:
-                continue
-            file = self._file(trial)
-            if isinstance(file, Measured):
-                return trial
-            judged = self._judged.setdefault(person, {})
-            judged[trial.key] = self._line(person, trial, None, None, (), None, error=file)
-        return None
-
-    def _record_failures(self, person: str) -> None:
-        """Write what this person was not shown, up to the image that is shown now, unless it is there."""
-        self._trial(person)
-        for each in self._judged[person].values():
-            failure = (each.person, each.id, each.error)
-            if each.judged is None and failure not in self._failures:
-                self._failures.add(failure)
-                self._append(each)
 
     def _file(self, trial: Trial) -> Measured | str:
         if trial.key not in self._files:
@@ -268,37 +205,10 @@ class PeopleJudging:
                 ) from error
         return self._files[trial.key]
 
-    def _line(
-        self,
-        person: str,
-        trial: Trial,
-        file: Measured | None,
-        judged: Verdict | None,
-        boxes: Sequence[Box],
-        seconds: float | None,
-        *,
-        error: str | None = None,
-    ) -> Judgement:
-        return Judgement(
-            id=trial.id,
-            shown=trial.shown,
-            image=trial.name,
-            person=person,
-            judged=judged,
-            boxes=tuple(boxes) if judged == "edited" else None,
-            width=None if file is None else file.width,
-            height=None if file is None else file.height,
-            sha256=None if file is None else file.sha256,
-            seconds=None if seconds is None else round(seconds, 2),
-            error=error,
-            at=_now(),
-        )
-
-    def _append(self, judgement: Judgement) -> None:
-        with self._log.locked():
-            self._log.append([judgement])
-            self._judged.setdefault(judgement.person, {})[self._key(judgement)] = judgement
-            self._state = [file_state(log.path) for log in (self._log, self._profiles)]
+    def _line(self, person: str, trial: Trial, **about: Any) -> Judgement:
+        unknown = dict.fromkeys(("judged", "boxes", "width", "height", "sha256", "seconds", "error"))
+        where = {"id": trial.id, "shown": trial.shown, "image": trial.name}
+        return Judgement(**where, person=person, at=_now(), **unknown | about)
 
 
 def _trials(pairs: EditSet) -> tuple[list[Trial], list[str]]:

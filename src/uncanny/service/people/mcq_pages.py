@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import orjson
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
-from uncanny.service.assets import base_of
 from uncanny.service.people.answers import PeopleAnswers
-from uncanny.service.people.page import Key, PeoplePage, Seconds
+from uncanny.service.people.page import Key, PeoplePage, Seconds, stage
 from uncanny.service.person import WhoAsks, known
 from uncanny.service.pictures import Picture
 from uncanny.service.safety import Body, json_body
@@ -56,33 +54,18 @@ def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = Non
 def _content(request: Request, answers: PeopleAnswers, name: str, notice: str) -> dict[str, Any]:
     view = answers.current(name)
     done, of = answers.progress(name)
-    content = {
-        "person": name,
-        "view": view,
-        "done": done,
-        "of": of,
-        "notice": notice,
-        "stage": "",
-        "preview": "",
-    }
+    content = {"person": name, "view": view, "done": done, "of": of, "notice": notice}
     if view is None:
-        return content
-    base, which = base_of(request), "boxes" if view.boxed else "original"
-    following = answers.following(name)
-    ahead = (
-        None
-        if following is None
-        else f"{base}/preview/{following[0]}/{'boxes' if following[1] else 'original'}?v={answers.tag}"
+        return content | {"stage": "", "preview": ""}
+
+    def address(key: str, *, boxed: bool) -> str:
+        return f"{key}/{'boxes' if boxed else 'original'}"
+
+    return content | stage(
+        request,
+        answers.tag,
+        key=f"{view.key}-{view.question}",
+        picture=address(view.key, boxed=view.boxed),
+        following=None if view.next is None else address(view.next[0], boxed=view.next[1]),
+        alt="The picture that the question is about",
     )
-    preview = f"{base}/preview/{view.key}/{which}?v={answers.tag}"
-    stage = {
-        "key": f"{view.key}-{view.question}",
-        "image": f"{base}/image/{view.key}/{which}?v={answers.tag}",
-        "preview": preview,
-        "next": ahead,
-        "width": None,
-        "height": None,
-        "alt": "The picture that the question is about",
-        "box": None,
-    }
-    return content | {"stage": orjson.dumps(stage).decode(), "preview": preview}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal
 
+import orjson
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field, StringConstraints
 
 from uncanny.errors import ReviewConflictError
 from uncanny.eval.edits.people.data import Form
-from uncanny.service.assets import Assets, page_app
+from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.person import WhoAsks, by_cookie, known, take_names, who_asks
 from uncanny.service.pictures import Picture, serve_pictures
 from uncanny.service.safety import Body, json_body
@@ -91,3 +92,32 @@ class PeoplePage:
             return picture(request.path_params)
 
         serve_pictures(self.app, path, of)
+
+
+def stage(
+    request: Request,
+    tag: str,
+    *,
+    key: str,
+    picture: str,
+    following: str | None,
+    alt: str,
+    size: tuple[int, int] | None = None,
+) -> dict[str, Any]:
+    """What the script draws, and the picture that is there before it: `following` is loaded ahead."""
+
+    def address(which: str, name: str) -> str:
+        return f"{base_of(request)}/{which}/{name}?v={tag}"
+
+    width, height = size or (None, None)
+    content = {
+        "key": key,
+        "image": address("image", picture),
+        "preview": address("preview", picture),
+        "next": None if following is None else address("preview", following),
+        "width": width,
+        "height": height,
+        "alt": alt,
+        "box": None,
+    }
+    return {"stage": orjson.dumps(content).decode(), "preview": content["preview"]}

@@ -1,0 +1,177 @@
+"""What people say in a run folder, one thing after another: what comes next, the way back, what went wrong.
+
+A person sees things in an order that is theirs. What they say is a line of a file that several processes may
+write to. All methods may be called from several threads at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from uncanny.errors import ReviewConflictError
+from uncanny.records.shared_log import SharedLog, file_state
+from uncanny.service.people.folder import begin
+
+T = TypeVar("T")
+L = TypeVar("L", bound=BaseModel)
+
+
+class PeopleSession(Generic[T, L]):
+    """A run folder in which people say something of things (`T`), each a line (`L`) of `log`.
+
+    The folder is made with `settings`, or has the same. What cannot be shown is passed over, and recorded
+    once its person says something of another thing; it is shown again after a restart.
+    """
+
+    said_already: str
+    left_already: str
+
+    def __init__(self, folder: Path, log: SharedLog[L], settings: Mapping[str, Any]) -> None:
+        """Raises UsageError, RunMismatchError, RecordError."""
+        self.folder = folder
+        # Stands in addresses of pictures, which browsers keep: files may change while nothing is served.
+        self.tag = f"{time.time_ns():x}"
+        self._log, self._logs = log, [log.path]
+        self._lock = RLock()
+        self._said: dict[str, dict[Hashable, L]] = {}
+        # By person the place in their order before which nothing is taken back any more.
+        self._left: dict[str, int] = {}
+        self._orders: dict[str, Sequence[T]] = {}
+        # Failures that the file has already.
+        self._failures: set[tuple[str, Hashable, str | None]] = set()
+        self._state: object = None
+        begin(folder, settings, log.path.name)
+
+    def progress(self, person: str) -> tuple[int, int]:
+        """Of how many things this person has said something, and of how many they are to."""
+        with self._lock:
+            self._catch_up()
+            order, said = self._order(person), self._said.get(person, {})
+            return sum(self._key(thing) in said for thing in order), len(order)
+
+    def undo(self, person: str) -> None:
+        """Take the last line back. Raises ReviewConflictError where there is none, or its group was left."""
+        with self._lock, self._log.locked():
+            self._catch_up()
+            said = self._said.get(person, {})
+            key = next((key for key, line in reversed(said.items()) if self._error(line) is None), None)
+            if key is None:
+                raise ReviewConflictError("There is nothing of yours to take back")
+            if self._place(person, key) < self._left.get(person, 0):
+                raise ReviewConflictError(self.left_already)
+            self._log.remove(lambda line: self._of(line) == (person, key))
+            self._catch_up()
+
+    # What a protocol says of its things and lines.
+
+    def _key(self, thing: T) -> Hashable:
+        raise NotImplementedError
+
+    def _group(self, key: Hashable) -> Hashable:
+        """Things of a group follow each other, and are taken back until the next group is begun."""
+        return key
+
+    def _ordered(self, person: str) -> Sequence[T]:
+        raise NotImplementedError
+
+    def _of(self, line: L) -> tuple[str, Hashable] | None:
+        """Whose line it is, and of which thing; None where that is not asked, or not any more."""
+        raise NotImplementedError
+
+    def _error(self, line: L) -> str | None:
+        """Why the thing of a line could not be shown; None where it was."""
+        raise NotImplementedError
+
+    def _fault(self, thing: T) -> str | None:
+        """Why a thing cannot be shown. Raises StorageError where that may pass."""
+        raise NotImplementedError
+
+    def _failure(self, person: str, thing: T, error: str) -> L:
+        raise NotImplementedError
+
+    # Within
+
+    def _say(self, person: str, asked: Hashable, make: Callable[[T], L]) -> None:
+        """Keep a line about the thing that is shown now, with those around it that were passed over.
+
+        Raises ReviewConflictError where that is not the one with the key `asked`.
+        """
+        with self._lock, self._log.locked():
+            self._catch_up()
+            thing = self._now(person)
+            if thing is None or self._key(thing) != asked:
+                raise ReviewConflictError(self.said_already, remedy="This is the one that comes now.")
+            self._append(person, self._key(thing), make(thing))
+            self._left[person] = self._place(person, self._key(thing))
+            self._now(person)
+            for key, line in list(self._said[person].items()):
+                error = self._error(line)
+                if error is not None and (person, key, error) not in self._failures:
+                    self._failures.add((person, key, error))
+                    self._append(person, key, line)
+
+    def _catch_up(self) -> None:
+        """Read the files anew where others have written to them."""
+        state = [file_state(path) for path in self._logs]
+        if state == self._state:
+            return
+        read: dict[str, dict[Hashable, L]] = {}
+        for line in self._log.read():
+            if (of := self._of(line)) is None:
+                continue
+            person, key = of
+            if (error := self._error(line)) is not None:
+                self._failures.add((person, key, error))
+                continue  # is shown again
+            # In order of the latest words: undo begins with these.
+            said = read.setdefault(person, {})
+            said.pop(key, None)
+            said[key] = line
+        for person, said in read.items():
+            if person not in self._left:
+                self._left[person] = self._place(person, next(reversed(said)))
+        for person, said in self._said.items():
+            failed = {key: line for key, line in said.items() if self._error(line) is not None}
+            read.setdefault(person, {}).update(failed)
+        self._said, self._state = read, state
+        self._read_more()
+
+    def _read_more(self) -> None:
+        """What else there is to be read anew."""
+
+    def _order(self, person: str) -> Sequence[T]:
+        if person not in self._orders:
+            self._orders[person] = self._ordered(person)
+        return self._orders[person]
+
+    def _place(self, person: str, key: Hashable) -> int:
+        """Where the group of a thing begins in this person's order."""
+        group = self._group(key)
+        order = enumerate(self._order(person))
+        return next((place for place, thing in order if self._group(self._key(thing)) == group), 0)
+
+    def _open(self, person: str) -> list[T]:
+        """What this person has said nothing of, in their order."""
+        said = self._said.get(person, {})
+        return [thing for thing in self._order(person) if self._key(thing) not in said]
+
+    def _now(self, person: str) -> T | None:
+        """What is shown to this person now; None where there is nothing more."""
+        for thing in self._open(person):
+            if (error := self._fault(thing)) is None:
+                return thing
+            said = self._said.setdefault(person, {})
+            said[self._key(thing)] = self._failure(person, thing, error)
+        return None
+
+    def _append(self, person: str, key: Hashable, line: L) -> None:
+        with self._log.locked():
+            self._log.append([line])
+            self._said.setdefault(person, {})[key] = line
+            self._state = [file_state(path) for path in self._logs]
