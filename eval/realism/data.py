@@ -32,7 +32,7 @@ from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
 from uncanny.schema import Record
-from uncanny.wording import counted, option
+from uncanny.wording import another_run, counted, option
 
 PAIR_FILE = "pairs.jsonl"
 _PAIRS = "Pairs are a file, a folder, the word `scenes` or uncanny.realism.PairFiles records"
@@ -190,7 +190,7 @@ def pairs_of_run(pairs: PairSet, run: Path, *, store: bool) -> PairSet:
     check_no_links(folder)
     file = store_scene_pairs(folder)
     stored = load_pairs(file)
-    remedy = f"It is not the bundled set: remove {folder}, or name another run with {option('out')}."
+    remedy = f"It is not the bundled set: remove {folder}, or {another_run()}."
     check_within(run, file, (side for pair in stored for side in (pair.original, pair.edited)), remedy=remedy)
     return stored
 

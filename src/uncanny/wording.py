@@ -67,6 +67,11 @@ def server_address(variable: str = "…_BASE_URL") -> str:
     return either(option("base_url"), service=environment(variable))
 
 
+def another_run() -> str:
+    """What to do where a folder is of no use. A job has its own, which nobody names."""
+    return either(f"name another run with {option('out')}", service="start a new job")
+
+
 def _mark(content: object) -> str:
     # Marks within are written as escapes.
     return f"{_BEGIN}{json.dumps(content, default=str)}{_END}"

@@ -19,7 +19,7 @@ from tests.service.made_review import anomaly
 from uncanny.service import ROLES, Role
 from uncanny.service.api.app import guarded
 from uncanny.service.api.routes import GuardedRoute, roles_of
-from uncanny.service.review.pages import review_app
+from uncanny.service.review.pages import ReviewSite, review_app
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.service import Service
 
@@ -75,7 +75,7 @@ def routes_of(app: FastAPI, run: ReviewRun) -> Iterator[tuple[str, str, Role | N
             yield method, path, roles[0] if roles else None
     mounts = [each for each in app.routes if isinstance(each, Mount)]
     assert [each.path for each in mounts] == ["/jobs/{job_id}/review"]
-    for inner in iter_route_contexts(review_app(run).routes):
+    for inner in iter_route_contexts(review_app(ReviewSite(run)).routes):
         for method in sorted(set(inner.methods or ()) - {"HEAD"}):
             least: Role = "reader" if method == "GET" else "reviewer"
             yield method, f"/jobs/{{job_id}}/review{inner.path}", least

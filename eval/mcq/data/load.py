@@ -23,7 +23,7 @@ from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import write_atomically, write_named
 from uncanny.records.run_folder import RunFolder, check_no_links, check_within
 from uncanny.records.run_manifest import RunManifest
-from uncanny.wording import either, option
+from uncanny.wording import another_run, either
 
 ITEMS_FILE = "items.jsonl"
 OWN_ID = "give every item its own"
@@ -195,8 +195,6 @@ def _read(file: Path, root: Path | None) -> tuple[Item, ...]:
 
 
 def _inside(items: ItemSet, folder: Path) -> ItemSet:
-    remedy = (
-        f"It is not the bundled set: remove {items.file.parent}, or name another run with {option('out')}."
-    )
+    remedy = f"It is not the bundled set: remove {items.file.parent}, or {another_run()}."
     check_within(folder, items.file, items.image_files(), remedy=remedy)
     return items

@@ -48,12 +48,14 @@ def command(
     e edit, b box, m add what was missed, ? all keys.
     """
     check_name(reviewer, "--reviewer")
-    from uncanny.service.review.pages import review_app
+    from uncanny.service.review.pages import ReviewSite, review_app
     from uncanny.service.review.run import ReviewRun
 
     app = review_app(
-        ReviewRun.open(run, per_finding=per_finding),
-        reviewer=None if reviewer is None else reviewer.strip(),
-        order=order,
+        ReviewSite(
+            ReviewRun.open(run, per_finding=per_finding),
+            reviewer=None if reviewer is None else reviewer.strip(),
+            order=order,
+        )
     )
     serve_page(app, port, opens=opens)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from itertools import count
 from types import TracebackType
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 import orjson
 from pydantic import TypeAdapter
@@ -117,23 +117,14 @@ class CallRecord:
 
     def cached_form(self) -> dict[str, Any]:
         """The part the answer cache keeps: all that another run could not say of the same request."""
-        return {
-            "model": self.model,
-            "prompt": self.prompt,
-            "attempt": self.attempt,
-            "repair": self.repair,
-            "outcome": self.outcome,
-            "answer": self.answer,
-            "detail": self.detail,
-            "latency_s": self.latency_s,
-            "started": self.started,
-            "input_tokens": self.input_tokens,
-            "cached_tokens": self.cached_tokens,
-            "output_tokens": self.output_tokens,
-            "cost_usd": self.cost_usd,
-            "served_model": self.served_model,
-            "request_id": self.request_id,
-        }
+        return {name: getattr(self, name) for name in _CACHED}
+
+
+_CACHED: Final = tuple(
+    each.name
+    for each in dataclass_fields(CallRecord)
+    if each.name == "prompt" or each.name not in {*RequestFields.__annotations__, "replayed"}
+)
 
 
 @cache

@@ -33,7 +33,7 @@ from uncanny.parameters import path_of, takes
 from uncanny.records.jsonl import LinesByImage, write_atomically
 from uncanny.records.reviews import ReviewLog
 from uncanny.records.run_folder import check_apart, unfinished
-from uncanny.wording import counted, option, shown
+from uncanny.wording import counted, either, option, shown
 
 MANIFEST: Final = "export.json"
 _TAIL: Final = 2**18
@@ -289,7 +289,10 @@ def _places(names: Sequence[FormatName], out: Path, read: ReadRun, *, force: boo
         if target.is_dir() or not _is_export(target):
             raise UsageError(
                 f"{target} already exists and is not an earlier export",
-                remedy=f"Name another place, or replace it with {option('force', True)}.",
+                remedy=either(
+                    f"Name another place, or replace it with {option('force', True)}.",
+                    service="Start a new job.",
+                ),
             )
     return places
 

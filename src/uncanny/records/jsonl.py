@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from uncanny.errors import RecordError, StorageError, UsageError
 from uncanny.files import open_file
-from uncanny.wording import option
+from uncanny.wording import another_run
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -58,7 +58,7 @@ def open_to_read(path: Path) -> BinaryIO | None:
     except OSError as error:
         raise UsageError(
             f"{path} cannot be opened: {error.strerror}",
-            remedy=f"Move what is in the way, or name another run with {option('out')}.",
+            remedy=f"Move what is in the way, or {another_run()}.",
         ) from error
 
 
@@ -125,7 +125,7 @@ def open_to_append(path: Path) -> FileIO:
     except OSError as error:
         raise UsageError(
             f"{path} cannot be opened: {error.strerror}",
-            remedy=f"Move what is in the way, or name another run with {option('out')}.",
+            remedy=f"Move what is in the way, or {another_run()}.",
         ) from error
 
 

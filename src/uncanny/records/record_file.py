@@ -24,7 +24,7 @@ from uncanny.records.jsonl import (
     parse_line,
     write_atomically,
 )
-from uncanny.wording import option
+from uncanny.wording import another_run
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -209,7 +209,7 @@ class RecordFile(Generic[T]):
                 raise RunMismatchError(
                     f"{self.path}:{number} was made with other settings ({field}: {own!r} before, "
                     f"{value!r} now)",
-                    remedy=f"Give the same settings to resume it, or another folder with {option('out')}.",
+                    remedy=f"Give the same settings to resume it, or {another_run()}.",
                 )
 
     def _line(self, place: _Place) -> bytes:

@@ -23,7 +23,7 @@ from uncanny.records.annotation_table import LINES, TABLE, restore_lines
 from uncanny.records.jsonl import shared_file, write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.schema import MOST_COUNTED
-from uncanny.wording import either, option, shown
+from uncanny.wording import another_run, either, option, shown
 
 MOST_SHOWN = 60
 MOST_DIFFERENCES = 4
@@ -73,7 +73,7 @@ class RunFolder:
             who = "This process is already" if where in _HELD_HERE else "Another process is"
             raise RunLockedError(
                 f"{who} {LOCKED} {self.path}",
-                remedy=f"Wait for it, stop it, or name another run with {option('out')}.",
+                remedy=f"Wait for it, stop it, or {another_run()}.",
             ) from error
         except OSError as error:
             raise UsageError(
@@ -115,7 +115,7 @@ class RunFolder:
         except (OSError, orjson.JSONDecodeError) as error:
             raise UsageError(
                 f"{self.manifest} cannot be read: {error}",
-                remedy=f"Restore it, or name another run with {option('out')}.",
+                remedy=f"Restore it, or {another_run()}.",
             ) from error
         if not isinstance(content, dict):
             raise UsageError(
@@ -140,7 +140,7 @@ class RunFolder:
             field = ".".join(str(part) for part in first["loc"])
             raise UsageError(
                 f"{self.manifest}, field {field!r}: {first['msg']}",
-                remedy=f"Restore it, or name another run with {option('out')}.",
+                remedy=f"Restore it, or {another_run()}.",
             ) from error
 
     def write_manifest(self, content: dict[str, Any]) -> None:
@@ -381,7 +381,7 @@ def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str
         raise RunMismatchError(
             f"{folder.path} holds a run of another task, `{_command(task)}`, and `{_command(wanted)}` cannot "
             "resume it",
-            remedy=f"Name another folder with {option('out')}.",
+            remedy=either(f"Name another folder with {option('out')}.", service="Start a new job."),
         )
     differing = [difference for key in now for difference in _differences((key,), before.get(key), now[key])]
     if differing:
@@ -389,7 +389,7 @@ def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str
         shown = "; ".join([*differing[:MOST_DIFFERENCES], *more])
         raise RunMismatchError(
             f"{folder.path} was made with other settings ({shown})",
-            remedy=f"Give the same settings to resume it, or another folder with {option('out')}.",
+            remedy=f"Give the same settings to resume it, or {another_run()}.",
         )
 
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import pictures
 from tests.service.jobs.working import ended, records, working
-from uncanny.errors import NotFoundError, ParamsError
+from uncanny.errors import NotFoundError, ParamsError, RunMismatchError
 from uncanny.service.answers import Job
 from uncanny.service.jobs.kinds import KINDS, Kind, values_of
 from uncanny.service.service import Service
 from uncanny.service.store.ids import new_id
-from uncanny.wording import shown
+from uncanny.wording import another_run, rendered, shown
 
 
 @pytest.fixture
@@ -289,6 +289,17 @@ def test_models_of_presets_are_asked_by_name(opened: Service) -> None:
 def test_values_out_of_bounds_are_refused(opened: Service, field: str, value: object) -> None:
     fields = wrong(opened, "annotate", images="in", model="demo", **{field: value})
     assert any(each.startswith(field) for each in fields)
+
+
+def test_what_the_function_would_not_take_is_said_at_once(opened: Service) -> None:
+    fields = wrong(opened, "annotate", images="in", model="demo", schedule="single", batch_objects=3)
+    assert "has no effect" in fields["params"]
+
+
+def test_no_job_is_told_to_name_a_folder() -> None:
+    words = RunMismatchError("The run is another one", remedy=f"Look, or {another_run()}.").text
+    assert rendered(words, "service") == "The run is another one. Look, or start a new job."
+    assert rendered(words, "terminal").endswith("Look, or name another run with --out.")
 
 
 def test_everything_wrong_is_said_at_once(opened: Service) -> None:

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from tests.service.made_review import anomaly, log_of, make_run
 from uncanny.schema import Anomaly
 from uncanny.service.review.findings import FindingId
-from uncanny.service.review.pages import review_app
+from uncanny.service.review.pages import ReviewSite, review_app
 from uncanny.service.review.queue import Filters
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.safety import BODY_BYTES, Guard
@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> ReviewRun:
 
 @pytest.fixture
 def client(run: ReviewRun) -> Iterator[TestClient]:
-    app = Guard(review_app(run, reviewer="ann"))
+    app = Guard(review_app(ReviewSite(run, reviewer="ann")))
     with TestClient(app, base_url=ADDRESS, raise_server_exceptions=False) as each:
         yield each
 
@@ -242,12 +242,12 @@ def test_a_run_of_somebody_else_brings_no_file_of_this_machine(tmp_path: Path) -
     record = (folder / "annotations.jsonl").read_text().replace("images/000.png", "../secret.png")
     (folder / "annotations.jsonl").write_text(record)
     run = ReviewRun.open(folder)
-    with TestClient(Guard(review_app(run, reviewer="ann")), base_url=ADDRESS) as client:
+    with TestClient(Guard(review_app(ReviewSite(run, reviewer="ann"))), base_url=ADDRESS) as client:
         assert client.get(f"/image/{first(run).image}").status_code == 404
 
 
 def test_who_judges_is_asked_and_remembered(run: ReviewRun) -> None:
-    with TestClient(Guard(review_app(run)), base_url=ADDRESS) as client:
+    with TestClient(Guard(review_app(ReviewSite(run))), base_url=ADDRESS) as client:
         assert "Who judges?" in client.get("/").text
         assert client.post("/verdict", json=verdict(run), headers=OURS).status_code == 401
         for wrong in ("", "  ", "a" * 201, "a\0"):
@@ -257,7 +257,7 @@ def test_who_judges_is_asked_and_remembered(run: ReviewRun) -> None:
         assert "SameSite=strict" in answer.headers["Set-Cookie"]
         client.post("/verdict", json=verdict(run), headers=OURS)
         assert log_of(run.folder)[0].reviewer == "Zoë Ünal"
-    with TestClient(Guard(review_app(run, reviewer="ann")), base_url=ADDRESS) as client:
+    with TestClient(Guard(review_app(ReviewSite(run, reviewer="ann"))), base_url=ADDRESS) as client:
         assert client.post("/reviewer", json={"name": "ben"}, headers=OURS).status_code == 422
 
 
@@ -276,7 +276,9 @@ def test_verdicts_of_others_are_shown_after_ones_own(run: ReviewRun, client: Tes
 
 def test_it_can_be_mounted_in_another_application(run: ReviewRun) -> None:
     service = FastAPI()
-    service.mount("/runs/a", review_app(run, reviewer=lambda request: request.headers.get("x-user")))
+    service.mount(
+        "/runs/a", review_app(ReviewSite(run, reviewer=lambda request: request.headers.get("x-user")))
+    )
     with TestClient(Guard(service), base_url=ADDRESS, headers={"x-user": "cid"}) as client:
         page = client.get("/runs/a/").text
         assert 'src="/runs/a/static/review.js?v=' in page
@@ -290,7 +292,7 @@ def test_a_slow_body_is_given_up(run: ReviewRun, monkeypatch: pytest.MonkeyPatch
     from uncanny.service import safety
 
     monkeypatch.setattr(safety, "BODY_SECONDS", 0.2)
-    with served_here(Guard(review_app(run, reviewer="ann"))) as address:
+    with served_here(Guard(review_app(ReviewSite(run, reviewer="ann")))) as address:
         host = address.removeprefix("http://")
         head = f"POST /verdict HTTP/1.1\r\nHost: {host}\r\nOrigin: {address}\r\n"
         head += "Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
@@ -335,7 +337,9 @@ def test_an_edited_text_leaves_the_box_where_others_have_moved_it(run: ReviewRun
 
 def test_a_text_is_edited_also_where_the_model_has_drawn_beyond_the_picture(tmp_path: Path) -> None:
     run = ReviewRun.open(make_run(tmp_path / "run", [[anomaly(box=[300, 200, 500, 400])]]))
-    with TestClient(Guard(review_app(run, reviewer="ann")), base_url=ADDRESS, headers=OURS) as client:
+    with TestClient(
+        Guard(review_app(ReviewSite(run, reviewer="ann"))), base_url=ADDRESS, headers=OURS
+    ) as client:
         at = first(run)
         body = {"finding": str(at), "text": run.view(at, Filters(), "ann").text, "name": "better"}
         assert client.post(

@@ -14,7 +14,7 @@ from tests.runs.e2e import uncanny_here
 from tests.service.made_review import anomaly, make_run
 from uncanny.records.reviews import Decision
 from uncanny.service.review.findings import FindingId
-from uncanny.service.review.pages import review_app
+from uncanny.service.review.pages import ReviewSite, review_app
 from uncanny.service.review.queue import Filters
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.safety import Guard
@@ -54,7 +54,7 @@ def test_a_tie_is_not_counted_as_unsure(four: ReviewRun) -> None:
     assert progress.judged == 4
     assert progress.left == len(four.page(None, Filters("unsure"), "ann", 9)) == 1
     assert progress.said == (2, 1, 1)
-    with TestClient(Guard(review_app(four, reviewer="ann")), base_url=ADDRESS) as client:
+    with TestClient(Guard(review_app(ReviewSite(four, reviewer="ann"))), base_url=ADDRESS) as client:
         for page in (client.get("/agreement").text, client.get("/finding?show=rejected").text):
             assert totals(page) == [
                 ["Accepted", "1", "2"],
@@ -70,7 +70,7 @@ def test_the_way_back_leads_out_of_the_end(four: ReviewRun) -> None:
     ids = [str(at) for at in four.page(None, Filters("all", "file"), None, 9)]
     judge_as(four, {"ann": "a-ar"})
     four.judge(FindingId.read(ids[1]), four.view(FindingId.read(ids[1]), None, None).text, "unsure", "ann")
-    with TestClient(Guard(review_app(four, reviewer="ann")), base_url=ADDRESS) as client:
+    with TestClient(Guard(review_app(ReviewSite(four, reviewer="ann"))), base_url=ADDRESS) as client:
         assert "data-finding" not in client.get("/finding?order=file").text
         for move in ("previous", "previous-image"):  # to what was judged last, not to the last of the file
             assert f'data-finding="{ids[1]}"' in client.get(f"/finding?order=file&at=&move={move}").text
@@ -81,14 +81,14 @@ def test_the_way_back_leads_out_of_the_end(four: ReviewRun) -> None:
         assert "data-finding" not in client.get(f"/finding?order=file&at={ids[1]}&move=next").text
         only = client.get(f"/finding?show=all&kind=text&at={ids[3]}&move=next").text
         assert "There is nothing further that way." in only
-    with TestClient(Guard(review_app(four, reviewer="ben")), base_url=ADDRESS) as client:
+    with TestClient(Guard(review_app(ReviewSite(four, reviewer="ben"))), base_url=ADDRESS) as client:
         assert f'data-finding="{ids[3]}"' in client.get("/finding?order=file&move=previous").text
         assert "data-finding" not in client.get("/finding?show=added&move=previous").text
 
 
 def test_the_end_says_what_was_judged_what_next_and_how_to_export(four: ReviewRun) -> None:
     judge_as(four, {"ann": "aaur", "ben": "aruu"})
-    with TestClient(Guard(review_app(four, reviewer="ann")), base_url=ADDRESS) as client:
+    with TestClient(Guard(review_app(ReviewSite(four, reviewer="ann"))), base_url=ADDRESS) as client:
         end = client.get("/").text
     assert "Nothing left here" in end
     assert "Krippendorff's α" in end

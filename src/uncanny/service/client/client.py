@@ -144,14 +144,9 @@ class Client:
 
     def jobs(self, *, state: State | None = None, kind: str | None = None) -> Iterator[ClientJob]:
         """All jobs, the newest first, asked for page by page as they are wanted."""
-        before: str | None = None
-        while True:
-            params = {"state": state, "kind": kind, "limit": 100, "before": before}
-            page = self.connection.read("jobs", JobPage, params)
+        params = {"state": state, "kind": kind, "limit": 100}
+        for page in self.connection.pages("jobs", JobPage, params, by="before"):
             yield from (ClientJob(self.connection, job) for job in page.jobs)
-            if page.next is None or page.next == before:
-                return
-            before = page.next
 
     def verdicts(
         self, job: ClientJob | str, decisions: Mapping[Finding, Decision] | Iterable[tuple[Finding, Decision]]

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -35,6 +35,16 @@ from uncanny.service.client.failures import (
 )
 
 T = TypeVar("T")
+
+
+class Page(Protocol):
+    """A part of what there is; `next` leads to the following one."""
+
+    @property
+    def next(self) -> str | None: ...
+
+
+P = TypeVar("P", bound=Page)
 API: Final = "api/v1"
 VERSION_HEADER: Final = "uncanny-version"
 LARGEST_ANSWER: Final = 64 * 1024 * 1024
@@ -98,6 +108,21 @@ class Connection:
         """What is at `path`, as `form`. Raises UsageError, ServiceError."""
         answer: T = self._answer("GET", path, form, params=params)
         return answer
+
+    def pages(
+        self, path: str, form: type[P], params: Mapping[str, object] = {}, *, by: str = "after"
+    ) -> Iterator[P]:
+        """What is at `path`, page by page as they are wanted; `by` is the parameter that names the next one.
+
+        Raises UsageError, ServiceError.
+        """
+        at: str | None = None
+        while True:
+            page = self.read(path, form, {**params, by: at})
+            yield page
+            if page.next is None or page.next == at:
+                return
+            at = page.next
 
     def write(
         self,

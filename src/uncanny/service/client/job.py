@@ -194,14 +194,10 @@ class ClientJob:
 
         Those of a job that is running are the ones there are so far.
         """
-        after: str | None = None
-        while True:
-            params = {"after": after, "limit": _RECORDS_A_PAGE}
-            page = self._connection.read(f"jobs/{self.id}/records", RecordPage, params)
+        for page in self._connection.pages(f"jobs/{self.id}/records", RecordPage, {"limit": _RECORDS_A_PAGE}):
             yield from page.records
-            if page.next is None or page.next == after or not page.records:
+            if not page.records:
                 return
-            after = page.next
 
     def annotations(self) -> Iterator[Annotation]:
         """The records of a job that annotates or detects; detections are of the class `Detection`.
@@ -231,14 +227,9 @@ class ClientJob:
         majority has `accepted`, `rejected` or is `unsure` of, or what people have `changed` or `added`.
         Raises ConflictError for a job that has no findings.
         """
-        after: str | None = None
-        while True:
-            params = {"show": show, "order": order, "after": after, "limit": 200}
-            page = self._connection.read(f"jobs/{self.id}/findings", FindingPage, params)
+        params = {"show": show, "order": order, "limit": 200}
+        for page in self._connection.pages(f"jobs/{self.id}/findings", FindingPage, params):
             yield from page.findings
-            if page.next is None or page.next == after:
-                return
-            after = page.next
 
     def judge(self, finding: Finding, decision: Decision) -> Finding:
         """Say whether a finding is right, in the name of the token; the finding as it is then.
@@ -253,13 +244,11 @@ class ClientJob:
     def files(self) -> tuple[JobFile, ...]:
         """Its files: `path` from its folder, `size` in bytes, `sha256`."""
         files: list[JobFile] = []
-        after: str | None = None
-        while True:
-            page = self._connection.read(f"jobs/{self.id}/files", FilePage, {"after": after})
+        for page in self._connection.pages(f"jobs/{self.id}/files", FilePage):
             files += page.files
-            if page.next is None or page.next == after or len(files) > _MOST_FILES:
-                return tuple(files)
-            after = page.next
+            if len(files) > _MOST_FILES:
+                break
+        return tuple(files)
 
     def download(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -160,11 +160,5 @@ class _Set:
         return taken
 
     def _read(self, set_id: str) -> None:
-        after: str | None = None
-        while True:
-            params: Mapping[str, object] = {"limit": _A_PAGE, "after": after}
-            page = self._connection.read(f"images/{set_id}", SetPage, params)
+        for page in self._connection.pages(f"images/{set_id}", SetPage, {"limit": _A_PAGE}):
             self._there |= {image.sha256: image.name for image in page.images}
-            if page.next is None or page.next == after:
-                return
-            after = page.next

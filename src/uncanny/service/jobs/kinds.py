@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
-from uncanny.errors import NotFoundError, ParamsError, UncannyError
+from uncanny.errors import NotFoundError, ParamsError, UncannyError, UsageError
 from uncanny.parameters import flags_of, in_words
 from uncanny.protocol import Protocol, jobs
 from uncanny.service.jobs.folder import OUT, RUN
@@ -139,7 +139,7 @@ def check_params(service: Service, kind: str, params: Mapping[str, Any]) -> dict
     is shown it. Raises NotFoundError for an unknown kind, ParamsError.
     """
     values = _read(kind, params)
-    _places(service, values)
+    _check_call(kind, _filled(service, values))
 
     def kept(text: str) -> str:
         return text.kept(service) if isinstance(text, Reference) else text
@@ -155,17 +155,31 @@ def values_of(service: Service, job: Job, folder: Path | None = None) -> dict[st
     read that who are not to know where the service lies. Else they are absolute. Raises NotFoundError,
     ParamsError.
     """
-    values = _read(job.kind, job.params)
+    called = _filled(service, _read(job.kind, job.params), folder)
+    return called | {**KINDS[job.kind].fixed}
+
+
+def _filled(service: Service, values: Params, folder: Path | None = None) -> dict[str, Any]:
+    """Parameters with the place of everything they name."""
     places = _places(service, values)
 
     def place(text: str) -> str:
         path = places[text] if isinstance(text, Reference) else text
-        return (
-            os.path.relpath(path, folder) if folder and path.startswith(f"{service.data}{os.sep}") else path
-        )
+        inside = folder is not None and path.startswith(f"{service.data}{os.sep}")
+        return os.path.relpath(path, folder) if inside else path
 
     fields = {name: replaced(getattr(values, name), place) for name in values.model_fields_set}
-    return {name: value for name, value in fields.items() if value is not None} | {**KINDS[job.kind].fixed}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _check_call(kind: str, values: Mapping[str, Any]) -> None:
+    """Raises ParamsError for what the function would not take."""
+    protocol, called = jobs()[kind], {**values, **KINDS[kind].fixed}
+    for parameters in (protocol.parameters, protocol.more):
+        try:
+            parameters(**{name: called[name] for name in parameters.model_fields if name in called})
+        except UsageError as error:
+            raise ParamsError([("params", error.text)]) from None
 
 
 def title_of(job: Job) -> str:

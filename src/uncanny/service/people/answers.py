@@ -168,7 +168,7 @@ class PeopleAnswers(PeopleSession[Asked, Answer]):
         return thing[0].id, thing[1]
 
     def _group(self, key: Any) -> Hashable:
-        item, _ = key
+        item: str = key[0]
         return item
 
     def _of(self, line: Answer) -> tuple[str, Hashable] | None:

@@ -208,7 +208,7 @@ class PeopleJudging(PeopleSession[Trial, Judgement]):
     def _line(self, person: str, trial: Trial, **about: Any) -> Judgement:
         unknown = dict.fromkeys(("judged", "boxes", "width", "height", "sha256", "seconds", "error"))
         where = {"id": trial.id, "shown": trial.shown, "image": trial.name}
-        return Judgement(**where, person=person, at=_now(), **unknown | about)
+        return Judgement.model_validate({**where, "person": person, "at": _now(), **unknown, **about})
 
 
 def _trials(pairs: EditSet) -> tuple[list[Trial], list[str]]:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.errors import ReviewConflictError
+from uncanny import __version__
+from uncanny.errors import ReviewConflictError, UsageError
+from uncanny.records.run_folder import RunFolder, check_same_protocol
+from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.records.shared_log import SharedLog, file_state
-from uncanny.service.people.folder import begin
+from uncanny.wording import option
 
 T = TypeVar("T")
 L = TypeVar("L", bound=BaseModel)
@@ -46,7 +50,7 @@ class PeopleSession(Generic[T, L]):
         # Failures that the file has already.
         self._failures: set[tuple[str, Hashable, str | None]] = set()
         self._state: object = None
-        begin(folder, settings, log.path.name)
+        _begin(folder, settings, log.path.name)
 
     def progress(self, person: str) -> tuple[int, int]:
         """Of how many things this person has said something, and of how many they are to."""
@@ -175,3 +179,29 @@ class PeopleSession(Generic[T, L]):
             self._log.append([line])
             self._said.setdefault(person, {})[key] = line
             self._state = [file_state(path) for path in self._logs]
+
+
+def _begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
+    """Make the folder with a `run.json` that has `settings`, or see to it that its own has the same.
+
+    Raises UsageError where it cannot be made or holds records of something else, RunMismatchError.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be made: {error.strerror or error}", remedy="Name another folder."
+        ) from error
+    folder = RunFolder(path)
+    before = folder.read_manifest()
+    if before is not None:
+        written = before.written()
+        check_same_protocol(folder, {key: written.get(key) for key in settings}, dict(settings))
+        return
+    if folder.begun():
+        raise UsageError(
+            f"{path} holds records of something else", remedy=f"Name another one with {option('out')}."
+        )
+    head = {"format": FORMAT, "uncanny": __version__, "started": datetime.now(UTC).isoformat()}
+    manifest = RunManifest.model_validate({**head, **settings, "record_file": record_file})
+    folder.write_manifest(manifest.written())

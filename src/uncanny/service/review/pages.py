@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import orjson
@@ -21,7 +22,7 @@ from uncanny.records.reviews import Decision
 from uncanny.schema import KINDS, Anomaly, Box
 from uncanny.service import SHOWS, Show
 from uncanny.service.assets import Assets, base_of, page_app
-from uncanny.service.person import known, take_names, who_asks
+from uncanny.service.person import WhoAsks, known, take_names, who_asks
 from uncanny.service.pictures import Pictures, serve_pictures
 from uncanny.service.review.findings import FindingId, FindingView
 from uncanny.service.review.queue import MOVES, ORDERS, Filters, Move, Order
@@ -139,83 +140,61 @@ class _MovedBox(_InQueue):
     box: WrittenBox = None
 
 
-class Site(NamedTuple):
-    """What an application has: the run, and who a request is from.
+@dataclass(frozen=True, slots=True)
+class ReviewSite:
+    """The run, and what an application has besides.
 
-    `reviewer` says whose verdicts a request's are; None where that is not known yet. With `may_choose` the
-    page asks for a name and keeps it in a cookie; a service that knows its users does not. `name` is what the
-    run is called on the page, `home` where a link leads back to, None where there is nothing to go back to.
-    `image_name` makes what people call an image of the path that its record has. `export` is the page where
-    whoever asks exports the run, None where they may not; without it the page names the command. Who may not
-    judge (`may_judge`) reads: all findings, with what everybody says of them.
+    `reviewer` is who judges, or says whose verdicts a request's are: None where that is not known yet.
+    Without it the page asks for a name and keeps it in a cookie. `name` is what the run is called on the
+    page in place of its folder's name, `home` where a link leads back to. `image_name` makes what people call
+    an image of the path that its record has. `export` is the page where whoever asks exports the run, None
+    where they may not; without it the page names the command. Who may not judge (`may_judge`) reads: all
+    findings, with what everybody says of them; they are to be refused ahead of the application, too.
+    `pictures` makes pictures where it is not to be by pictures of its own.
     """
 
     run: ReviewRun
-    reviewer: Callable[[Request], str | None]
-    may_choose: bool
-    order: Order
-    name: str
-    home: str | None
-    image_name: Callable[[str], str]
-    export: Callable[[Request], str | None] | None
-    may_judge: Callable[[Request], bool]
+    reviewer: str | WhoAsks | None = None
+    order: Order = "uncertain"
+    name: str | None = None
+    home: str | None = None
+    image_name: Callable[[str], str] = str
+    export: Callable[[Request], str | None] | None = None
+    may_judge: Callable[[Request], bool] = lambda _: True
+    pictures: Pictures | None = None
+
+    def who(self, request: Request) -> str | None:
+        return who_asks(self.reviewer)(request)
 
 
-def review_app(
-    run: ReviewRun,
-    *,
-    reviewer: str | Callable[[Request], str | None] | None = None,
-    order: Order = "uncertain",
-    name: str | None = None,
-    home: str | None = None,
-    image_name: Callable[[str], str] = str,
-    export: Callable[[Request], str | None] | None = None,
-    may_judge: Callable[[Request], bool] = lambda _: True,
-    pictures: Pictures | None = None,
-) -> FastAPI:
-    """The application for one run. `reviewer` is who judges, or how to tell that from a request; without it
-    the page asks. `name` is what the page calls the run in place of its folder's name, `home` an address that
-    it links back to, `image_name` what it calls the image of a record, `export` where who asks exports the
-    run, `may_judge` whether they may change anything (who may not is to be refused ahead of the application,
-    too), `pictures` makes them where it is not to be by pictures of its own. What guards it (`safety.Guard`)
-    is around it, once for all that is served."""
-    site = Site(
-        run,
-        who_asks(reviewer),
-        reviewer is None,
-        order,
-        name or run.name,
-        home,
-        image_name,
-        export,
-        may_judge,
-    )
+def review_app(site: ReviewSite) -> FastAPI:
+    """The application for one run. `safety.Guard` is around all that is served."""
     app = page_app(_ASSETS)
     _pages(app, site)
     _steps(app, site)
     serve_pictures(
         app,
         "/{key}",
-        lambda request: run.picture(request.path_params["key"]),
+        lambda request: site.run.picture(request.path_params["key"]),
         "The picture's file is gone, or is no longer the one that was examined.",
-        pictures,
+        site.pictures,
     )
     return app
 
 
-def _pages(app: FastAPI, site: Site) -> None:
+def _pages(app: FastAPI, site: ReviewSite) -> None:
     @app.get("/", response_class=HTMLResponse)
     def page(request: Request) -> HTMLResponse:
         site.run.refresh()
         filters, at = _asked(request, site)
-        name = site.reviewer(request)
+        name = site.who(request)
         at = site.run.first(filters, name) if at is None else _still_there(site, at, filters, name)
         return _ASSETS.html(request, "page.html.j2", _whole(request, site, name, filters, at))
 
     @app.get("/finding", response_class=HTMLResponse)
     def finding(request: Request) -> Response:
         filters, at = _asked(request, site)
-        name = known(request, site.reviewer)
+        name = known(request, site.who)
         move = request.query_params.get("move")
         if at is not None and move in MOVES:
             there = site.run.step(at, _as_move(move), filters, name)
@@ -230,7 +209,7 @@ def _pages(app: FastAPI, site: Site) -> None:
 
     @app.get("/agreement", response_class=HTMLResponse)
     def agreement(request: Request) -> HTMLResponse:
-        name = known(request, site.reviewer)
+        name = known(request, site.who)
         content = _summary(site) | {
             "progress": site.run.progress(Filters("all"), name),
             "may_judge": site.may_judge(request),
@@ -238,10 +217,10 @@ def _pages(app: FastAPI, site: Site) -> None:
         return _ASSETS.html(request, "agreement.html.j2", content)
 
 
-def _steps(app: FastAPI, site: Site) -> None:
+def _steps(app: FastAPI, site: ReviewSite) -> None:
     @app.post("/verdict")
     def verdict(request: Request, body: Annotated[_Verdict, Depends(json_body(_Verdict))]) -> Response:
-        name, at, filters = known(request, site.reviewer), FindingId.read(body.finding), body.filters
+        name, at, filters = known(request, site.who), FindingId.read(body.finding), body.filters
         try:
             site.run.judge(at, body.text, body.decision, name)
         except ReviewConflictError as conflict:
@@ -250,7 +229,7 @@ def _steps(app: FastAPI, site: Site) -> None:
 
     @app.post("/edit")
     def edit(request: Request, body: Annotated[_Edit, Depends(json_body(_Edit))]) -> Response:
-        name, at, filters = known(request, site.reviewer), FindingId.read(body.finding), body.filters
+        name, at, filters = known(request, site.who), FindingId.read(body.finding), body.filters
         try:
             site.run.edit(at, body.text, body.anomaly(), name, body.decision)
         except ReviewConflictError as conflict:
@@ -261,7 +240,7 @@ def _steps(app: FastAPI, site: Site) -> None:
 
     @app.post("/box")
     def box(request: Request, body: Annotated[_MovedBox, Depends(json_body(_MovedBox))]) -> Response:
-        name, at, filters = known(request, site.reviewer), FindingId.read(body.finding), body.filters
+        name, at, filters = known(request, site.who), FindingId.read(body.finding), body.filters
         try:
             site.run.move_box(at, body.text, body.box, name)
         except ReviewConflictError as conflict:
@@ -270,13 +249,13 @@ def _steps(app: FastAPI, site: Site) -> None:
 
     @app.post("/add")
     def add(request: Request, body: Annotated[_Addition, Depends(json_body(_Addition))]) -> Response:
-        name, filters = known(request, site.reviewer), body.filters
+        name, filters = known(request, site.who), body.filters
         at = site.run.add(FindingId.read(body.finding).image, body.anomaly(body.box), name)
         return _panel(request, site, name, filters, at, "Added, and accepted by you.")
 
     @app.post("/undo")
     def undo(request: Request, body: Annotated[_Undo, Depends(json_body(_Undo))]) -> Response:
-        name, filters = known(request, site.reviewer), body.filters
+        name, filters = known(request, site.who), body.filters
         here = FindingId.read(body.finding) if body.finding else None
         try:
             at = site.run.undo(name)
@@ -286,10 +265,10 @@ def _steps(app: FastAPI, site: Site) -> None:
             return _panel(request, site, name, filters, here, "There is nothing of yours to take back.")
         return _panel(request, site, name, filters, at, "Taken back.")
 
-    take_names(app, "/reviewer", may_choose=site.may_choose)
+    take_names(app, "/reviewer", may_choose=site.reviewer is None)
 
 
-def _asked(request: Request, site: Site) -> tuple[Filters, FindingId | None]:
+def _asked(request: Request, site: ReviewSite) -> tuple[Filters, FindingId | None]:
     """The queue and the finding of an address; what it does not know of them is as if it were not there."""
     query = request.query_params
     usual: Show = "todo" if site.may_judge(request) else "all"
@@ -305,7 +284,7 @@ def _asked(request: Request, site: Site) -> tuple[Filters, FindingId | None]:
     return Filters(show, order, kind, agent), finding if finding and site.run.has(finding) else None
 
 
-def _still_there(site: Site, at: FindingId, filters: Filters, name: str | None) -> FindingId | None:
+def _still_there(site: ReviewSite, at: FindingId, filters: Filters, name: str | None) -> FindingId | None:
     """`at`, or what comes after it where whoever added it has taken it back."""
     return site.run.step(at, "next", filters, name) if site.run.is_gone(at) else at
 
@@ -315,14 +294,14 @@ def _as_move(text: str | None) -> Move:
 
 
 def _whole(
-    request: Request, site: Site, name: str | None, filters: Filters, at: FindingId | None
+    request: Request, site: ReviewSite, name: str | None, filters: Filters, at: FindingId | None
 ) -> dict[str, Any]:
     content: dict[str, Any] = {
-        "run": site.name,
+        "run": site.name or site.run.name,
         "home": site.home,
         "reviewer": name,
         "may_judge": site.may_judge(request),
-        "may_choose": site.may_choose,
+        "may_choose": site.reviewer is None,
         "filters": filters,
         "kinds": [*site.run.kinds, *(["none"] if site.run.kinds else [])],
         "agents": site.run.agents,
@@ -337,7 +316,7 @@ def _whole(
 
 def _panel(
     request: Request,
-    site: Site,
+    site: ReviewSite,
     name: str,
     filters: Filters,
     at: FindingId | None,
@@ -354,7 +333,7 @@ def _panel(
 
 
 def _content(
-    request: Request, site: Site, name: str, filters: Filters, at: FindingId | None, notice: str
+    request: Request, site: ReviewSite, name: str, filters: Filters, at: FindingId | None, notice: str
 ) -> dict[str, Any]:
     view = site.run.view(at, filters, name) if at is not None else None
     reads = not site.may_judge(request)
@@ -386,18 +365,18 @@ def _content(
     }
 
 
-def _summary(site: Site) -> dict[str, Any]:
+def _summary(site: ReviewSite) -> dict[str, Any]:
     return {"alpha": site.run.agreement(), "reviewers": site.run.reviewers}
 
 
-def _export(request: Request, site: Site) -> dict[str, str | None]:
+def _export(request: Request, site: ReviewSite) -> dict[str, str | None]:
     """Where the run is exported, or the folder for the command that does it; neither for who may not."""
     if site.export is not None:
         return {"href": site.export(request), "folder": None}
     return {"href": None, "folder": shlex.quote(str(site.run.folder))}
 
 
-def _stage(request: Request, site: Site, view: FindingView) -> dict[str, Any]:
+def _stage(request: Request, site: ReviewSite, view: FindingView) -> dict[str, Any]:
     """What the script draws: the picture, its boxes, and the picture to load ahead."""
     base = base_of(request)
     boxes = [

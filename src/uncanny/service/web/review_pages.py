@@ -19,7 +19,7 @@ from uncanny.service.api.verdicts import runs_of
 from uncanny.service.assets import base_of
 from uncanny.service.jobs.kinds import title_of
 from uncanny.service.pictures import Pictures
-from uncanny.service.review.pages import review_app
+from uncanny.service.review.pages import ReviewSite, review_app
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.review.runs import MOST_RUNS
 from uncanny.service.web.cards import image_name
@@ -106,12 +106,14 @@ def _made(job: Job, run: ReviewRun, pictures: Pictures) -> ASGIApp:
         return who is not None and who.may("reviewer")
 
     return review_app(
-        run,
-        reviewer=reviewer,
-        name=title_of(job),
-        home=f"../../{job.id}",
-        image_name=image_name,
-        export=export,
-        may_judge=may_judge,
-        pictures=pictures,
+        ReviewSite(
+            run,
+            reviewer=reviewer,
+            name=title_of(job),
+            home=f"../../{job.id}",
+            image_name=image_name,
+            export=export,
+            may_judge=may_judge,
+            pictures=pictures,
+        )
     )
