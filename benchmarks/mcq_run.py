@@ -104,9 +104,9 @@ def ours(url: str, items_file: Path, run: Path) -> Measured:
     from uncanny.cli.common.session import run_here
     from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.task import McqTask
-    from uncanny.models.registry import parse_model
+    from uncanny.models.registry import ModelOptions, parse_model
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.config import ModelOptions, RunOptions
+    from uncanny.runs.parameters import RunOptions
 
     models = ModelOptions(parse_model("openai/gpt-4o"), base_urls={"openai": f"{url}/v1"})
     began, cpu = time.perf_counter(), time.process_time()

@@ -27,9 +27,9 @@ def run(folder: Path, run: Path, schedule: ScheduleName, *, cache: bool) -> floa
     from uncanny.agents.config import AnnotateConfig
     from uncanny.annotation.run import AnnotateTask
     from uncanny.cli.common.session import run_here
-    from uncanny.models.registry import parse_model
+    from uncanny.models.registry import ModelOptions, parse_model
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.config import ModelOptions, RunOptions
+    from uncanny.runs.parameters import RunOptions
 
     task = AnnotateTask(
         folder=RunFolder(run),

@@ -65,9 +65,9 @@ def whole_run(url: str, folder: Path, run: Path, schedule: ScheduleName) -> tupl
     from uncanny.agents.config import AnnotateConfig
     from uncanny.annotation.run import AnnotateTask
     from uncanny.cli.common.session import run_here
-    from uncanny.models.registry import parse_model
+    from uncanny.models.registry import ModelOptions, parse_model
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.config import ModelOptions, RunOptions
+    from uncanny.runs.parameters import RunOptions
 
     models = ModelOptions(parse_model("openai/gpt-4o"), base_urls={"openai": f"{url}/v1"})
     options = RunOptions(concurrency=CONCURRENCY)

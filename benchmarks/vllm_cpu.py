@@ -159,8 +159,9 @@ def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int |
     from uncanny.annotation.run import AnnotateTask
     from uncanny.cli.common.session import run_here
     from uncanny.demo.scenes import scenes
+    from uncanny.models.registry import ModelOptions
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.config import ModelOptions, RunOptions
+    from uncanny.runs.parameters import RunOptions
 
     def arranged(name: str, base_url: str) -> ModelProvider:
         provider = VLLMProvider(name, base_url=base_url)

@@ -24,8 +24,14 @@ from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.images.prepared import PreparedImage
 from uncanny.parameters import check_choices, takes
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.runs.image_options import Images, task_parts
-from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
+from uncanny.runs.image_task import (
+    MOST_IMAGES_AT_ONCE,
+    Images,
+    ImageTask,
+    other_models,
+    sent_image,
+    task_parts,
+)
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking

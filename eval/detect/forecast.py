@@ -12,7 +12,7 @@ from uncanny.eval.detect.run import check_truth, detect_task
 from uncanny.models.tokens import image_tokens, least_cached
 from uncanny.parameters import takes
 from uncanny.runs.forecast import ImagesForecast, UsageCounter, pending_images, prompt_tokens
-from uncanny.runs.image_options import Images
+from uncanny.runs.image_task import Images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,8 +28,7 @@ from uncanny.images.prepared import PreparedImage
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
-from uncanny.runs.image_options import Images, task_parts
-from uncanny.runs.image_task import ImageTask, other_models, sent_image
+from uncanny.runs.image_task import Images, ImageTask, other_models, sent_image, task_parts
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking

@@ -166,7 +166,7 @@ def mcq_task(
         # A bundled set that the folder holds already is read from there, and refused if it was changed.
         items=load(source, root=parameters.root, folder=folder),
         models=turn.models,
-        options=turn.limits,
+        options=turn.options,
         config=parameters.part(McqConfig),
         prompts=prompts,
     )

@@ -176,7 +176,7 @@ def realism_task(
         folder=RunFolder(turn.folder),
         pairs=pairs if parameters.out is None else pairs_of_run(pairs, turn.folder, store=store),
         models=turn.models,
-        options=turn.limits,
+        options=turn.options,
         root=None if parameters.root is None else Path(parameters.root),
         config=parameters.part(RealismConfig),
         prompts=prompts,

@@ -26,11 +26,10 @@ from uncanny.answers.forms import OBJECTS
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.images.encode import PixelPolicy
-from uncanny.models.registry import parse_model
+from uncanny.models.registry import ModelOptions, parse_model
 from uncanny.models.tokens import least_cached
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions, RunOptions
-from uncanny.runs.parameters import RunParameters
+from uncanny.runs.parameters import RunOptions, RunParameters
 from uncanny.runs.run import run_with
 from uncanny.schema import Annotation
 

@@ -15,10 +15,9 @@ from uncanny.client.calls import CallRecord
 from uncanny.client.client import ModelClient
 from uncanny.client.endpoint import Endpoint
 from uncanny.client.prices import PriceTable
-from uncanny.models.registry import ModelId
+from uncanny.models.registry import ModelId, ModelOptions
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions
 from uncanny.runs.engine import Engine, common_limits
 from uncanny.runs.inputs import ImageFile
 from uncanny.schema import Annotation

@@ -17,11 +17,10 @@ from uncanny.agents.steps import ScheduleName
 from uncanny.annotation.run import AnnotateTask
 from uncanny.eval.mcq.data.load import load
 from uncanny.eval.mcq.task import McqTask
-from uncanny.models.registry import parse_model
+from uncanny.models.registry import ModelOptions, parse_model
 from uncanny.prompts import PromptSet, make_set, prompt_set
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions, RunOptions
-from uncanny.runs.parameters import RunParameters
+from uncanny.runs.parameters import RunOptions, RunParameters
 from uncanny.runs.run import run_with
 
 

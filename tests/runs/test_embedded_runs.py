@@ -23,11 +23,11 @@ from uncanny.annotation.run import AnnotateRun, AnnotateTask
 from uncanny.client.calls import CallRecord
 from uncanny.demo.scenes import scenes
 from uncanny.errors import ImageError
-from uncanny.models.registry import parse_model
+from uncanny.models.registry import ModelOptions, parse_model
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs import resume
-from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.manifest import Manifest
+from uncanny.runs.parameters import RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import Observer, open_run
 

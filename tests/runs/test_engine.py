@@ -16,9 +16,9 @@ from uncanny.client.endpoint import Endpoint
 from uncanny.demo.model import DemoProvider
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.base import Sampling
-from uncanny.models.registry import parse_model
-from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.models.registry import ModelOptions, parse_model
 from uncanny.runs.engine import Engine, check_roles, common_limits, open_engine
+from uncanny.runs.parameters import RunOptions
 
 LOCAL = {"openai": "http://127.0.0.1:9/v1", "vllm": "http://127.0.0.1:9/v1"}
 

@@ -13,12 +13,11 @@ from uncanny.agents.config import AnnotateConfig
 from uncanny.errors import RunMismatchError
 from uncanny.images.discover import SkippedInputs
 from uncanny.images.encode import PixelPolicy
-from uncanny.models.registry import parse_model
+from uncanny.models.registry import ModelOptions, parse_model
 from uncanny.prompts import prompt_set
 from uncanny.records.annotation_table import LINES
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import RunManifest, RunSettings
-from uncanny.runs.config import ModelOptions
 from uncanny.runs.manifest import Manifest, run_settings
 from uncanny.runs.progress import Progress
 

@@ -12,11 +12,11 @@ import pytest
 from tests.runs.scripted_run import image_files, record, records_of
 from uncanny.annotation.run import AnnotateTask
 from uncanny.images.discover import SkippedInputs
-from uncanny.models.registry import parse_model
+from uncanny.models.registry import ModelOptions, parse_model
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.inputs import ImageFile, Inputs
+from uncanny.runs.parameters import RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import Stock
 from uncanny.schema import Annotation

@@ -17,11 +17,10 @@ from uncanny.client.client import ModelClient
 from uncanny.client.prices import PriceTable
 from uncanny.errors import BudgetError, ModelUnusableError
 from uncanny.models.base import ModelRequest, ModelResponse, Sampling
-from uncanny.models.registry import ModelId
+from uncanny.models.registry import ModelId, ModelOptions
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions
 from uncanny.runs.engine import Engine, common_limits
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import load_run

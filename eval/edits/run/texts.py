@@ -135,7 +135,7 @@ def task_parts(parameters: TextParameters, texts: TextSource) -> dict[str, Any]:
         "folder": parameters.folder,
         "prompts": read_prompts("edits", parameters.prompts),
         "models": parameters.models,
-        "options": parameters.limits,
+        "options": parameters.options,
         "texts": load_texts(texts, root=parameters.root),
         "root": None if parameters.root is None else Path(parameters.root),
     }

@@ -14,7 +14,7 @@ from uncanny.client.prices import PriceTable
 from uncanny.images.discover import SkipReason
 from uncanny.parameters import takes
 from uncanny.runs.forecast import ImagesForecast, pending_images, total_usage
-from uncanny.runs.image_options import Images
+from uncanny.runs.image_task import Images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

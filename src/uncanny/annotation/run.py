@@ -28,8 +28,14 @@ from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunForecast
-from uncanny.runs.image_options import Images, task_parts
-from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
+from uncanny.runs.image_task import (
+    MOST_IMAGES_AT_ONCE,
+    Images,
+    ImageTask,
+    other_models,
+    sent_image,
+    task_parts,
+)
 from uncanny.runs.inputs import ImageFile, sample_sizes
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import binding_manifest

@@ -23,10 +23,9 @@ from uncanny.agents.steps import ROLES, InView, ListStep, Step
 from uncanny.client.prices import PriceTable
 from uncanny.images.crops import LEAST_SIDE
 from uncanny.images.encode import PixelPolicy
-from uncanny.models.registry import ModelId
+from uncanny.models.registry import ModelId, ModelOptions
 from uncanny.models.tokens import image_tokens, least_cached, text_tokens
 from uncanny.prompts import Prompt, PromptSet
-from uncanny.runs.config import ModelOptions
 from uncanny.runs.forecast import CACHED_PREFIX, Usage, UsageCounter, total_usage
 
 OBJECTS_AN_IMAGE: Final = 8

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 
 from uncanny.errors import UsageError
 from uncanny.models.base import ModelProvider
@@ -31,6 +32,25 @@ class ModelId:
 
     def __str__(self) -> str:
         return f"{self.provider}/{self.name}" if self.name else self.provider
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """Which models, reached how.
+
+    `roles` gives single agents a model of their own. `base_urls` maps a provider to its server.
+    `prices` is a file that replaces entries of the built-in price table.
+    """
+
+    model: ModelId
+    roles: Mapping[str, ModelId] = field(default_factory=dict)
+    fallback: ModelId | None = None
+    base_urls: Mapping[str, str] = field(default_factory=dict, repr=False)  # with passwords, at times
+    prices: Path | None = None
+
+    def all_models(self) -> tuple[ModelId, ...]:
+        models = [self.model, *self.roles.values(), *([self.fallback] if self.fallback else [])]
+        return tuple(dict.fromkeys(models))
 
 
 @dataclass(frozen=True, slots=True)

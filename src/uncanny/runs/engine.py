@@ -24,9 +24,9 @@ from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.images.encode import SendLimits
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, Sampling, Tokens
 from uncanny.models.presets import SERVERS
-from uncanny.models.registry import Access, ModelId, open_model
+from uncanny.models.registry import Access, ModelId, ModelOptions, open_model
 from uncanny.records.answer_cache import AnswerCache
-from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.parameters import RunOptions
 from uncanny.runs.sync import in_thread
 from uncanny.settings import settings
 from uncanny.wording import option
@@ -89,10 +89,10 @@ async def open_engine(
                 on_ready()
                 on_ready = _nothing
                 base_url = await stack.enter_async_context(_own_server(model, server_log))
-            provider = open_model(model, Access(base_url, models.timeout_s))
+            provider = open_model(model, Access(base_url, run.timeout_s))
             stack.push_async_callback(provider.close)
             address = "own server" if own_server else None
-            endpoints[model] = _guarded(provider, models, run, prices, address, rest_s)
+            endpoints[model] = _guarded(provider, run, prices, address, rest_s)
         cache = None
         if answers is not None:
             cache = await in_thread(partial(AnswerCache, answers, warn), AnswerCache.close)
@@ -122,7 +122,6 @@ def _nothing() -> None:
 
 def _guarded(
     provider: ModelProvider,
-    models: ModelOptions,
     run: RunOptions,
     prices: PriceTable,
     address: str | None,
@@ -139,8 +138,8 @@ def _guarded(
         run.concurrency,
         price=price,
         worst_case=most,
-        timeout_s=models.timeout_s,
-        patience_s=models.patience_s,
+        timeout_s=run.timeout_s,
+        patience_s=run.patience_s,
         address=address,
         rest_s=rest_s,
     )

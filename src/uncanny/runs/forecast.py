@@ -17,10 +17,9 @@ from pydantic import BaseModel
 from uncanny.client.prices import PriceTable
 from uncanny.images.discover import SkippedInputs, SkipReason
 from uncanny.models.base import Tokens
-from uncanny.models.registry import ModelId, missing_addresses
+from uncanny.models.registry import ModelId, ModelOptions, missing_addresses
 from uncanny.models.tokens import text_tokens
 from uncanny.prompts import PromptSet
-from uncanny.runs.config import ModelOptions
 from uncanny.runs.image_task import ImageTask, still_pending
 from uncanny.runs.inputs import mean_size, sample_sizes, skipped_line, unreadable_warning
 from uncanny.runs.progress import Progress

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -16,13 +17,20 @@ from uncanny.client.calls import usage
 from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.images.columns import ImageColumns
+from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage, prepare
 from uncanny.models.base import SentImage, encode_image
+from uncanny.models.registry import ModelOptions
+from uncanny.parameters import refuse_table
+from uncanny.prompts import PromptSet
+from uncanny.prompts.folders import read_prompts
 from uncanny.records.annotation_table import RecordFormat, is_own_table, write_table
 from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
+from uncanny.runs.parameters import ImageParameters, RunOptions, TableParameters
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import CELL_KEYS, Stock, Task, cells_of
 from uncanny.schema import (
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
     from uncanny.runs.engine import Engine
 
 A = TypeVar("A", bound=BaseModel)
+Images = str | Path | Sequence[str | Path]
 MOST_IMAGES_AT_ONCE = 64
 # Of so many images an error says which columns there are.
 MOST_LOOKED_AT = 100
@@ -68,8 +77,7 @@ class ImageTask(Task[ImageFile, A]):
     """A run with one record an image: `Annotation`, or another that has all of `ImageRecord`.
 
     `paths` are image files, tables with pictures in them and folders, `files` what they were found to hold
-    when the run began; `image_column` is where tables have their pictures, and `columns` are those of the
-    other columns that records take over, None for all of them. With the `format` `parquet`, and where a run
+    when the run began; `table` says what is taken from tables. With the `format` `parquet`, and where a run
     has one already, a table is made of the records at the end. `found` is the field of a record whose entries
     are counted as found."""
 
@@ -80,8 +88,7 @@ class ImageTask(Task[ImageFile, A]):
     found: ClassVar[str] = "anomalies"
 
     paths: Sequence[Path]
-    image_column: str | None = None
-    columns: Sequence[str] | None = None
+    table: TableParameters = field(default_factory=TableParameters)
     format: RecordFormat = "jsonl"
     files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
     _columns: ImageColumns = field(init=False, repr=False, default_factory=ImageColumns)
@@ -106,7 +113,7 @@ class ImageTask(Task[ImageFile, A]):
             run=self.folder.path,
             root=self.root,
             limit=self.options.limit,
-            image_column=self.image_column,
+            image_column=self.table.image_column,
         )
 
     def settings(self) -> RunSettings:
@@ -158,7 +165,7 @@ class ImageTask(Task[ImageFile, A]):
     def stock_of_images(self, inputs: Inputs, records: RecordFile[A], progress: Progress) -> Stock[ImageFile]:
         """A record stands where it is `ok`, or failed ones are kept, and its file still holds those bytes,
         however old the file looks. Raises UsageError."""
-        self._columns, self._earlier = ImageColumns(self.paths, self.columns), {}
+        self._columns, self._earlier = ImageColumns(self.paths, self.table.columns), {}
         problems = self._columns.look({file.path.parent for file in inputs.files})
         progress.warnings += [f"{problem}. {_WITHOUT_COLUMNS}" for problem in problems]
         self._check_columns(inputs.files, problems)
@@ -251,7 +258,7 @@ class ImageTask(Task[ImageFile, A]):
 
     def _check_columns(self, files: Sequence[ImageFile], problems: Sequence[str]) -> None:
         """Raises UsageError for a column that is asked for and that no image has."""
-        missing = set(self.columns or ())
+        missing = set(self.table.columns or ())
         for file in files if missing else ():
             missing.difference_update(self._columns.of(file.path).values)
             if not missing:
@@ -351,3 +358,51 @@ def _count(progress: Progress, counted: _Counted) -> None:
     progress.duplicates += counted.duplicate
     for change in counted.changes:
         progress.pixel_changes[change.partition(":")[0]] += 1
+
+
+class ImageRun(TypedDict):
+    """What every task over images is made of, beside its configuration."""
+
+    folder: RunFolder
+    paths: tuple[Path, ...]
+    models: ModelOptions
+    options: RunOptions
+    policy: PixelPolicy
+    root: Path | None
+    prompts: PromptSet
+    table: TableParameters
+
+
+def task_parts(protocol: str, images: Images, parameters: ImageParameters) -> ImageRun:
+    """What every task over images is made of, from the parameters of a public function. Raises UsageError."""
+    return {
+        "folder": parameters.folder,
+        "paths": image_paths(images),
+        "models": parameters.models,
+        "options": parameters.options,
+        "policy": parameters.policy,
+        "root": None if parameters.root is None else Path(parameters.root),
+        "prompts": read_prompts(protocol, parameters.prompts),
+        "table": parameters.part(TableParameters),
+    }
+
+
+def image_paths(images: Images) -> tuple[Path, ...]:
+    """One path or several, as paths. Raises UsageError for anything else, and where there are none."""
+    if isinstance(images, str | PathLike):
+        images = (images,)
+    refuse_table(images, "Images of a run are paths of files and folders")
+    paths = tuple(images) if isinstance(images, Iterable) and not isinstance(images, bytes) else (images,)
+    for path in paths:
+        if not isinstance(path, str | PathLike):
+            raise UsageError(
+                f"Images of a run are paths of files and folders, not {type(path).__name__}",
+                remedy="Save it first, or give it to annotate_image.",
+            )
+        if not str(path) or "\0" in str(path):
+            raise UsageError(
+                f"No file or folder is called {str(path)!r}", remedy="Write `.` for the one here."
+            )
+    if not paths:
+        raise UsageError("There are no images", remedy="Give one path at least.")
+    return tuple(Path(path) for path in paths)

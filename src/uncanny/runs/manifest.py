@@ -15,6 +15,7 @@ from uncanny import __version__
 from uncanny.errors import RunError
 from uncanny.images.discover import SkippedInputs
 from uncanny.images.encode import PixelPolicy
+from uncanny.models.registry import ModelOptions
 from uncanny.prompts import PromptSet, make_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import (
@@ -27,7 +28,6 @@ from uncanny.records.run_manifest import (
     SkippedInput,
     Totals,
 )
-from uncanny.runs.config import ModelOptions
 from uncanny.runs.inputs import Names
 from uncanny.runs.progress import Progress, Spending
 

@@ -7,21 +7,22 @@ only a run needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from uncanny.errors import UsageError
 from uncanny.parameters import CALLBACK, HERE, PYTHON, Folder, Parameters, Place, Shown, Text
 from uncanny.runs.stop import Stop
 from uncanny.settings import WEEK_S, settings
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
     from uncanny.images.encode import PixelPolicy
+    from uncanny.models.registry import ModelOptions
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.config import ModelOptions, RunOptions
 else:  # commands show their options without them
     CallRecord = Any
 
@@ -33,20 +34,29 @@ Model = Annotated[
 ]
 
 
-class ConnectParameters(Parameters):
-    """How models are asked, how often, and for how much."""
+Usd = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Tokens = Annotated[int, Field(ge=1, le=10**15)]
+Inputs = Annotated[int, Field(ge=1, le=10**12)]
+Calls = Annotated[int, Field(ge=1, le=10_000)]
 
-    roles: Annotated[Mapping[str, Text], Shown(flag="--role", metavar="ROLE=MODEL", place="model")] = Field(
-        default_factory=dict
-    )
-    """Ask another model in one role."""
-    fallback: Annotated[Text | None, Shown(metavar="MODEL", place="model")] = None
-    """Ask this model when another is out of budget or quota, or is down."""
-    base_url: Annotated[str | Mapping[str, str] | None, Shown(on=HERE.on, metavar="[PROVIDER=]URL")] = None
-    """Address of the server of the model's provider, or of each provider by name."""
-    concurrency: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        default_factory=lambda: settings().concurrency
-    )
+
+class SpendLimits(Parameters):
+    """What a run may cost; with several models these limits hold for all of them together."""
+
+    max_cost_usd: Annotated[
+        Usd | None, Shown(default="no limit", label="Maximum cost, in US dollars", first=True)
+    ] = None
+    """Stop before the run costs more, in US dollars."""
+    max_tokens_total: Annotated[
+        Tokens | None, Shown(default="no limit", label="Maximum number of tokens")
+    ] = None
+    """Stop before the run uses more tokens."""
+
+
+class CallLimits(SpendLimits):
+    """How many calls at once, and for how long."""
+
+    concurrency: Calls = Field(default_factory=lambda: settings().concurrency)
     """Maximum number of calls in flight per model."""
     timeout_s: Annotated[
         float, Field(gt=0, le=WEEK_S), Shown(flag="--timeout", label="Timeout of a call, in seconds")
@@ -57,24 +67,60 @@ class ConnectParameters(Parameters):
     ] = Field(default_factory=lambda: settings().patience_s)
     """Give a model up after this many seconds without a good answer. Below 4 timeouts, at least 10 calls must
     have failed too."""
-    max_cost_usd: Annotated[
-        float | None,
-        Field(gt=0, le=1e9),
-        Shown(default="no limit", label="Maximum cost, in US dollars", first=True),
-    ] = None
-    """Stop before the run costs more, in US dollars."""
-    max_tokens_total: Annotated[
-        int | None, Field(ge=1, le=10**15), Shown(default="no limit", label="Maximum number of tokens")
-    ] = None
-    """Stop before the run uses more tokens."""
-    prices: Place | None = None
-    """JSON file with prices that replace the built-in ones."""
-    prompts: Annotated[Place | None, Shown(metavar="DIR")] = None
-    """Folder with prompts that replace the built-in ones; see `uncanny prompts`."""
+
+
+class CacheParameters(Parameters):
+    """Whether and where answers are kept."""
+
     cache: bool = True
     """Keep answers, so that an interrupted input does not pay for them again."""
     cache_dir: Annotated[Place | None, HERE] = Field(default_factory=lambda: settings().cache_dir)
     """Share answers between runs through this folder."""
+
+    def answers(self, own: Path | None) -> Path | None:
+        """Folder of the answer cache, `own` if it is not shared; None if none is kept."""
+        if not self.cache:
+            return None
+        return own if self.cache_dir is None else Path(self.cache_dir)
+
+
+class RunOptions(CallLimits, CacheParameters):
+    """How a run asks models, apart from which: how much at once, when to stop, what to keep and to repeat.
+
+    Limits of cost and tokens hold for the run as a whole, earlier sessions included.
+    """
+
+    limit: Annotated[Inputs | None, Shown(metavar="N", label="Only the first inputs", first=True)] = None
+    """Take only the first N inputs."""
+    retry_failed: Annotated[bool, Shown(off="--keep-failed")] = True
+    """When resuming, ask again for what failed."""
+    keep_missing: bool = False
+    """When resuming, keep records whose input is gone, instead of moving them to removed.jsonl."""
+
+    def within(self, usd: float | None, tokens: int | None) -> RunOptions:
+        """The same options with other limits of cost and tokens."""
+        return self.model_copy(update={"max_cost_usd": usd, "max_tokens_total": tokens})
+
+
+LIMITS = (*SpendLimits.model_fields, "concurrency", "limit")
+"""Parameters that say how much of a run is done, and not what is found."""
+
+
+class ConnectParameters(CallLimits, CacheParameters):
+    """How models are asked, how often, and for how much."""
+
+    roles: Annotated[Mapping[str, Text], Shown(flag="--role", metavar="ROLE=MODEL", place="model")] = Field(
+        default_factory=dict
+    )
+    """Ask another model in one role."""
+    fallback: Annotated[Text | None, Shown(metavar="MODEL", place="model")] = None
+    """Ask this model when another is out of budget or quota, or is down."""
+    base_url: Annotated[str | Mapping[str, str] | None, Shown(on=HERE.on, metavar="[PROVIDER=]URL")] = None
+    """Address of the server of the model's provider, or of each provider by name."""
+    prices: Place | None = None
+    """JSON file with prices that replace the built-in ones."""
+    prompts: Annotated[Place | None, Shown(metavar="DIR")] = None
+    """Folder with prompts that replace the built-in ones; see `uncanny prompts`."""
     stop: Annotated[Stop | None, PYTHON] = None
     """Ends the work from outside."""
     on_call: Annotated[Callable[[CallRecord], None] | None, CALLBACK, PYTHON] = None
@@ -83,67 +129,44 @@ class ConnectParameters(Parameters):
     def models_of(self, model: str) -> ModelOptions:
         """This model and those of the roles, parsed. Raises UsageError."""
         from uncanny.models.addresses import parse_address
-        from uncanny.models.registry import parse_model
-        from uncanny.runs.config import ModelOptions
+        from uncanny.models.registry import WITHOUT_NAME, ModelOptions, is_provider, parse_model
 
         main = parse_model(model)
         base_url = self.base_url
         base_urls = {main.provider: base_url} if isinstance(base_url, str) else dict(base_url or {})
-        for url in base_urls.values():
+        for provider, url in base_urls.items():
             parse_address(url)
+            if provider in WITHOUT_NAME or not is_provider(provider):
+                what = "has no server" if provider in WITHOUT_NAME else "is not a provider"
+                raise UsageError(
+                    f"{option('base_url')} is an address for {provider}, which {what}",
+                    remedy="Leave it out, or name the provider that has this address.",
+                )
         return ModelOptions(
             main,
             roles={role: parse_model(name) for role, name in self.roles.items()},
             fallback=parse_model(self.fallback) if self.fallback else None,
             base_urls=base_urls,
-            timeout_s=self.timeout_s,
-            patience_s=self.patience_s,
             prices=settings().prices if self.prices is None else Path(self.prices),
         )
 
     @property
-    def limits(self) -> RunOptions:
+    def options(self) -> RunOptions:
         """How much at once, and when to stop."""
-        from uncanny.runs.config import RunOptions
-
-        return RunOptions(
-            concurrency=self.concurrency,
-            max_cost_usd=self.max_cost_usd,
-            max_tokens_total=self.max_tokens_total,
-            cache=self.cache,
-            answers=None if self.cache_dir is None else Path(self.cache_dir),
-        )
+        return self.part(RunOptions)
 
 
-class RunParameters(ConnectParameters):
+class RunParameters(ConnectParameters, RunOptions):
     """How a run asks models, where it is kept, and how it resumes."""
 
     out: Annotated[Place | None, Shown(on=HERE.on, flag="--run", short="-o")] = None
     """Run folder. The same call resumes the run in it."""
-    limit: Annotated[
-        int | None, Field(ge=1, le=10**12), Shown(metavar="N", label="Only the first inputs", first=True)
-    ] = None
-    """Take only the first N inputs."""
-    retry_failed: Annotated[bool, Shown(off="--keep-failed")] = True
-    """When resuming, ask again for what failed."""
-    keep_missing: bool = False
-    """When resuming, keep records whose input is gone, instead of moving them to removed.jsonl."""
     on_start: Annotated[Callable[[Any], None] | None, CALLBACK, PYTHON] = None
     """Gets the live counters before the first call."""
     on_record: Annotated[Callable[[Any], None] | None, CALLBACK, PYTHON] = None
     """Gets each record when it is on disk."""
     progress: Annotated[bool, PYTHON] = False
     """Show a progress bar on standard error."""
-
-    @property
-    def limits(self) -> RunOptions:
-        """How much at once, and when to stop."""
-        return replace(
-            super().limits,
-            limit=self.limit,
-            retry_failed=self.retry_failed,
-            keep_missing=self.keep_missing,
-        )
 
     @property
     def folder(self) -> RunFolder:
@@ -169,6 +192,17 @@ class AskEachParameters(RunParameters):
 
     models: Annotated[Sequence[Text], Field(min_length=1), Shown(flag="--model", short="-m")]
     """Models to ask, one after the other; each has a run in a folder of its own in `out`."""
+
+    def each_model(self) -> list[ModelOptions]:
+        """The models, parsed. Raises UsageError."""
+        chosen = [self.models_of(name) for name in self.models]
+        providers = sorted({each.model.provider for each in chosen})
+        if isinstance(self.base_url, str) and len(providers) > 1:
+            raise UsageError(
+                f"{option('base_url')} is for one provider, but the models have {', '.join(providers)}",
+                remedy="Give a mapping from provider to address.",
+            )
+        return chosen
 
 
 class PixelParameters(Parameters):

@@ -8,7 +8,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -31,7 +31,7 @@ from uncanny.models.base import MOST_TOKENS, Outcome
 from uncanny.records.jsonl import append_whole, is_deleted, open_to_append, open_to_read
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest, Totals
-from uncanny.runs.config import RunOptions
+from uncanny.runs.parameters import RunOptions
 from uncanny.schema import STATUSES, as_count, as_dollars
 
 _FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
@@ -420,7 +420,7 @@ def what_is_left(options: RunOptions, others: Sequence[RunFolder]) -> RunOptions
         usd = max(usd - sum(dollars for _, dollars in booked), _NOTHING_LEFT_USD)
     if tokens is not None:
         tokens = max(tokens - int(sum(taken for taken, _ in booked)), _NOTHING_LEFT_TOKENS)
-    return replace(options, max_cost_usd=usd, max_tokens_total=tokens)
+    return options.within(usd, tokens)
 
 
 class Recount:

@@ -14,8 +14,8 @@ from uncanny.prompts import PromptSet, current_set
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_same_protocol, setting
 from uncanny.records.run_manifest import RunManifest, Totals
-from uncanny.runs.config import RunOptions
 from uncanny.runs.manifest import Manifest, begun_with, lost_texts
+from uncanny.runs.parameters import RunOptions
 from uncanny.runs.progress import Progress, Recount, SpendingFile
 from uncanny.runs.task import Task
 from uncanny.wording import Words, option
@@ -136,7 +136,7 @@ def _load_spending(
         progress.spending = manifest.spending
         progress.spending.take_up(spending.uncounted(progress.spending.calls))
         return
-    own_cache = options.cache and options.answers is None
+    own_cache = options.cache and options.cache_dir is None
     recount = Recount(folder.calls, folder.spending, own_cache=own_cache)
     progress.spending, progress.paid_before = recount.spending, recount.paid_here
     if recount.unread:

@@ -193,7 +193,7 @@ class Run(Generic[Item, R]):
             opening = open_engine(
                 task.models,
                 task.options,
-                answers=(task.options.answers or folder.answers) if task.options.cache else None,
+                answers=task.options.answers(folder.answers),
                 budget=self.budget,
                 agents=task.roles,
                 on_call=self._note_call,

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from uncanny.errors import UncannyError, UsageError
-from uncanny.models.registry import ModelId
+from uncanny.models.registry import ModelId, ModelOptions
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions, RunOptions
-from uncanny.runs.parameters import AskEachParameters, AskParameters
+from uncanny.runs.parameters import AskEachParameters, AskParameters, RunOptions
 from uncanny.runs.progress import what_is_left
 from uncanny.wording import option
 
@@ -27,12 +26,12 @@ class Turn:
 
     models: ModelOptions
     folder: Path
-    limits: RunOptions
+    options: RunOptions
 
     @classmethod
     def alone(cls, parameters: AskParameters) -> Turn:
         """The one run of `parameters`."""
-        return cls(parameters.models, parameters.folder.path, parameters.limits)
+        return cls(parameters.models, parameters.folder.path, parameters.options)
 
     def check(self) -> Turn:
         """Raises UsageError for a folder that is one of several models."""
@@ -49,14 +48,8 @@ async def run_each_model(
     asked once `stop` is requested. Raises UsageError before anything is asked if models or folders do not go
     together.
     """
-    chosen = [parameters.models_of(name) for name in parameters.models]
+    chosen = parameters.each_model()
     models = [each.model for each in chosen]
-    providers = {model.provider for model in models}
-    if isinstance(parameters.base_url, str) and len(providers) > 1:
-        raise UsageError(
-            f"{option('base_url')} is for one provider, and {', '.join(sorted(providers))} are asked",
-            remedy="Give a mapping from provider to server.",
-        )
     out = parameters.folder.path
     folders = model_folders(models, out)
     check_folders(out, models)
@@ -66,7 +59,7 @@ async def run_each_model(
         if parameters.stop is not None and parameters.stop.requested:
             break
         try:
-            runs[name] = await start(Turn(each, folder, limits_left(parameters.limits, folder, folders)))
+            runs[name] = await start(Turn(each, folder, limits_left(parameters.options, folder, folders)))
         except UncannyError as error:
             errors.append(error)
     if errors:
@@ -74,9 +67,9 @@ async def run_each_model(
     return runs
 
 
-def limits_left(limits: RunOptions, folder: Path, folders: Iterable[Path]) -> RunOptions:
+def limits_left(options: RunOptions, folder: Path, folders: Iterable[Path]) -> RunOptions:
     """What the runs in the other `folders` leave the one in `folder` of limits that hold for all together."""
-    return what_is_left(limits, [RunFolder(other) for other in folders if other != folder])
+    return what_is_left(options, [RunFolder(other) for other in folders if other != folder])
 
 
 def check_folders(out: Path, models: Sequence[ModelId]) -> None:

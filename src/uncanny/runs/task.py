@@ -15,12 +15,13 @@ from pydantic import BaseModel
 from uncanny.graphs.tracing import untraced
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile, changed_files
+from uncanny.models.registry import ModelOptions
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunForecast, RunSettings
-from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.manifest import run_settings
+from uncanny.runs.parameters import RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.schema import StepError
 

@@ -43,7 +43,7 @@ REST_S = 30.0
 async def open_examiner(model: str, parameters: AnnotatorParameters) -> AsyncIterator[Examiner]:
     """All that images need, read, compiled and opened. Raises UsageError and ModelUnusableError."""
     config = annotate_config(parameters, None)
-    models, limits = parameters.models_of(model), parameters.limits
+    models, limits = parameters.models_of(model), parameters.options
     folder = RunFolder(Path())
     annotate = AnnotateTask(
         folder=folder,
@@ -77,7 +77,7 @@ async def open_examiner(model: str, parameters: AnnotatorParameters) -> AsyncIte
     async with open_engine(
         models,
         limits,
-        answers=limits.answers if limits.cache else None,
+        answers=limits.answers(None),
         budget=Budget(limits.max_cost_usd, limits.max_tokens_total, usual_calls=annotate.calls_per_input),
         agents={**annotate.roles, **detect.roles},
         on_call=note,

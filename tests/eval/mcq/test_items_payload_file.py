@@ -59,5 +59,5 @@ def test_an_item_file_or_a_table_is_no_payload(tmp_path: Path) -> None:
 def test_a_target_that_is_there_is_left_alone(tmp_path: Path) -> None:
     file = write(tmp_path / "p.jsonl", [{"id": "a", "image": "a.png", "split": "ref_real", "q1_ref": "no"}])
     import_table(file, out=tmp_path / "out")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         import_table(file, out=tmp_path / "out")

@@ -14,9 +14,8 @@ from uncanny import mcq
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.eval.mcq.parameters import McqConfig
 from uncanny.eval.mcq.task import McqTask
-from uncanny.models.registry import ModelId
+from uncanny.models.registry import ModelId, ModelOptions
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions
 from uncanny.runs.stop import Stop
 
 

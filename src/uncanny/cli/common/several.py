@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from uncanny.cli.common.asking import asked
 from uncanny.cli.common.session import INTERRUPTED, RUN_CODES, TerminalStop, show_end, show_forecast
@@ -19,7 +19,7 @@ from uncanny.cli.common.terminal import complain, cost, harmless, layout, marked
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.common.run_result import RunResult
 from uncanny.models.registry import parse_model
-from uncanny.runs.parameters import ConnectParameters
+from uncanny.runs.parameters import RunOptions, SpendLimits
 from uncanny.runs.several import check_folders, limits_left, model_folders
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from uncanny.runs.forecast import Forecast
 
 R = TypeVar("R", bound=RunResult[Any])
-# What holds for all models together.
-_LIMITS: Final = ("max_cost_usd", "max_tokens_total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +127,10 @@ def _run(
     quiet: bool,
 ) -> None:
     try:
-        given: dict[str, Any] = {name: options.get(name) for name in _LIMITS}
-        limits = ConnectParameters(**given).limits
-        left = limits_left(limits, result.folder, folders)
-        limited = options | {name: getattr(left, name) for name in _LIMITS} | {"stop": TerminalStop()}
+        shared = SpendLimits.model_fields
+        given: dict[str, Any] = {name: options.get(name) for name in shared}
+        left = limits_left(RunOptions(**given), result.folder, folders)
+        limited = options | {name: getattr(left, name) for name in shared} | {"stop": TerminalStop()}
         run = asyncio.run(asking.run(asking.inputs, model=result.name, out=result.folder, **limited))
         result.run = run
         result.code = show_end(

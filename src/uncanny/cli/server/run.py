@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from uncanny.cli.common.terminal import complain, harmless, layout, on_terminal, say, say_json
 from uncanny.cli.server.results import BROKEN, INTERRUPTED, Results
 from uncanny.errors import NotFoundError, ServiceError, UsageError
+from uncanny.runs.parameters import LIMITS
 from uncanny.wording import counted, option
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST_REFUSED: Final = 10
-_LIMITS: Final = frozenset({"max_cost_usd", "max_tokens_total", "limit", "concurrency"})
 _GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
 
 
@@ -207,7 +207,7 @@ class _ServerRun:
                 remedy="Name another run with -o, or that server.",
             )
         differing = differing_options(state.options, options)
-        if state.job is not None and not _LIMITS.issuperset(differing):
+        if state.job is not None and not set(differing) <= set(LIMITS):
             names = ", ".join(map(option, differing))
             raise UsageError(
                 f"{target} is the run of {state.job}, which was started with other values of {names}",

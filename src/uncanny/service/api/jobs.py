@@ -9,6 +9,7 @@ from fastapi import Query, Request, Response
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 
+from uncanny.runs.parameters import Calls, Inputs, Tokens, Usd
 from uncanny.service import State
 from uncanny.service.answers import JOB_EXAMPLE, Job, JobPage, KindAnswer, KindsAnswer
 from uncanny.service.api.auth import Operator, for_operators, for_readers
@@ -45,10 +46,10 @@ class Limits(Bounded):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"max_cost_usd": 50.0}]})
 
-    max_cost_usd: Annotated[float | None, Field(gt=0, le=1e9, allow_inf_nan=False)] = None
-    max_tokens_total: Annotated[int | None, Field(ge=1, le=10**15)] = None
-    limit: Annotated[int | None, Field(ge=1, le=10**12)] = None
-    concurrency: Annotated[int | None, Field(ge=1, le=10_000)] = None
+    max_cost_usd: Usd | None = None
+    max_tokens_total: Tokens | None = None
+    limit: Inputs | None = None
+    concurrency: Calls | None = None
 
 
 @ROUTER.get("/kinds", summary="Kinds of jobs", dependencies=for_readers)

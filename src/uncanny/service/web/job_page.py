@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, Response
 from uncanny.errors import NotFoundError, UncannyError
 from uncanny.eval.common.inputs.runs import open_run
 from uncanny.protocol import jobs
+from uncanny.runs.parameters import SpendLimits
 from uncanny.service.answers import Job
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
@@ -159,7 +160,7 @@ def _limits(job: Job) -> list[LimitView]:
     return [
         LimitView(field.name, field.label, field.value, field.whole)
         for field in fields
-        if field.name in ("max_cost_usd", "max_tokens_total") and field.value
+        if field.name in SpendLimits.model_fields and field.value
     ]
 
 

@@ -69,7 +69,7 @@ async def run_async(captions: Sequence[Caption], parameters: CaptionParameters) 
     task = CaptionTask(
         folder=parameters.folder,
         models=parameters.models,
-        options=parameters.limits,
+        options=parameters.options,
         captions=captions,
         config=parameters.part(CaptionConfig),
     )
