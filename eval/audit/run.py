@@ -27,11 +27,12 @@ from uncanny.eval.common.groups import IMAGE, STEM, cell_text
 from uncanny.eval.common.inputs.sources import Source, read_sources
 from uncanny.eval.common.similarity.base import open_measure
 from uncanny.images.columns import ImageColumns
+from uncanny.models.registry import ModelOptions
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, check_apart, copy_into
-from uncanny.runs.config import ModelOptions
+from uncanny.runs.parameters import TableParameters
 from uncanny.runs.progress import what_is_left
 from uncanny.runs.resume import prompts_of
 from uncanny.runs.run import run_with
@@ -212,12 +213,11 @@ class Annotating:
             folder=folder,
             paths=paths,
             models=self.models,
-            options=what_is_left(self.parameters.limits, others),
+            options=what_is_left(self.parameters.options, others),
             policy=self.parameters.policy,
             config=self.config,
             prompts=self._prompts(images),
-            image_column=self.parameters.image_column,
-            columns=self.parameters.columns,
+            table=self.parameters.part(TableParameters),
         )
 
     def check(
@@ -268,7 +268,7 @@ class Annotating:
         if pair_by in (None, IMAGE, STEM):
             return
         task = self.task(source, images, dry=True)
-        columns = ImageColumns(task.paths, task.columns)
+        columns = ImageColumns(task.paths, task.table.columns)
         cells = {file.image: columns.of(file.path).values for file in task.inputs().files}
         missing = [image for image, values in cells.items() if cell_text(values.get(pair_by)) is None]
         if missing:

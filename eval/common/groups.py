@@ -82,6 +82,11 @@ def own_keys(record: object) -> set[str]:
     return {name for name in fields if cell_text(getattr(record, name, None)) is not None}
 
 
+def no_column(of: str, by: str, there: Collection[str]) -> UsageError:
+    """The error for groups by a column that no image, pair or table (`of`) has; they have those `there`."""
+    return UsageError(f"{option('group_by')}: no {of} has the column {by!r}", remedy=which_columns(there))
+
+
 def which_columns(there: Collection[str]) -> str:
     """What to do where a column to group by is not there."""
     named = ", ".join(map(repr, sorted(there)))
@@ -223,10 +228,7 @@ class Groups:
                     f"{option('group_by')}: the column {self._by[0]!r} is empty for all images",
                     remedy="Give text or numbers, or another column.",
                 )
-            raise UsageError(
-                f"{option('group_by')}: no image has the column {self._by[0]!r}",
-                remedy=which_columns(self._columns | own_keys(self._last)),
-            )
+            raise no_column("image", self._by[0], self._columns | own_keys(self._last))
 
     def of(self, record: object) -> str:
         """What identifies the group of a record: the same for all records of one group, and for no other.

@@ -14,9 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share
-from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_of, own_keys, which_columns
+from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_of, no_column, own_keys
 from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.metrics.intervals import Bools, Codes, Ratio, group_codes, ratio, share_intervals
 from uncanny.eval.metrics.significance import position_bias
@@ -28,7 +27,6 @@ from uncanny.graphs.ugda_cases import CASES, LABELS
 from uncanny.parameters import takes
 from uncanny.records.run_folder import RunFolder
 from uncanny.schema import columns_of
-from uncanny.wording import option
 
 SECOND_CHECKS = 2
 
@@ -61,10 +59,7 @@ def _set_score(
     belongs = {verdict.id: _original(verdict, group_by) for verdict in verdicts}
     if group_by not in (None, IMAGE) and all(id == group for id, group in belongs.items()):
         there = set().union(*(columns_of(verdict) for verdict in verdicts), own_keys(verdicts[0]))
-        raise UsageError(
-            f"{option('group_by')}: no pair of {verdict_set.name} has the column {group_by!r}",
-            remedy=which_columns(there),
-        )
+        raise no_column(f"pair of {verdict_set.name}", group_by, there)
     return SetScore(
         verdict_set,
         _group_score(verdicts, belongs, resamples, seed),

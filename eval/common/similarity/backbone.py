@@ -183,8 +183,8 @@ def _check_layers(config: Any, name: str, num_layers: int) -> None:
     layers = getattr(config, "encoder_layers", None) or getattr(config, "num_hidden_layers", None)
     if num_layers < 0 or (layers is not None and num_layers > layers):
         raise UsageError(
-            f"Backbone {name!r} has {layers} layers, not {num_layers}",
-            remedy=f"Give {option('num_layers')} from 0 to {layers}.",
+            f"Backbone {name!r} has {layers} layers, so there is no layer {num_layers}",
+            remedy=f"Give a layer from 0 to {layers}.",
         )
 
 

@@ -7,12 +7,14 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from uncanny.errors import UsageError
 from uncanny.wording import option
 
+_KEYS = {"from": "weights from", "num_layers": "layer", "signature": "signature by bert-score"}
 DEFAULT_BACKBONE = "distilbert-base-uncased"
 # Backbones with a published table (eval/published/semantic_scores.json), at the layer bert-score gives them.
 PUBLISHED = {"distilbert-base-uncased": 5, "roberta-large-mnli": 19, "google/mt5-large": 19}
@@ -218,3 +220,22 @@ def _sha256(path: Path) -> str:
 def first_line(error: Exception) -> str:
     """What an error of somebody else's library says, as far as it fits into a message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def measure_words(measure: Mapping[str, Any]) -> str:
+    """What similarities are, in a few words."""
+    if measure.get("measure") == "chrf":
+        return "chrF"
+    if measure.get("measure") != "bertscore":
+        return str(measure.get("measure", "not recorded"))
+    return f"BERTScore F1, {measure.get('backbone')}, layer {measure.get('num_layers')}"
+
+
+def measure_rows(measure: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """All that scores depend on, as names and values in words."""
+    rows = []
+    for key, value in measure.items():
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{name} {part}" for name, part in value.items())
+        rows.append((_KEYS.get(key, key.replace("_", " ")), str(value)))
+    return rows

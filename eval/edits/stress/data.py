@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.anomalies.load import name_paths
-from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_text
+from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_text, no_column
 from uncanny.eval.common.inputs.columns import Columns, read_columns
 from uncanny.eval.common.inputs.problems import by_line
 from uncanny.eval.common.matching import pair_images
@@ -30,7 +30,7 @@ from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics import EDIT_PROTOCOLS, PROTOCOL
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.records.annotation_table import restore_lines
-from uncanny.wording import counted, option, shown
+from uncanny.wording import counted, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -246,10 +246,7 @@ class Edits:
         if by == IMAGE:
             return None
         if by is not None and by not in self.columns:
-            there = ", ".join(sorted(self.columns))
-            raise UsageError(
-                f"{option('group_by')}: no table has the column {by!r}", remedy=f"The columns are {there}."
-            )
+            raise no_column("table", by, self.columns)
         column = by or ORIGINAL_COLUMNS[0]
         originals = self.column(ORIGINAL_COLUMNS[0]) if ORIGINAL_COLUMNS[0] in self.columns else None
         cells, keys, of_original = self.column(column), list[str](), dict[str, str]()

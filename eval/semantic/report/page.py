@@ -14,6 +14,7 @@ from uncanny.eval.common.estimates import p_words
 from uncanny.eval.common.pages.page import score_page, write_rendered
 from uncanny.eval.common.pages.pictures import PageViews, PicturesMode
 from uncanny.eval.common.published import caveat
+from uncanny.eval.common.similarity.weights import measure_rows, measure_words
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
 from uncanny.eval.semantic.report import rows, words
@@ -61,8 +62,8 @@ def write_semantic_page(
         published_source=rows.published_source(),
         caveat=caveat("semantic_scores", score.texts),
         other_texts=list(texts_notes(score.texts)),
-        measure=words.measure_words(score.measure),
-        measure_rows=words.measure_rows(score.measure),
+        measure=measure_words(score.measure),
+        measure_rows=measure_rows(score.measure),
         made=made,
     )
 

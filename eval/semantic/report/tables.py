@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import caveat
+from uncanny.eval.common.similarity.weights import measure_words
 from uncanny.eval.common.tables.table import Cell, Column, Table, explain_intervals
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
@@ -23,7 +24,7 @@ from uncanny.eval.semantic.report.rows import (
     published_detection,
     published_semantic,
 )
-from uncanny.eval.semantic.report.words import METRICS, measure_words
+from uncanny.eval.semantic.report.words import METRICS
 from uncanny.eval.semantic.score.result import Metric, PredictionScore, SemanticScore
 
 # Up to so many pairs of files have a table of their differences; all are in the JSON.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from uncanny.eval.common.estimates import Estimate, p_words
 from uncanny.eval.common.matching import Rule
-from uncanny.eval.common.similarity.weights import DEFAULT_BACKBONE
+from uncanny.eval.common.similarity.weights import DEFAULT_BACKBONE, measure_words
 from uncanny.eval.common.tables.table import Column
 from uncanny.eval.metrics.semap import View
 from uncanny.eval.semantic.score.result import Difference, Metric, SemanticScore
@@ -21,7 +20,6 @@ RULES: Mapping[Rule, str] = {
     "stem": "name without extension",
     "file": "file name alone",
 }
-_KEYS = {"from": "weights from", "num_layers": "layer", "signature": "signature by bert-score"}
 
 
 _SCORE, _GAP = Column("", digits=4), Column("", digits=4, signed=True)
@@ -60,15 +58,6 @@ def reached(similarity: float, thresholds: Sequence[float]) -> str:
     return f"reaches {max(passed):g}" if passed else f"below {min(thresholds):g}"
 
 
-def measure_words(measure: Mapping[str, Any]) -> str:
-    """What similarities are, in a few words."""
-    if measure.get("measure") == "chrf":
-        return "chrF"
-    if measure.get("measure") != "bertscore":
-        return str(measure.get("measure", "not recorded"))
-    return f"BERTScore F1, {measure.get('backbone')}, layer {measure.get('num_layers')}"
-
-
 def comparison_words(score: SemanticScore) -> str | None:
     """Why published figures do not compare, or not all of them; None where they do."""
     if score.no_comparison is not None:
@@ -82,13 +71,3 @@ def comparison_words(score: SemanticScore) -> str | None:
             f"which were made with {DEFAULT_BACKBONE}."
         )
     return None
-
-
-def measure_rows(measure: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """All that scores depend on, as names and values in words."""
-    rows = []
-    for key, value in measure.items():
-        if isinstance(value, Mapping):
-            value = ", ".join(f"{name} {part}" for name, part in value.items())
-        rows.append((_KEYS.get(key, key.replace("_", " ")), str(value)))
-    return rows

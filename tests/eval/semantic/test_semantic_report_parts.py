@@ -8,12 +8,12 @@ import pytest
 
 from tests.eval.semantic.made_scores import made_predictions, made_score, made_truth
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.similarity.weights import measure_words
 from uncanny.eval.semantic.report.plots import fitted, lines_of, median_words, panels_of
 from uncanny.eval.semantic.report.rows import headline, left_out_lists
 from uncanny.eval.semantic.report.words import (
     amount,
     difference_words,
-    measure_words,
     reached,
     signed,
     signed_ends,
