@@ -6,7 +6,6 @@ number an anomaly.
 
 from __future__ import annotations
 
-import heapq
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -101,7 +100,7 @@ class Aggregate:
     without_objects: int = 0
     _left_out: Counter[str] = field(default_factory=Counter)
     _names: dict[NameKey, _Name] = field(default_factory=dict)
-    _worst: list[_Candidate] = field(default_factory=list)
+    _worst: list[tuple[int, str, Annotation]] = field(default_factory=list)
 
     def add(self, record: Annotation, place: int = 0) -> None:
         """Count one record: in scores are those with status `ok`, and a verdict where one was asked for.
@@ -182,7 +181,11 @@ class Aggregate:
     @property
     def worst(self) -> tuple[AuditedImage, ...]:
         """The images with the highest summed implausibility, worst first; never one without anomalies."""
-        return tuple(self.image(each.record) for each in sorted(self._worst, reverse=True))
+        return tuple(self.image(record) for *_, record in self._ranked())
+
+    def _ranked(self) -> list[tuple[int, str, Annotation]]:
+        """The worst candidates; of equal ones a later name in the alphabet is less bad."""
+        return sorted(self._worst, key=lambda each: each[:2])[: self.most_worst]
 
     def _add_anomalies(self, record: Annotation, unreal: int) -> None:
         seen = set()
@@ -197,11 +200,9 @@ class Aggregate:
             # An image counts once a name, whatever kinds it is said to be of.
             name.add(anomaly.name, anomaly.severity, first_in_image=folded not in seen)
             seen.add(folded)
-        candidate = _Candidate(unreal, record)
-        if len(self._worst) < self.most_worst:
-            heapq.heappush(self._worst, candidate)
-        elif self.most_worst:
-            heapq.heappushpop(self._worst, candidate)
+        self._worst.append((-unreal, record.image, record))
+        if len(self._worst) > 4 * self.most_worst:
+            self._worst = self._ranked()
 
     def image(self, record: Annotation) -> AuditedImage:
         return AuditedImage(
@@ -240,7 +241,12 @@ class _Name:
 
     def joined(self, other: _Name) -> _Name:
         """Both together, under the number of this one."""
-        spellings = Counter(self._spellings()) + Counter(other._spellings())
+        sums = (
+            getattr(self, name) + getattr(other, name) for name in ("anomalies", "images", "severity_sum")
+        )
+        spellings = Counter[str]()
+        for each in (self, other):
+            spellings.update(each.spellings or {each.spelling: each.anomalies})
         return _Name(
             self.number,
             self.anomalies + other.anomalies,
@@ -250,28 +256,12 @@ class _Name:
             spellings,
         )
 
-    def _spellings(self) -> Mapping[str, int]:
-        return self.spellings or {self.spelling: self.anomalies}
-
     def counted(self) -> NameCount:
         spelling = self.spelling
         if self.spellings is not None:
             spelling = min(self.spellings.items(), key=lambda item: (-item[1], item[0]))[0]
         u_mean = 1 - self.severity_sum / self.anomalies / 100
         return NameCount(spelling, self.anomalies, self.images, u_mean)
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """`unreal` is a hundred times the summed implausibility; a later name in the alphabet is less bad."""
-
-    unreal: int
-    record: Annotation
-
-    def __lt__(self, other: _Candidate) -> bool:
-        if self.unreal != other.unreal:
-            return self.unreal < other.unreal
-        return self.record.image > other.record.image
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -319,14 +319,13 @@ def _figure_tests(before: Floats, now: Floats, tables: Sequence[Floats]) -> list
 
     Of CAP, the product of two means, the roots are compared, which vary more evenly.
     """
-    values = [_figures(table.sum(axis=0)[None])[0] for table in tables]
-    clusters = min(map(len, tables))
+    first, second = (_figures(table.sum(axis=0)[None])[0] for table in tables)
     p_values: list[float | None] = []
     for place, name in enumerate(FIGURES[1:], start=1):
-        change = np.sqrt if name == "cap" else np.asarray
-        drawn = change(now[:, place]) - change(before[:, place])
-        gap = float(change(values[1][place]) - change(values[0][place]))
-        p_values.append(resampled_t_test(gap, drawn, clusters))
+        scale = np.sqrt if name == "cap" else np.asarray
+        drawn = scale(now[:, place]) - scale(before[:, place])
+        gap = float(scale(second[place]) - scale(first[place]))
+        p_values.append(resampled_t_test(gap, drawn, min(map(len, tables))))
     return p_values
 
 
@@ -384,8 +383,7 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placed(NamedTuple):
     """The worst image of a prompt in each release: its place among those that count, and its u."""
 
     before: int
@@ -400,9 +398,11 @@ class _Placed:
 
 def _placed(now: Aggregate, before: Aggregate) -> list[_Placed]:
     """All shared prompts, the most worsened first; of equal ones that first which is so in the records."""
-    ours, theirs = _worst_by_key(now), _worst_by_key(before)
+    theirs = _worst_by_key(before)
     placed = [
-        _Placed(theirs[key][1], place, theirs[key][0], u) for key, (u, place) in ours.items() if key in theirs
+        _Placed(theirs[key][1], place, theirs[key][0], u)
+        for key, (u, place) in _worst_by_key(now).items()
+        if key in theirs
     ]
     return sorted(placed, key=lambda each: -each.change)
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from uncanny.eval.common.similarity.base import is_blank
 
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # N-grams and the text they are of are packed into numbers below it.
 _ROOM = 1 << 62
@@ -58,15 +57,6 @@ class TextBatch:
     def totals(self, order: int) -> Ints:
         """How many n-grams of this order each text has."""
         return np.maximum(self.lengths - order + 1, 0)
-
-    def keep(self, texts: Bools) -> None:
-        """Forget the texts that are not in the mask: they are in no pair that is still of interest."""
-        if texts.all():
-            return
-        stay = np.flatnonzero(texts.take(self._owners))
-        self._symbols, self._owners, self._left, self._grams = (
-            column.take(stay) for column in (self._symbols, self._owners, self._left, self._grams)
-        )
 
     def shared(self, order: int, first: Ints, second: Ints) -> Ints:
         """For each pair of texts (`first[i]`, `second[i]`) how many n-grams both have.

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment
 
 from uncanny.eval.common.anomalies.records import ScoredAnomaly
-from uncanny.eval.common.pages.page import page_environment, write_rendered
+from uncanny.eval.common.pages.page import score_page, write_rendered
 from uncanny.eval.common.pages.pictures import Layer, Mark, PageViews, PicturesMode, Shot, Shown, View
-from uncanny.eval.common.tables.table import Table
 from uncanny.eval.compare.data import RunImage
 from uncanny.eval.compare.score.match import Match
-from uncanny.eval.compare.score.result import Change, CompareResult, Comparison, Group, ImageChange
+from uncanny.eval.compare.score.result import CompareResult, Comparison, Group, ImageChange
 from uncanny.eval.compare.score.tables import (
     CHANGE_WORDS,
     figures_table,
@@ -66,12 +66,7 @@ def write_compare_page(
 @cache
 def _environment() -> Environment:
     filters: dict[str, Callable[..., str]] = {"signed": signed, "ends": signed_ends, "mark": mark}
-    environment = page_environment(
-        ("run.css", "viewer.css", "scores.css", "compare.css"),
-        filters,
-        scripts=("dom.js", "paging.js", "viewer.js", "sort.js", "compare.js"),
-        package="uncanny.eval.compare",
-    )
+    environment = score_page("uncanny.eval.compare", ("compare.css",), filters, scripts=("compare.js",))
     environment.globals |= {
         "change_words": CHANGE_WORDS,
         "matching_words": matching_words,
@@ -113,10 +108,13 @@ class Card:
     only_b: tuple[ScoredAnomaly, ...]
 
     @property
+    def _both(self) -> tuple[ScoredAnomaly, ...]:
+        return (*self.image.pair.a.anomalies, *self.image.pair.b.anomalies)
+
+    @property
     def kinds(self) -> str:
         """For the filter: every kind in either run."""
-        both = (*self.image.pair.a.anomalies, *self.image.pair.b.anomalies)
-        return " ".join(sorted({each.kind or UNKNOWN for each in both}))
+        return " ".join(sorted({each.kind or UNKNOWN for each in self._both}))
 
     @property
     def has(self) -> str:
@@ -127,70 +125,44 @@ class Card:
     @property
     def words(self) -> str:
         """For the search: all that is said of the image, in lower case."""
-        both = (*self.image.pair.a.anomalies, *self.image.pair.b.anomalies)
-        texts = [text for each in both for text in (each.name, each.phenomenon, each.reasoning)]
+        texts = [text for each in self._both for text in (each.name, each.phenomenon, each.reasoning)]
         return "\n".join([self.image.pair.a.image, self.image.pair.b.image, *texts]).casefold()
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One comparison of the page."""
-
-    comparison: Comparison
-    figures: Table
-    tables: tuple[Table, ...]
-    changed: tuple[Bar, ...]
-    anomalies: tuple[Bar, ...]
-    groups: tuple[tuple[str, tuple[tuple[str, Group, Strip | None], ...]], ...]
-    cards: tuple[Card, ...]
-    kinds: tuple[str, ...]
-    changes: tuple[Change, ...]
-
-    @property
-    def left_out(self) -> int:
-        """Images that count and have no card."""
-        return len(self.comparison.images) - len(self.cards)
-
-
-def _part(comparison: Comparison, views: PageViews, max_images: int) -> Part:
+def _part(comparison: Comparison, views: PageViews, max_images: int) -> dict[str, Any]:
+    """One comparison, as the template names its parts; `left_out` images count and have no card."""
     # Of images that differ in nothing the page needs the fewest.
     ranked = sorted(comparison.images, key=lambda image: not (image.only_a or image.only_b))
     cards = _cards(comparison, ranked[:max_images], views)
     a, b = comparison.names
-    return Part(
-        comparison,
-        figures_table(comparison),
-        tuple(more_tables(comparison)),
-        tuple(
-            _bars(
-                (change, words, comparison.images_changed[change]) for change, words in CHANGE_WORDS.items()
-            )
-        ),
-        tuple(
-            _bars(
-                (
-                    ("only-a", f"only {a}", comparison.only_a),
-                    ("common", "in common", comparison.in_common),
-                    ("only-b", f"only {b}", comparison.only_b),
-                )
-            )
-        ),
-        (
+    changed = comparison.images_changed
+    found = (
+        ("only-a", f"only {a}", comparison.only_a),
+        ("common", "in common", comparison.in_common),
+        ("only-b", f"only {b}", comparison.only_b),
+    )
+    return {
+        "comparison": comparison,
+        "figures": figures_table(comparison),
+        "tables": list(more_tables(comparison)),
+        "changed": list(_bars([(change, words, changed[change]) for change, words in CHANGE_WORDS.items()])),
+        "anomalies": list(_bars(found)),
+        "groups": (
             ("kind", _strips(comparison.by_kind)),
             ("severity", _strips(comparison.by_severity)),
         ),
-        cards,
-        tuple(sorted({kind for card in cards for kind in card.kinds.split()})),
-        tuple(change for change in CHANGE_WORDS if any(card.image.change == change for card in cards)),
-    )
+        "cards": cards,
+        "kinds": sorted({kind for card in cards for kind in card.kinds.split()}),
+        "changes": [each for each in CHANGE_WORDS if any(card.image.change == each for card in cards)],
+        "left_out": len(comparison.images) - len(cards),
+    }
 
 
-def _bars(parts: Iterator[tuple[str, str, int]] | Sequence[tuple[str, str, int]]) -> Iterator[Bar]:
+def _bars(parts: Sequence[tuple[str, str, int]]) -> Iterator[Bar]:
     """Side by side on one line; of nothing no bar has a width."""
-    listed = list(parts)
-    whole = sum(number for *_, number in listed)
+    whole = sum(number for *_, number in parts)
     start = 0.0
-    for name, words, number in listed:
+    for name, words, number in parts:
         width = 100 * number / whole if whole else 0.0
         yield Bar(name, words, number, round(start, 3), round(width, 3))
         start += width
@@ -207,7 +179,7 @@ def _strips(groups: Mapping[str, Group]) -> tuple[tuple[str, Group, Strip | None
     rows = []
     for name, group in groups.items():
         value, interval = group.difference.value, group.difference.interval
-        low, high = (None, None) if interval is None else (place(interval[0]), place(interval[1]))
+        low, high = map(place, interval) if interval else (None, None)
         rows.append((name, group, None if value is None else Strip(place(value), low, high)))
     return tuple(rows)
 
