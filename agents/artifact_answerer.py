@@ -6,11 +6,11 @@ repeated with another reader. Source: SalArt-VQA, the evaluation protocol.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from uncanny.agents.context import AgentContext, C, opening
+from uncanny.agents.context import AgentContext, C, SamplingSettings, opening
 from uncanny.agents.steps import Step
 from uncanny.errors import RefusedError, StepFailedError
 from uncanny.models.base import SentImage
@@ -57,3 +57,15 @@ async def answer_question(question: QuestionPrompt, context: AgentContext[C]) ->
             return RawAnswer(question.question, failed.error.words, "refused")
         return RawAnswer(question.question, None, "error", f"{failed.record.kind}: {failed.error}")
     return RawAnswer(question.question, raw, "answered")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemContext(AgentContext[SamplingSettings]):
+    """`AgentContext` of one item: its questions, ready to send."""
+
+    questions: Sequence[QuestionPrompt]
+
+
+async def answer_item(context: ItemContext) -> list[RawAnswer]:
+    """The answers to an item's questions, asked side by side, each in a call of its own."""
+    return await context.scope.side_by_side(answer_question(each, context) for each in context.questions)

@@ -15,7 +15,7 @@ from typing import Final
 from uncanny.agents.caption_perturber import in_tags
 from uncanny.agents.context import AgentContext, C
 from uncanny.agents.steps import Step
-from uncanny.answers.writings import InpaintingPrompt, read_inpainting
+from uncanny.answers.writings import EditMode, InpaintingPrompt, read_inpainting
 
 AGENT: Final = "PromptWriter"
 ROLES: Final[Mapping[str, str]] = {"writer": AGENT}
@@ -23,6 +23,23 @@ ROLES: Final[Mapping[str, str]] = {"writer": AGENT}
 FIRST: Final = Step(AGENT, 1, "first", sees_image=False, data_tokens=50, output_tokens=25)
 SECOND: Final = Step(AGENT, 2, "second", sees_image=False, data_tokens=80, output_tokens=25)
 REMOVAL: Final = Step(AGENT, 1, "removal", sees_image=False, data_tokens=25, output_tokens=5)
+
+
+async def write_edits(
+    mode: EditMode,
+    caption: str,
+    objects: Sequence[str],
+    context: AgentContext[C],
+    edits: list[InpaintingPrompt],
+) -> None:
+    """Add the edits that `mode` asks for to `edits`, each when it is written. Raises as `perturb` does."""
+    if mode == "remove":
+        edits.append(await choose_removal(objects, context))
+        return
+    first = await write_first(caption, objects, context)
+    edits.append(first)
+    if mode == "double":
+        edits.append(await write_second(caption, objects, first, context))
 
 
 async def write_first(caption: str, objects: Sequence[str], context: AgentContext[C]) -> InpaintingPrompt:

@@ -248,23 +248,15 @@ def check_findings(name: str, nodes: Mapping[str, object], sighting: Sighting) -
 
 @cache
 def single_graph() -> PackedGraph[Context]:
-    """The compiled graph of the single schedule."""
-    return build_single_graph(same_image, Context)
+    """The compiled graph of the single schedule: one look at the image, answered by the whole list."""
 
-
-def build_single_graph(
-    open_image: OpenImage[ContextT], context_schema: type[ContextT]
-) -> PackedGraph[ContextT]:
-    """One look at the image, answered by the whole list."""
-
-    async def examine(state: PackedState, runtime: Runtime[ContextT]) -> PackedState:
-        image = await open_image(state["image"], runtime.context, True)
+    async def examine(state: PackedState, runtime: Runtime[Context]) -> PackedState:
         try:
-            return await list_anomalies(state, image)
+            return await list_anomalies(state, runtime.context)
         except StepFailedError as failed:
             return {"failure": failed.record}
 
-    graph = StateGraph(PackedState, context_schema, input_schema=AnnotateInput)
+    graph = StateGraph(PackedState, Context, input_schema=AnnotateInput)
     graph.add_node("list", examine, metadata={SCHEDULE: "single", REPLACED: {}})
     graph.add_edge(START, "list")
     graph.add_edge("list", END)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from uncanny.agents.artifact_answerer import ROLES, QuestionPrompt, RawAnswer
+from uncanny.agents.artifact_answerer import ROLES, ItemContext, QuestionPrompt, RawAnswer, answer_item
 from uncanny.errors import ENDS_RUN, StorageError, UncannyError, UsageError
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import ASKS, BLIND, CONTROL, QUESTIONS, Answer, AskedQuestion, Item, ItemSet
@@ -44,7 +44,6 @@ from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord, CallScope
-    from uncanny.graphs.mcq import ItemState
     from uncanny.runs.engine import Engine
 
 MOST_ITEMS_AT_ONCE = 64
@@ -218,8 +217,6 @@ class McqTask(Task[PendingItem, Answer]):
     async def _ask(
         self, pending: PendingItem, pictures: Pictures, engine: Engine, scope: CallScope
     ) -> list[RawAnswer]:
-        from uncanny.graphs.mcq import ItemContext, item_graph  # LangGraph takes half a second to import
-
         item, questions, ours = pending.item, pending.questions, self.prompts
         # One trip to a thread for both pictures: the first items are asked about sooner.
         await asyncio.to_thread(self._open, pending, pictures, engine)
@@ -233,9 +230,8 @@ class McqTask(Task[PendingItem, Answer]):
             if q in images
         ]
         context = ItemContext(engine.model_client, scope, self.config, ours, prompts)
-        state = cast("ItemState", await item_graph().ainvoke({"item": item.id}, context=context))
         order = {question: number for number, question in enumerate(questions)}
-        answers = [*pictures.failed, *state.get("answers", ())]
+        answers = [*pictures.failed, *await answer_item(context)]
         return sorted(answers, key=lambda answer: order[cast(AskedQuestion, answer.question)])
 
     def _open(self, pending: PendingItem, pictures: Pictures, engine: Engine) -> None:

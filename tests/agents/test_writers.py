@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from contextlib import nullcontext
+from typing import get_args
 
 import pytest
 
 from tests.client.scripted import Line, ScriptedProvider, guarded, in_turn, picture
 from uncanny.agents.caption_perturber import perturb
-from uncanny.agents.prompt_writer import choose_removal, write_first, write_second
+from uncanny.agents.context import AgentContext
+from uncanny.agents.prompt_writer import choose_removal, write_edits, write_first, write_second
 from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
-from uncanny.answers.writings import InpaintingPrompt
+from uncanny.answers.writings import EditMode, InpaintingPrompt
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import StepFailedError
 from uncanny.eval.edits.run.parameters import PromptsConfig
-from uncanny.graphs.edits import WriterContext, prompts_graph
 from uncanny.models.base import ModelResponse, Sampling
 from uncanny.prompts import prompt_set
 
 OBJECTS = ("dog", "lawn", "red ball")
 
 
-def writer(*lines: Line | str) -> tuple[WriterContext, ScriptedProvider]:
+def writer(*lines: Line | str) -> tuple[AgentContext[PromptsConfig], ScriptedProvider]:
     model = ScriptedProvider(in_turn(*lines))
     client = ModelClient({"": [guarded(model)]})
-    return WriterContext(client, CallScope("1"), PromptsConfig(), prompt_set("edits")), model
+    return AgentContext(client, CallScope("1"), PromptsConfig(), prompt_set("edits")), model
 
 
 def text_of(model: ScriptedProvider, number: int = 0) -> str:
@@ -101,20 +102,19 @@ async def test_an_answer_cut_off_at_40_tokens_is_asked_for_with_80() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "lines", "expected"),
+    ("mode", "lines", "number"),
     [
-        ("inpaint", ["Object: dog\nPrompt: a cow"], {"first"}),
-        ("remove", ["Object: dog"], {"first"}),
-        ("double", ["Object: dog\nPrompt: a cow", "Object: lawn\nPrompt: snow"], {"first", "second"}),
-        ("double", ["Object: dog\nPrompt: a cow", *["?"] * 3], {"first", "failure"}),
-        ("double", ["?"] * 3, {"failure"}),
+        ("inpaint", ["Object: dog\nPrompt: a cow"], 1),
+        ("remove", ["Object: dog"], 1),
+        ("double", ["Object: dog\nPrompt: a cow", "Object: lawn\nPrompt: snow"], 2),
+        ("double", ["Object: dog\nPrompt: a cow", *["?"] * 3], 1),
+        ("double", ["?"] * 3, 0),
     ],
 )
-async def test_the_graph_stops_where_a_prompt_is_missing(
-    mode: str, lines: list[str], expected: set[str]
-) -> None:
+async def test_edits_end_where_a_prompt_is_missing(mode: EditMode, lines: list[str], number: int) -> None:
     context, model = writer(*lines)
-    given: Any = {"caption": "A dog.", "objects": OBJECTS, "mode": mode}
-    state = await prompts_graph().ainvoke(given, context=context)
-    assert state.keys() - given.keys() == expected
+    edits: list[InpaintingPrompt] = []
+    with pytest.raises(StepFailedError) if "?" in lines else nullcontext():
+        await write_edits(mode, "A dog.", OBJECTS, context, edits)
+    assert [each.object for each in edits] == ["dog", "lawn"][:number]
     assert len(model.requests) == len(lines)

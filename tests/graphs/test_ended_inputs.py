@@ -11,14 +11,13 @@ import pytest
 from tests.agents.specialists import Specialists, image_context
 from tests.client.scripted import Line, ScriptedProvider, busy, guarded, make_request, picture, text_response
 from tests.virtual_time import in_virtual_time
-from uncanny.agents.artifact_answerer import QuestionPrompt
+from uncanny.agents.artifact_answerer import ItemContext, QuestionPrompt, answer_item
 from uncanny.agents.config import AnnotateConfig
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import BudgetError, ModelUnusableError
 from uncanny.graphs import studio
 from uncanny.graphs.annotate import annotate_graph
-from uncanny.graphs.mcq import ItemContext, item_graph
 from uncanny.graphs.studio import StudioContext
 from uncanny.graphs.ugda import PairContext, pair_graph
 from uncanny.models.base import ModelRequest, Sampling
@@ -133,7 +132,7 @@ async def test_an_item(cache: AnswerCache) -> None:
 
     async def walk(model_client: ModelClient, scope: CallScope) -> object:
         context = ItemContext(model_client, scope, SAMPLING, MCQ, questions)
-        return await item_graph().ainvoke({"item": "item"}, context=context)
+        return await answer_item(context)
 
     await check_all_came_back(together, 4, cache, walk)
 
@@ -175,7 +174,7 @@ def test_what_waits_is_not_waited_for() -> None:
         )
         began, tasks = asyncio.get_running_loop().time(), asyncio.all_tasks()
         with pytest.raises(ModelUnusableError, match="wrong key"):
-            await item_graph().ainvoke({"item": "item"}, context=context)
+            await answer_item(context)
         assert asyncio.get_running_loop().time() == pytest.approx(began, abs=1.0)
         assert [request.subject for request in model.requests] == ["q1", "q2"]
         assert asyncio.all_tasks() == tasks
@@ -194,7 +193,7 @@ async def test_an_interrupt_still_cuts_off_what_is_in_flight() -> None:
     model = ScriptedProvider(answer)
     questions = [QuestionPrompt(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
     context = ItemContext(ModelClient({"": [guarded(model)]}), CallScope("item"), SAMPLING, MCQ, questions)
-    walk = asyncio.create_task(item_graph().ainvoke({"item": "item"}, context=context))
+    walk = asyncio.create_task(answer_item(context))
     await going.wait()
     walk.cancel()
     with pytest.raises(asyncio.CancelledError):

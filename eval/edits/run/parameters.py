@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, get_args
 
 from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
+from uncanny.answers.writings import EditMode
 from uncanny.models.parameters import OutputTokens, SamplingParameters, Temperature, TopP
 from uncanny.parameters import Folder, Shown
 from uncanny.runs.parameters import AskParameters
 
 KINDS: Final[tuple[TextKind, ...]] = get_args(TextKind)
-Mode = Literal["inpaint", "double", "remove"]
-MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 
 class TextParameters(AskParameters):
@@ -49,7 +48,7 @@ class PromptsConfig(SamplingParameters):
     temperature: Temperature = 1.2
     top_p: TopP = 0.8
     max_output_tokens: OutputTokens = 40
-    mode: Mode = "inpaint"
+    mode: EditMode = "inpaint"
     """Paint over one object (inpaint), a second one after it (double), or choose one to remove."""
 
 

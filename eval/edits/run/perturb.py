@@ -6,14 +6,16 @@ Each text is asked about once for every magnitude. Source: Semi-Truths, section 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from uncanny.agents.caption_perturber import ROLES
+from uncanny.agents.caption_perturber import perturb as perturb_text
+from uncanny.agents.context import AgentContext
 from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
 from uncanny.client.calls import usage
-from uncanny.errors import ImageError
+from uncanny.errors import ImageError, StepFailedError
 from uncanny.eval.common.frames import Cells
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.edits.run.parameters import KINDS, PerturbConfig, PerturbParameters
@@ -39,7 +41,6 @@ from uncanny.runs.task import asking
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
-    from uncanny.graphs.edits import PerturbState
     from uncanny.runs.engine import Engine
 
 PERTURBATIONS: Final = "perturbations.jsonl"
@@ -190,21 +191,14 @@ class PerturbTask(TextTask[AskedChange, Perturbation]):
                 image = await asyncio.to_thread(prepare, file, self.policy, engine.limits)
             except ImageError as error:
                 return (self.record(item, "unusable", errors=(unreadable(error),)),)
-        from uncanny.graphs.edits import (
-            WriterContext,
-            perturb_graph,
-        )  # LangGraph takes half a second to import
-
         with asking(engine, item.key, calls) as scope:
             sent = None if image is None else sent_image(image)
-            context = WriterContext(engine.model_client, scope, self.config, self.prompts, sent)
-            given: PerturbState = {"text": item.text, "kind": item.kind, "magnitude": item.magnitude}
-            state = cast("PerturbState", await perturb_graph().ainvoke(given, context=context))
-        fields: Mapping[str, Any] = (
-            failure(state["failure"])
-            if "failure" in state
-            else {"outcome": "ok", f"edited_{item.kind}": state["perturbed"]}
-        )
+            context = AgentContext(engine.model_client, scope, self.config, self.prompts)
+            try:
+                text = await perturb_text(item.text, item.kind, item.magnitude, sent, context)
+                fields: dict[str, Any] = {"outcome": "ok", f"edited_{item.kind}": text}
+            except StepFailedError as failed:
+                fields = failure(failed)
         more = other_models(calls, str(self.models.model))
         return (self.record(item, image=image, usage=usage(calls), **fields, **more),)
 

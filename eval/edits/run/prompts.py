@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from uncanny.agents.prompt_writer import ROLES
+from uncanny.agents.context import AgentContext
+from uncanny.agents.prompt_writer import ROLES, write_edits
+from uncanny.answers.writings import EditMode, InpaintingPrompt
 from uncanny.client.calls import usage
+from uncanny.errors import StepFailedError
 from uncanny.eval.common.frames import Cells, Row, table_cells
 from uncanny.eval.common.run_result import Records, RunResult
-from uncanny.eval.edits.run.parameters import Mode, PromptsConfig, PromptsParameters
+from uncanny.eval.edits.run.parameters import PromptsConfig, PromptsParameters
 from uncanny.eval.edits.run.texts import (
     STATUSES,
     DescribedImage,
@@ -38,7 +41,6 @@ from uncanny.schema import Record
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
-    from uncanny.graphs.edits import PromptsState
     from uncanny.runs.engine import Engine
 
 PROMPTS: Final = "prompts.jsonl"
@@ -60,7 +62,7 @@ class WrittenPrompts(Written):
     Of a `double` edit the first alone is there where no second came.
     """
 
-    mode: Mode
+    mode: EditMode
     caption: str | None
     objects: tuple[str, ...]
     edits: tuple[PlannedEdit, ...] = ()
@@ -181,27 +183,17 @@ class PromptsTask(TextTask[AskedPrompts, WrittenPrompts]):
         lacking = self.lacking(item)
         if lacking is not None:
             return (self.record(item, "unusable", errors=(unusable(lacking),)),)
-        from uncanny.graphs.edits import (
-            WriterContext,
-            prompts_graph,
-        )  # LangGraph takes half a second to import
-
+        edits: list[InpaintingPrompt] = []
+        fields: dict[str, Any] = {"outcome": "ok"}
         with asking(engine, item.key, calls) as scope:
-            context = WriterContext(engine.model_client, scope, self.config, self.prompts)
-            given: PromptsState = {
-                "caption": item.image.caption or "",
-                "objects": item.objects,
-                "mode": self.config.mode,
-            }
-            state = cast("PromptsState", await prompts_graph().ainvoke(given, context=context))
-        edits = tuple(
-            PlannedEdit(object=edit.object, prompt=edit.prompt)
-            for edit in (state.get("first"), state.get("second"))
-            if edit is not None
-        )
-        fields = failure(state["failure"]) if "failure" in state else {"outcome": "ok"}
+            context = AgentContext(engine.model_client, scope, self.config, self.prompts)
+            try:
+                await write_edits(self.config.mode, item.image.caption or "", item.objects, context, edits)
+            except StepFailedError as failed:
+                fields = failure(failed)
+        planned = tuple(PlannedEdit(object=each.object, prompt=each.prompt) for each in edits)
         more = other_models(calls, str(self.models.model))
-        return (self.record(item, edits=edits, usage=usage(calls), **fields, **more),)
+        return (self.record(item, edits=planned, usage=usage(calls), **fields, **more),)
 
     def lacking(self, item: AskedPrompts) -> str | None:
         """Why nothing can be asked about a picture."""

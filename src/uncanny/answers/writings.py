@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from uncanny.answers.captions import MOST_WORDS, TextKind, failed_caption_gates, special_characters
 from uncanny.answers.json_text import excerpt, json_values, without_thinking
@@ -27,6 +27,10 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"^(?:an?|the)\s+")
+
+
+# Paint over one object, a second one after it, or choose one to remove.
+EditMode = Literal["inpaint", "double", "remove"]
 
 
 @dataclass(frozen=True, slots=True)

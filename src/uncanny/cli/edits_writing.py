@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
     from uncanny.runs.run import RunEnd
 
-# As in `uncanny.answers.captions` and `graphs.edits`, which take long to import.
-
 
 @click.command("perturb", cls=Command)
 @click.argument("texts", type=Place("scenes"))

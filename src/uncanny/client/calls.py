@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from itertools import count
 from types import TracebackType
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, TypeVar
 
 import orjson
 from pydantic import TypeAdapter
@@ -24,6 +24,7 @@ from uncanny.schema import Usage, as_count, as_dollars
 # Of a name that a server gives; a longer one is none.
 MOST_CHARACTERS = 200
 
+T = TypeVar("T")
 # Model, whether the answer is constrained, digest of the image.
 Prefix = tuple[str, bool, str]
 
@@ -215,6 +216,22 @@ class CallScope:
         What ends the run ends the input.
         """
         return Generating(self)
+
+    async def side_by_side(self, asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+        """The results of coroutines run side by side; raises what ends the input when all are back."""
+
+        async def one(each: Coroutine[Any, Any, T]) -> list[T]:
+            with self.branch():
+                return [await each]
+            return []
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(each)) for each in asked]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        self.check()
+        return [result for task in tasks for result in task.result()]
 
     @contextmanager
     def branch(self) -> Iterator[None]:

@@ -1,17 +1,14 @@
-"""The graph of one item: its questions side by side, nothing of one in another."""
+"""One item: its questions side by side, nothing of one in another."""
 
 from __future__ import annotations
-
-from typing import cast
 
 import pytest
 
 from tests.client.scripted import Line, Script, ScriptedProvider, guarded, picture, text_response
-from uncanny.agents.artifact_answerer import QuestionPrompt, RawAnswer
+from uncanny.agents.artifact_answerer import ItemContext, QuestionPrompt, RawAnswer, answer_item
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import ModelUnusableError, RequestRejectedError
-from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
 from uncanny.models.base import ModelRequest, Sampling, SentImage
 from uncanny.prompts import prompt_set
 
@@ -29,8 +26,7 @@ async def run(questions: list[QuestionPrompt], script: Script) -> tuple[list[Raw
     context = ItemContext(
         ModelClient({"": [guarded(model)]}), CallScope("item"), SAMPLING, prompt_set("mcq"), questions
     )
-    state = cast(ItemState, await item_graph().ainvoke({"item": "item"}, context=context))
-    return sorted(state.get("answers", []), key=lambda answer: answer.question), model.requests
+    return await answer_item(context), model.requests
 
 
 async def test_each_question_is_a_single_turn_with_its_own_text() -> None:
