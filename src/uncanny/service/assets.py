@@ -13,11 +13,13 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from uncanny.errors import StorageError, UncannyError
 from uncanny.eval.common.pages.page import breakable, stamp
+from uncanny.service.safety import BoundedRoute
 from uncanny.wording import rendered
 
 _SHARED: Final = "uncanny.service"
@@ -118,8 +120,10 @@ def app_base_of(request: Request) -> str:
 def page_app(assets: Assets) -> FastAPI:
     """An application of pages made with `assets`, which answers errors in their own words."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.router.route_class = BoundedRoute
     assets.serve(app)
     app.add_exception_handler(UncannyError, _failed)
+    app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(OSError, _lost)
     app.add_exception_handler(HTTPException, _refused)
     return app
@@ -148,6 +152,20 @@ def _lost(_: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)
     text = f"{error.filename or 'A file'} cannot be read: {error.strerror or error}"
     return PlainTextResponse(text.encode("utf-8", "replace"), 400)
+
+
+def _invalid(_: Request, error: Exception) -> Response:
+    """What does not fit, by its field, and never what was in it."""
+    assert isinstance(error, RequestValidationError)
+    problems = error.errors()
+    if (problems[0]["type"], *problems[0]["loc"]) == ("missing", "body") or problems[0][
+        "type"
+    ] == "json_invalid":
+        return PlainTextResponse("The body is not valid JSON.", 400)
+    wrong = "; ".join(
+        f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg']}" for each in problems[:5]
+    )
+    return PlainTextResponse(f"{wrong}.", 422)
 
 
 def _refused(_: Request, error: Exception) -> Response:

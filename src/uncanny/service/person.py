@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Final
 
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import StringConstraints
 
-from uncanny.service.safety import Body, Words, json_body
+from uncanny.service.safety import Body, Words
 
 COOKIE: Final = "uncanny_reviewer"
 _YEAR_S: Final = 365 * 24 * 3600
@@ -51,7 +51,7 @@ def take_names(app: FastAPI, path: str, *, may_choose: bool) -> None:
     """Add to an application what keeps the name that a person gives."""
 
     @app.post(path)
-    def choose(body: Annotated[_Name, Depends(json_body(_Name))]) -> Response:
+    def choose(body: _Name) -> Response:
         name = " ".join(body.name.split())
         if not may_choose or not name:
             raise HTTPException(422, "Give a name.")

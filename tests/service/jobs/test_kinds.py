@@ -99,26 +99,26 @@ def test_weights_are_named_by_who_runs_the_service_and_by_nobody_else(
 
 
 def click_command(kind: Kind) -> click.Command:
-    module, _, name = import_module("uncanny.cli").COMMANDS[kind.command[0]][0].partition(":")
+    module, _, name = import_module("uncanny.cli").COMMANDS[kind.protocol.command[0]][0].partition(":")
     found: click.Command = getattr(import_module(f"uncanny.cli.{module}"), name)
-    for part in kind.command[1:]:
+    for part in kind.protocol.command[1:]:
         assert isinstance(found, click.Group)
         found = found.commands[part]
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.protocol.name)
 def test_every_parameter_is_one_of_its_command(kind: Kind) -> None:
     names = {param.name for param in click_command(kind).params}
     names |= {"model"} if "models" in names else set()
     assert {*kind.params.model_fields, *kind.fixed} <= names
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.protocol.name)
 def test_every_kind_has_a_schema_and_refuses_what_it_does_not_know(kind: Kind, opened: Service) -> None:
     schema = kind.params.model_json_schema()
     assert schema["additionalProperties"] is False
-    assert wrong(opened, kind.name, out="/tmp/x")["out"] == "is not a parameter"
+    assert wrong(opened, kind.protocol.name, out="/tmp/x")["out"] == "is not a parameter"
     assert kind.params.__doc__
 
 

@@ -117,11 +117,12 @@ def _with_params(schema: dict[str, Any]) -> dict[str, Any]:
     """The description of the interface, with the parameters of every kind in that of a new job."""
     schemas: dict[str, Any] = schema["components"]["schemas"]
     variants = []
-    for kind in KINDS.values():
+    for name, kind in KINDS.items():
         own = kind.params.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas |= own.pop("$defs", {})
         schemas[kind.params.__name__] = own
         params = {"$ref": f"#/components/schemas/{kind.params.__name__}"}
-        variants.append({"title": kind.title, "properties": {"kind": {"const": kind.name}, "params": params}})
+        properties = {"kind": {"const": name}, "params": params}
+        variants.append({"title": kind.protocol.title, "properties": properties})
     schemas["NewJob"]["oneOf"] = variants
     return schema

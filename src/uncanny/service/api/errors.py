@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypedDict, Unpack
+from urllib.parse import quote
 
 import orjson
 from fastapi import FastAPI, HTTPException, Request
@@ -127,19 +128,20 @@ def described(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def error_response(
-    status: int,
-    message: str,
-    *,
-    code: str | None = None,
-    field: str | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    words = _short(rendered(message, "service"))
-    error = {"code": code or _MEANING.get(status, ("error", ""))[0], "message": words}
-    if field is not None:
+class About(TypedDict, total=False):
+    """What an error says besides its status and message."""
+
+    code: str | None
+    field: str | None
+    headers: Mapping[str, str]
+
+
+def error_response(status: int, message: str, **about: Unpack[About]) -> Response:
+    code = about.get("code") or _MEANING.get(status, ("error", ""))[0]
+    error = {"code": code, "message": _short(rendered(message, "service"))}
+    if (field := about.get("field")) is not None:
         error["field"] = _short(field)
-    return Response(orjson.dumps({"error": error}), status, headers, "application/json")
+    return Response(orjson.dumps({"error": error}), status, about.get("headers"), "application/json")
 
 
 def refuse(_: Scope, status: int, message: str) -> Response:
@@ -166,8 +168,9 @@ async def _http(request: Request, error: Exception) -> Response:
     if status == 204:
         return Response(status_code=204, headers=headers)
     code, field = getattr(error, "code", None), getattr(error, "field", None)
-    ours = isinstance(error, ApiError | BodyError)
-    message = str(getattr(error, "detail", "")) if ours else _words(status, error)
+    message = str(getattr(error, "detail", "It could not be done."))
+    if status in _MEANING and not isinstance(error, ApiError | BodyError):
+        message = _MEANING[status][1]  # the framework's words say how it is built
     if status == 405:
         headers["Allow"] = ", ".join(allowed_methods(request))
     if status == 401:
@@ -224,26 +227,16 @@ async def _unexpected(request: Request, _: Exception) -> Response:
     return _answer(request, 500, _MEANING[500][1])
 
 
-def _answer(
-    request: Request,
-    status: int,
-    message: str,
-    *,
-    code: str | None = None,
-    field: str | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
+def _answer(request: Request, status: int, message: str, **about: Unpack[About]) -> Response:
     page: Callable[[Request, int, str], Response] | None = getattr(request.app.state, "error_page", None)
     wants_page = request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", "")
     if page is None or not wants_page or request.url.path.startswith(API):
-        return error_response(status, message, code=code, field=field, headers=headers)
+        return error_response(status, message, **about)
     if status == 401:
-        from urllib.parse import quote
-
         back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?next={quote(back, safe='/')}", 303)
     answer = page(request, status, _short(rendered(message, "service")))
-    for name, value in (headers or {}).items():
+    for name, value in about.get("headers", {}).items():
         answer.headers.setdefault(name, value)
     return answer
 
@@ -256,12 +249,6 @@ def allowed_methods(request: Request) -> Sequence[str]:
         if any(route.matches(scope)[0] == Match.FULL for route in request.app.router.routes):
             methods.add(method)
     return sorted(methods)
-
-
-def _words(status: int, error: Exception) -> str:
-    """Words of our own: the framework's say how it is built."""
-    meaning = _MEANING.get(status)
-    return meaning[1] if meaning is not None else str(getattr(error, "detail", "It could not be done."))
 
 
 def _short(text: str) -> str:

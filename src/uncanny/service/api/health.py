@@ -51,12 +51,8 @@ class Metrics:
 
     def __init__(self, service: Service, worker_alive: WorkerAlive) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "uncanny_requests",
-            "Requests answered.",
-            ("method", "route", "status"),
-            registry=self.registry,
-        )
+        labels = ("method", "route", "status")
+        self._requests = Counter("uncanny_requests", "Requests answered.", labels, registry=self.registry)
         self._seconds = Histogram(
             "uncanny_request_seconds",
             "Seconds until an answer was complete.",

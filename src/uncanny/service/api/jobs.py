@@ -58,10 +58,10 @@ def kinds() -> KindsAnswer:
     return KindsAnswer(
         kinds=tuple(
             KindAnswer(
-                kind=kind.name,
-                title=kind.title,
-                description=kind.about,
-                asks_models=kind.asks,
+                kind=kind.protocol.name,
+                title=kind.protocol.title,
+                description=kind.protocol.summary,
+                asks_models=kind.protocol.asks,
                 params=kind.params.model_json_schema(),
             )
             for kind in KINDS.values()

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
@@ -19,30 +18,22 @@ from uncanny.service.api.errors import ApiError
 # It writes what a client has sent to the log, which is the operator's.
 logging.getLogger("python_multipart").addHandler(logging.NullHandler())
 logging.getLogger("python_multipart").propagate = False
+_CALLBACKS: Final = (
+    *("part_begin", "header_field", "header_value", "header_end"),
+    *("headers_finished", "part_data", "part_end", "end"),
+)
 _UNREADABLE: Final = "The body is not readable as multipart/form-data."
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(NamedTuple):
     """A file begins. `field` and `name` are as the client says."""
 
     field: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
-    """Some bytes of the file that has begun."""
-
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The file that has begun is all there."""
-
-
-Event = Begin | Data | End
+# Some bytes of the file that has begun; None where it is all there.
+Event = Begin | bytes | None
 
 
 async def events(request: Request, *, most_bytes: int, most_files: int) -> AsyncIterator[Event]:
@@ -80,20 +71,9 @@ class _Parts:
         self._most_files, self._files = most_files, 0
         self._name = self._value = b""
         self._disposition = b""
+        callbacks: Any = {f"on_{name}": getattr(self, f"_{name}") for name in _CALLBACKS}
         try:
-            self._parser = MultipartParser(
-                boundary,
-                {
-                    "on_part_begin": self._part_begin,
-                    "on_header_field": self._header_name,
-                    "on_header_value": self._header_value,
-                    "on_header_end": self._header_end,
-                    "on_headers_finished": self._headers_finished,
-                    "on_part_data": self._part_data,
-                    "on_part_end": self._part_end,
-                    "on_end": self._end,
-                },
-            )
+            self._parser = MultipartParser(boundary, callbacks)
         except FormParserError:
             raise ApiError(400, _UNREADABLE) from None
 
@@ -108,7 +88,7 @@ class _Parts:
     def _part_begin(self) -> None:
         self._disposition = b""
 
-    def _header_name(self, data: bytes, start: int, end: int) -> None:
+    def _header_field(self, data: bytes, start: int, end: int) -> None:
         self._name += data[start:end]
 
     def _header_value(self, data: bytes, start: int, end: int) -> None:
@@ -130,10 +110,10 @@ class _Parts:
         self._events.append(Begin(options.get(b"name", b"").decode("utf-8", "replace"), name))
 
     def _part_data(self, data: bytes, start: int, end: int) -> None:
-        self._events.append(Data(data[start:end]))
+        self._events.append(data[start:end])
 
     def _part_end(self) -> None:
-        self._events.append(End())
+        self._events.append(None)
 
     def _end(self) -> None:
         self.complete = True

@@ -5,10 +5,9 @@ FastAPI's own reading takes NaN, lone surrogates and any number of bytes, and ig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
-import orjson
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -18,7 +17,7 @@ from sqlalchemy import Connection
 from uncanny.service import Role
 from uncanny.service.api.auth import SECURITY, Who, address_of, let_in, role_of
 from uncanny.service.api.errors import ApiError
-from uncanny.service.safety import bounded_body, check_is_json
+from uncanny.service.safety import BoundedRequest, BoundedRoute, Handler
 from uncanny.service.service import Service
 from uncanny.service.store.database import WRITTEN, Written
 from uncanny.service.store.ids import ID_PATTERNS
@@ -101,24 +100,11 @@ async def _note(request: Request) -> Note:
 Noted = Annotated[Note, Depends(_note)]
 
 
-class BoundedRequest(Request):
-    """A request whose body is JSON as JSON is defined, of limited size."""
-
-    async def body(self) -> bytes:
-        if not hasattr(self, "_body"):
-            self._body = await bounded_body(self, JSON_BYTES)
-        return self._body
-
-    async def json(self) -> Any:
-        if not hasattr(self, "_json"):
-            self._json = orjson.loads(await self.body())
-        return self._json
+class _JsonRequest(BoundedRequest):
+    most = JSON_BYTES
 
 
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-
-
-class GuardedRoute(APIRoute):
+class GuardedRoute(BoundedRoute):
     """A route that asks for the role its dependencies name before anything of a request is read.
 
     Dependencies alone come too late: the framework reads a body before the first of them.
@@ -142,10 +128,12 @@ class GuardedRoute(APIRoute):
 
 
 class Route(GuardedRoute):
-    """A route that also refuses query keys it does not know, and bodies that are not JSON.
+    """A route that also refuses query keys it does not know.
 
     One that changes something takes a `Note`, and hands it to what does it.
     """
+
+    request = _JsonRequest
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -155,21 +143,16 @@ class Route(GuardedRoute):
     def inner_handler(self) -> Handler:
         handle = super().inner_handler()
         known = frozenset(_query_names(self.dependant))
-        takes_json = self.body_field is not None
 
-        async def handle_bounded(request: Request) -> Response:
+        async def handle_asked(request: Request) -> Response:
             unknown = next((name for name in request.query_params if name not in known), None)
             if unknown is not None:
                 raise ApiError(
                     422, "The address has a query key that is not known.", code="unknown_key", field="query"
                 )
-            if takes_json:
-                check_is_json(request)
-                if request.headers.get("content-encoding", "identity") != "identity":
-                    raise ApiError(415, "The body must not be compressed.")
-            return await handle(BoundedRequest(request.scope, request.receive))
+            return await handle(request)
 
-        return handle_bounded
+        return handle_asked
 
 
 def roles_of(route: APIRoute) -> list[Role]:

@@ -28,7 +28,7 @@ from uncanny.service.answers import (
 )
 from uncanny.service.api.auth import Operator, Who, address_of, for_operators, for_readers
 from uncanny.service.api.errors import ApiError, answers
-from uncanny.service.api.multipart import Begin, Data, events
+from uncanny.service.api.multipart import Begin, events
 from uncanny.service.api.routes import PLAIN, FileId, IdempotencyKey, Kept, Note, Noted, SetId, Title, routes
 from uncanny.service.service import Service
 from uncanny.service.store.ids import ID_PATTERNS
@@ -236,9 +236,9 @@ async def _receive(
                         raise ApiError(422, f"Parts are to be named {field}.", field="body")
                     name = event.name
                     incoming = await run_in_threadpool(store.receive, most)
-                case Data():
+                case bytes():
                     assert incoming is not None
-                    await run_in_threadpool(incoming.write, event.data)
+                    await run_in_threadpool(incoming.write, event)
                 case _:
                     assert incoming is not None
                     with incoming:

@@ -133,7 +133,7 @@ def runs_of(request: Request) -> ReviewRuns:
 def reviewed_run(request: Request, service: Kept, job_id: JobId) -> ReviewRun:
     """The run of a job, to be reviewed. Raises ApiError 409 for a kind without findings, or before any."""
     job = service.jobs.get(job_id)
-    if job.kind not in KINDS or not KINDS[job.kind].reviewed:
+    if job.kind not in KINDS or not KINDS[job.kind].protocol.reviewed:
         raise ApiError(409, f"Jobs of the kind {job.kind} have no findings to review.", code="no_findings")
     records = records_file(service, job)
     if records is None or not records.is_file():

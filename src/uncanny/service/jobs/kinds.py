@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,8 +26,6 @@ from uncanny.service.jobs.params import (
 from uncanny.service.jobs.references import Reference, references, replaced
 
 if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
-
     from uncanny.service.answers import Job
     from uncanny.service.service import Service
 
@@ -36,32 +34,20 @@ if TYPE_CHECKING:
 class Kind:
     """A command as a job.
 
-    `inputs` is the parameter that the command takes as its arguments. `fixed` are values that a job always
-    has, with paths in its folder. `records` and `page` are where the command leaves them there, None for
-    nowhere. `asks` says whether it asks models. `then` is a command that follows, with its values, if there
-    is anything to make a page of; whatever becomes of it, the job has the end of the first one. `reviewed`:
-    people judge its findings. `unit` is what its records are of, empty where its page shows none. `known` are
-    the parameters as their function has them.
+    `fixed` are values that a job always has, with paths in its folder. `records` and `page` are where the
+    command leaves them there, None for nowhere.
     """
 
-    name: str
-    title: str
+    protocol: Protocol
     params: type[Params]
-    command: tuple[str, ...]
-    inputs: str
     fixed: Mapping[str, Any]
-    records: str | None = None
-    page: str | None = None
-    asks: bool = False
-    then: tuple[str, ...] = ()
-    reviewed: bool = False
-    unit: str = ""
-    known: Mapping[str, FieldInfo] = field(default_factory=dict)
+    records: str | None
+    page: str | None
 
     @property
-    def about(self) -> str:
-        """What it does, in a sentence or two."""
-        return self.params.__doc__ or ""
+    def unit(self) -> str:
+        """What its records are of, empty where its page shows none."""
+        return self.protocol.unit if self.protocol.makes == "run" else ""
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -71,8 +57,8 @@ class Kind:
 
     def option(self, name: str, value: Any) -> list[str]:
         """A parameter as words of a command line."""
-        own = self.known.get(name)
-        flag, off = flags_of(name, own)
+        fields = self.protocol.parameters.model_fields | self.protocol.more.model_fields
+        flag, off = flags_of(name, fields.get(name))
         if isinstance(value, bool):
             return [flag] if value else [off] * bool(off)
         if isinstance(value, Mapping):
@@ -106,21 +92,7 @@ def kind_of(protocol: Protocol) -> Kind:
         records = f"{RUN if run else OUT}/{protocol.records}"
         if protocol.records_at:
             fixed[protocol.records_at] = records
-    return Kind(
-        protocol.name,
-        protocol.title,
-        job_parameters(protocol),
-        protocol.command,
-        protocol.input.name,
-        fixed,
-        records=records,
-        page=page if protocol.report else None,
-        asks=protocol.asks,
-        then=protocol.then,
-        reviewed=protocol.reviewed,
-        unit=protocol.unit if run else "",
-        known=protocol.parameters.model_fields | protocol.more.model_fields,
-    )
+    return Kind(protocol, job_parameters(protocol), fixed, records, page if protocol.report else None)
 
 
 KINDS: Final[Mapping[str, Kind]] = {each.name: kind_of(each) for each in jobs().values()}
@@ -174,7 +146,7 @@ def _filled(service: Service, values: Params, folder: Path | None = None) -> dic
 
 def _check_call(kind: str, values: Mapping[str, Any]) -> None:
     """Raises ParamsError for what the function would not take."""
-    protocol, called = jobs()[kind], {**values, **KINDS[kind].fixed}
+    protocol, called = KINDS[kind].protocol, {**values, **KINDS[kind].fixed}
     for parameters in (protocol.parameters, protocol.more):
         try:
             parameters(**{name: called[name] for name in parameters.model_fields if name in called})

@@ -129,18 +129,19 @@ class _Attempt:
             if self._lease == "cancel":
                 self._end("cancelled", None)
                 return
-            kind = KINDS.get(self._job.kind)
             values = values_of(self._service, self._job, self._folder)
-            assert kind is not None
+            protocol = KINDS[self._job.kind].protocol
             (self._folder / "out").mkdir(parents=True, exist_ok=True)
             if _is_locked(self._folder / "run" / LOCK):
                 self._requeue(self._pace.again_s)
                 return
-            self._child = ChildRun(kind.command, values, self._folder, self._settings(), shown=self._shown)
+            self._child = ChildRun(
+                protocol.command, values, self._folder, self._settings(), shown=self._shown
+            )
             self._attend(self._child)
             code = self._child.wait()
             if code in (_FINISHED, _FAILURES, _BUDGET):
-                self._follow(kind.then)
+                self._follow(protocol.then)
             self._judge(self._child, code)
         except UncannyError as error:
             self._end("failed", _USAGE, rendered(error.text, "service"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import quote
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import Field, StringConstraints
 
@@ -17,7 +17,7 @@ from uncanny.schema import Box
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.people.authoring import Entry, ItemsFile
 from uncanny.service.pictures import Picture, serve_pictures
-from uncanny.service.safety import Body, Words, json_body
+from uncanny.service.safety import Body, Words
 
 _ASSETS: Final = Assets("uncanny.service.people", ("people.css", "author.js"), ("author.html.j2",))
 _Key = Annotated[str, StringConstraints(max_length=64)]
@@ -73,16 +73,16 @@ def mcq_author_app(items: ItemsFile) -> FastAPI:
         return _ASSETS.html(request, "author.html.j2", _content(request, items))
 
     @app.post("/check")
-    def check(body: Annotated[_Change, Depends(json_body(_Change))]) -> Response:
+    def check(body: _Change) -> Response:
         return JSONResponse({"problems": _problems(items.check(body.key, body.fields.model_dump()))})
 
     @app.post("/save")
-    def save(body: Annotated[_Change, Depends(json_body(_Change))]) -> Response:
+    def save(body: _Change) -> Response:
         entry = items.save(body.key, body.fields.model_dump())
         return JSONResponse({"key": entry.key, "problems": _problems(items.problems(entry))})
 
     @app.post("/remove")
-    def remove(body: Annotated[_Removal, Depends(json_body(_Removal))]) -> Response:
+    def remove(body: _Removal) -> Response:
         items.remove(body.key)
         return JSONResponse({})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from pydantic import Field, StringConstraints
 
@@ -12,7 +12,7 @@ from uncanny.schema import Box
 from uncanny.service.people.judging import MOST_BOXES, PeopleJudging
 from uncanny.service.people.page import Key, PeoplePage, Seconds, stage
 from uncanny.service.person import WhoAsks, known
-from uncanny.service.safety import Body, Words, json_body
+from uncanny.service.safety import Body, Words
 
 
 class _Judgement(Body):
@@ -43,12 +43,12 @@ def edits_people_app(judging: PeopleJudging, *, person: str | WhoAsks | None = N
         return page.panel(request, known(request, page.who))
 
     @page.app.post("/profile")
-    def profile(request: Request, body: Annotated[_Profile, Depends(json_body(_Profile))]) -> Response:
+    def profile(request: Request, body: _Profile) -> Response:
         judging.keep_profile(known(request, page.who), body.answers)
         return PlainTextResponse("")
 
     @page.app.post("/judge")
-    def judge(request: Request, body: Annotated[_Judgement, Depends(json_body(_Judgement))]) -> Response:
+    def judge(request: Request, body: _Judgement) -> Response:
         return page.step(
             request, lambda name: judging.judge(name, body.key, body.judged, body.boxes, body.seconds)
         )

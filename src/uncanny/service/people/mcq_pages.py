@@ -7,16 +7,16 @@ what others answered.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
 from uncanny.service.people.answers import PeopleAnswers
 from uncanny.service.people.page import Key, PeoplePage, Seconds, stage
 from uncanny.service.person import WhoAsks, known
 from uncanny.service.pictures import Picture
-from uncanny.service.safety import Body, json_body
+from uncanny.service.safety import Body
 
 
 class _Answer(Body):
@@ -36,7 +36,7 @@ def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = Non
         return page.panel(request, known(request, page.who))
 
     @page.app.post("/answer")
-    def answer(request: Request, body: Annotated[_Answer, Depends(json_body(_Answer))]) -> Response:
+    def answer(request: Request, body: _Answer) -> Response:
         return page.step(
             request, lambda name: answers.answer(name, body.key, body.question, body.choice, body.seconds)
         )

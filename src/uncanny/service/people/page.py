@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal
 
 import orjson
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field, StringConstraints
 
@@ -15,7 +15,7 @@ from uncanny.eval.edits.people.data import Form
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.person import WhoAsks, by_cookie, known, take_names, who_asks
 from uncanny.service.pictures import Picture, serve_pictures
-from uncanny.service.safety import Body, json_body
+from uncanny.service.safety import Body
 
 _DAY_S: Final = 86_400
 # What a page calls an item or a picture by.
@@ -80,7 +80,7 @@ class PeoplePage:
         @self.app.post("/undo")
         def take_back(
             request: Request,
-            body: Annotated[_Undo, Depends(json_body(_Undo))],  # noqa: ARG001
+            body: _Undo,  # noqa: ARG001
         ) -> Response:
             return self.step(request, undo, notice)
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import orjson
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, field_validator
 
@@ -27,7 +27,7 @@ from uncanny.service.pictures import Pictures, serve_pictures
 from uncanny.service.review.findings import FindingId, FindingView
 from uncanny.service.review.queue import MOVES, ORDERS, Filters, Move, Order
 from uncanny.service.review.run import ReviewRun
-from uncanny.service.safety import Body, Words, json_body
+from uncanny.service.safety import Body, Words
 
 SHOW_WORDS: Final[Mapping[Show, str]] = {
     "todo": "not judged by me",
@@ -219,7 +219,7 @@ def _pages(app: FastAPI, site: ReviewSite) -> None:
 
 def _steps(app: FastAPI, site: ReviewSite) -> None:
     @app.post("/verdict")
-    def verdict(request: Request, body: Annotated[_Verdict, Depends(json_body(_Verdict))]) -> Response:
+    def verdict(request: Request, body: _Verdict) -> Response:
         name, at, filters = known(request, site.who), FindingId.read(body.finding), body.filters
         try:
             site.run.judge(at, body.text, body.decision, name)
@@ -228,7 +228,7 @@ def _steps(app: FastAPI, site: ReviewSite) -> None:
         return _panel(request, site, name, filters, site.run.step(at, "next", filters, name))
 
     @app.post("/edit")
-    def edit(request: Request, body: Annotated[_Edit, Depends(json_body(_Edit))]) -> Response:
+    def edit(request: Request, body: _Edit) -> Response:
         name, at, filters = known(request, site.who), FindingId.read(body.finding), body.filters
         try:
             site.run.edit(at, body.text, body.anomaly(), name, body.decision)
@@ -239,7 +239,7 @@ def _steps(app: FastAPI, site: ReviewSite) -> None:
         return _panel(request, site, name, filters, at, "Kept as a new version.")
 
     @app.post("/box")
-    def box(request: Request, body: Annotated[_MovedBox, Depends(json_body(_MovedBox))]) -> Response:
+    def box(request: Request, body: _MovedBox) -> Response:
         name, at, filters = known(request, site.who), FindingId.read(body.finding), body.filters
         try:
             site.run.move_box(at, body.text, body.box, name)
@@ -248,13 +248,13 @@ def _steps(app: FastAPI, site: ReviewSite) -> None:
         return _panel(request, site, name, filters, at, "Box kept." if body.box else "Box removed.")
 
     @app.post("/add")
-    def add(request: Request, body: Annotated[_Addition, Depends(json_body(_Addition))]) -> Response:
+    def add(request: Request, body: _Addition) -> Response:
         name, filters = known(request, site.who), body.filters
         at = site.run.add(FindingId.read(body.finding).image, body.anomaly(body.box), name)
         return _panel(request, site, name, filters, at, "Added, and accepted by you.")
 
     @app.post("/undo")
-    def undo(request: Request, body: Annotated[_Undo, Depends(json_body(_Undo))]) -> Response:
+    def undo(request: Request, body: _Undo) -> Response:
         name, filters = known(request, site.who), body.filters
         here = FindingId.read(body.finding) if body.finding else None
         try:

@@ -18,13 +18,13 @@ def command_line(service: Service, kind: str, params: Mapping[str, Any]) -> str:
     """`uncanny …`, to be copied. What was uploaded is named as it was sent, other jobs by `runs/JOB`."""
     made = KINDS[kind]
     named = replaced(params, lambda text: _name(service, text))
-    inputs = _words(named[made.inputs]) if made.inputs in named else []
+    inputs = _words(named.pop(made.protocol.input.name, []))
+    options = [word for name, value in named.items() for word in made.option(name, value)]
     out: list[str] = []
-    options = [word for name in named if name != made.inputs for word in made.option(name, named[name])]
     for name, place in made.outputs.items():
         target = place.upper() if place in (RUN, OUT) else place.rpartition("/")[2]
         out += ["-o", target] if name == "out" else made.option(name, target)
-    return shlex.join(["uncanny", *made.command, *inputs, *out, *options])
+    return shlex.join(["uncanny", *made.protocol.command, *inputs, *out, *options])
 
 
 def _words(value: Any) -> list[str]:

@@ -60,10 +60,10 @@ class PageView(JobView):
 
     def __init__(self, site: Site, job: Job) -> None:
         super().__init__(job)
-        index = site.records.of(job.kind, site.service.job_folder(job.id))
+        index = site.records(job)
         self.shows_records = index is not None
         self.record_word = KINDS[job.kind].unit
-        self.asks = KINDS[job.kind].asks
+        self.asks = KINDS[job.kind].protocol.asks
         self.opens_files = job.kind == "export" and not self.moving
         self.has_report = page_file(site, job) is not None
         self.reviewable = self.exportable = has_findings(site, job)
@@ -80,7 +80,7 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
     @router.get("/jobs/{job_id}", dependencies=for_readers)
     def job_page(request: Request, job_id: str) -> HTMLResponse:
         job = site.service.jobs.get(job_id)
-        index = site.records.of(job.kind, site.service.job_folder(job.id))
+        index = site.records(job)
         cards = Cards() if index is None else index.latest()
         view = PageView(site, job)
         return site.page(
@@ -104,7 +104,7 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
     ) -> HTMLResponse:
         """Records since number `after` of the file `of`, those before number `before`, or the latest."""
         job = site.service.jobs.get(job_id)
-        index = site.records.of(job.kind, site.service.job_folder(job.id))
+        index = site.records(job)
         if index is None:
             raise ApiError(404)
         found = index.after(after, of) if after is not None else index.latest(before)
@@ -167,7 +167,7 @@ def _limits(job: Job) -> list[LimitView]:
 def has_findings(site: Site, job: Job) -> bool:
     """Whether there is something to review and to export, by now."""
     records = records_file(site.service, job)
-    if not KINDS[job.kind].reviewed or records is None or not records.is_file():
+    if not KINDS[job.kind].protocol.reviewed or records is None or not records.is_file():
         return False
     # One that ended before anything was done has the file, with nothing in it.
     return records.stat().st_size > 0
@@ -207,7 +207,7 @@ def _picture(site: Site, job_id: str, key: str) -> Picture:
     """
     job = site.service.jobs.get(job_id)
     run = site.service.run_folder(job_id)
-    index = site.records.of(job.kind, site.service.job_folder(job_id))
+    index = site.records(job)
     record = index.by_key(key) if index is not None else None
     if record is None:
         raise ApiError(404, "No record of this job has such a picture.")

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from threading import Semaphore
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field, StringConstraints
 
 from uncanny.errors import ParamsError
@@ -26,7 +26,7 @@ from uncanny.service.folders import listing
 from uncanny.service.jobs.child import FORECAST
 from uncanny.service.jobs.kinds import KINDS, Kind, check_params, kind_named, records_file, values_of
 from uncanny.service.jobs.run import child_environment, order
-from uncanny.service.safety import Body, json_body
+from uncanny.service.safety import Body
 from uncanny.service.web.command import command_line
 from uncanny.service.web.forms import ONE_MODEL, form_fields, read_form, sentence
 from uncanny.service.web.job_page import has_findings
@@ -56,7 +56,7 @@ def add_new_pages(router: APIRouter, site: Site) -> None:
         if source is not None:
             job = site.service.jobs.get(source)
             return _form(request, site, KINDS[job.kind], job.params, job.name)
-        known = {name: (kind.title, kind.about) for name, kind in KINDS.items()}
+        known = {name: (kind.protocol.title, kind.protocol.summary) for name, kind in KINDS.items()}
         return site.page(request, "kinds.html.j2", here="new", title="New job", kinds=known)
 
     @router.get("/new/folder", dependencies=for_operators)
@@ -82,19 +82,17 @@ def add_new_pages(router: APIRouter, site: Site) -> None:
         return _form(request, site, KINDS["export"], params, None, source=job, exports=made[:_EXPORTS])
 
     @router.post("/new/{kind}/check", dependencies=for_operators)
-    def check(kind: str, body: Annotated[_Values, Depends(json_body(_Values))]) -> Any:
+    def check(kind: str, body: _Values) -> Any:
         """The parameters, what is wrong with them by field, and the command they are."""
         params, wrong = _checked(site, kind_named(kind), body.values)
         return {"params": params, "wrong": wrong, "command": command_line(site.service, kind, params)}
 
     @router.post("/new/{kind}/forecast")
-    def forecast(
-        request: Request, who: Operator, kind: str, body: Annotated[_Values, Depends(json_body(_Values))]
-    ) -> Any:
+    def forecast(request: Request, who: Operator, kind: str, body: _Values) -> Any:
         """What the command would ask and what that costs, in its own words."""
         gate_of(request).rates.hit("writes", who.name)
         params, wrong = _checked(site, kind_named(kind), body.values)
-        if wrong or not KINDS[kind].asks:
+        if wrong or not KINDS[kind].protocol.asks:
             raise ApiError(422, next(iter(wrong.values()), "This kind of job asks no model."))
         job = Job.model_construct(kind=kind, params=dict(params))
         if not forecasts.acquire(timeout=_FORECAST_S):
@@ -123,13 +121,13 @@ def _form(
         request,
         "form.html.j2",
         here="" if source else "new",
-        title=kind.title,
-        kind=kind.name,
-        about=kind.about,
+        title=kind.protocol.title,
+        kind=kind.protocol.name,
+        about=kind.protocol.summary,
         fields=form_fields(kind.params, params, list(site.service.weights), models=_models(recent)),
         results=results,
         name=name or "",
-        can_forecast=kind.asks,
+        can_forecast=kind.protocol.asks,
         source=None if source is None else JobView(source),
         exports=[JobView(job) for job in exports],
     )
@@ -156,7 +154,7 @@ def _checked(
     if filled.wrong:
         return filled.params, filled.wrong
     try:
-        return check_params(site.service, kind.name, filled.params), {}
+        return check_params(site.service, kind.protocol.name, filled.params), {}
     except ParamsError as error:
         known = kind.params.model_fields
         wrong: dict[str, str] = {}
@@ -180,7 +178,7 @@ def _dry_run(kind: Kind, values: Mapping[str, Any], settings: Mapping[str, str])
             done = subprocess.run(
                 [sys.executable, "-P", "-m", "uncanny.service.jobs.child", FORECAST],
                 cwd=folder,
-                input=order(kind.command, asked | {"dry_run": True}),
+                input=order(kind.protocol.command, asked | {"dry_run": True}),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 timeout=_FORECAST_S,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, cast, get_args
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import StringConstraints
 
@@ -21,7 +21,7 @@ from uncanny.service.api.errors import ApiError
 from uncanny.service.api.routes import GuardedRoute
 from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.pictures import Pictures
-from uncanny.service.safety import Body, json_body
+from uncanny.service.safety import Body
 from uncanny.service.service import Service
 from uncanny.service.web.job_page import add_job_pages
 from uncanny.service.web.new_page import add_new_pages
@@ -61,7 +61,7 @@ def _entrance(router: APIRouter, site: Site) -> None:
         return site.page(request, "login.html.j2", title="Sign in")
 
     @router.post("/login")
-    def log_in(request: Request, body: Annotated[_Token, Depends(json_body(_Token))]) -> Response:
+    def log_in(request: Request, body: _Token) -> Response:
         session = gate_of(request).log_in(request, body.token)
         if session is None:
             raise ApiError(401, "This token is not valid or was revoked.")

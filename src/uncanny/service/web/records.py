@@ -7,9 +7,9 @@ both; pages name a record by a key that stays, and say which file their numbers 
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final
@@ -140,22 +140,11 @@ class RecordIndex:
             self._failed.append(number)
 
 
-class RecordIndexes:
-    """The indexes of the jobs that were looked at last."""
+def record_index(file: Path | None, kind: str) -> RecordIndex | None:
+    """The index of a job's records; None where jobs of this kind have none to show."""
+    return _index(file) if file is not None and KINDS[kind].unit else None
 
-    def __init__(self) -> None:
-        self._indexes: OrderedDict[Path, RecordIndex] = OrderedDict()
-        self._lock = RLock()
 
-    def of(self, kind: str, folder: Path) -> RecordIndex | None:
-        """The index of the job in `folder`; None where jobs of this kind have no records to show."""
-        records = KINDS[kind].records
-        if not KINDS[kind].unit or records is None:
-            return None
-        file = folder / records
-        with self._lock:
-            index = self._indexes.setdefault(file, RecordIndex(file))
-            self._indexes.move_to_end(file)
-            if len(self._indexes) > _KEPT_INDEXES:
-                self._indexes.popitem(last=False)
-            return index
+@lru_cache(_KEPT_INDEXES)
+def _index(file: Path) -> RecordIndex:
+    return RecordIndex(file)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from pathlib import Path
-from threading import Lock
+from functools import lru_cache, partial
 from typing import Final
 
 from fastapi import FastAPI, Request
@@ -12,7 +10,6 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from uncanny.service.answers import Job
 from uncanny.service.api.auth import address_of, let_in, who_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.api.verdicts import runs_of
@@ -26,7 +23,6 @@ from uncanny.service.web.cards import image_name
 from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.site import Site
 
-_KEPT: Final = MOST_RUNS
 # What the steps of a review are called in the audit log: those of the HTTP interface are `judge`, all.
 _STEPS: Final = {
     "verdict": "judge",
@@ -56,8 +52,7 @@ class Reviews:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._apps: OrderedDict[Path, tuple[ReviewRun, ASGIApp]] = OrderedDict()
-        self._lock = Lock()
+        self._made = lru_cache(MOST_RUNS)(partial(_made, site.pictures))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -80,26 +75,18 @@ class Reviews:
         job = self._site.service.jobs.get(request.path_params["job_id"])
         if not has_findings(self._site, job):
             raise ApiError(404, "There is nothing to review in this job, or not yet.")
-        folder = self._site.service.run_folder(job.id)
-        run = runs_of(request).get(folder)
-        with self._lock:
-            known = self._apps.get(folder)
-            if known is None or known[0] is not run:
-                known = self._apps[folder] = run, _made(job, run, self._site.pictures)
-            self._apps.move_to_end(folder)
-            while len(self._apps) > _KEPT:
-                self._apps.popitem(last=False)
-        return known[1]
+        run = runs_of(request).get(self._site.service.run_folder(job.id))
+        return self._made(job.id, title_of(job), run)
 
 
-def _made(job: Job, run: ReviewRun, pictures: Pictures) -> ASGIApp:
+def _made(pictures: Pictures, job_id: str, title: str, run: ReviewRun) -> ASGIApp:
     def reviewer(request: Request) -> str | None:
         who = who_of(request)
         return None if who is None else who.name
 
     def export(request: Request) -> str | None:
         who = who_of(request)
-        return f"../../{job.id}/export" if who is not None and who.may("operator") else None
+        return f"../../{job_id}/export" if who is not None and who.may("operator") else None
 
     def may_judge(request: Request) -> bool:
         who = who_of(request)
@@ -109,8 +96,8 @@ def _made(job: Job, run: ReviewRun, pictures: Pictures) -> ASGIApp:
         ReviewSite(
             run,
             reviewer=reviewer,
-            name=title_of(job),
-            home=f"../../{job.id}",
+            name=title,
+            home=f"../../{job_id}",
             image_name=image_name,
             export=export,
             may_judge=may_judge,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
 from uncanny.service import Role
+from uncanny.service.answers import Job
 from uncanny.service.api.auth import who_of
 from uncanny.service.assets import Assets, app_base_of
+from uncanny.service.jobs.kinds import records_file
 from uncanny.service.pictures import Pictures
 from uncanny.service.service import Service
-from uncanny.service.web.records import RecordIndexes
+from uncanny.service.web.records import RecordIndex, record_index
 
 ROLES: Final[Mapping[Role, str]] = {
     "reader": "may look at everything",
@@ -39,11 +41,14 @@ _REMEDIES: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What pages need: the service, and what is kept in memory between requests."""
+    """What pages need."""
 
     service: Service
     pictures: Pictures
-    records: RecordIndexes = field(default_factory=RecordIndexes)
+
+    def records(self, job: Job) -> RecordIndex | None:
+        """The records of a job, for its page."""
+        return record_index(records_file(self.service, job), job.kind)
 
     def page(
         self, request: Request, template: str, *, status: int = 200, here: str = "", **content: Any
