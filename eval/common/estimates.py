@@ -5,11 +5,12 @@ Every protocol's result is made of these two. A figure that nothing was measured
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from uncanny.eval.metrics.intervals import Bools, Codes
+    from uncanny.eval.metrics.intervals import Bools, Codes, Ratio
 
 Interval = tuple[float, float]
 # Why a figure may have none, in the words of every score.
@@ -53,6 +54,18 @@ class Share:
     interval: Interval | None = None
 
 
+class ShareValue:
+    """An attribute: the value of the share of its name among the `shares` of a result; None without one."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, result: object, owner: type | None = None) -> float | None:
+        shares: Mapping[str, Share] = getattr(result, "shares", {})
+        share = shares.get(self._name)
+        return None if share is None else share.value
+
+
 def wilson_share(count: int, out_of: int, *, interval: bool = True) -> Share:
     """`count` of `out_of` that are independent, with Wilson's 95 % interval unless none is wanted.
 
@@ -82,6 +95,19 @@ def share_of(hits: Bools, groups: Codes | None = None) -> Share:
     return Share(count / n, count, n, clustered_interval(sums_by_group(hits, codes), sizes))
 
 
+def shares_of(
+    ratios: Sequence[Ratio], groups: Codes | None = None, *, resamples: int, seed: int
+) -> list[Share]:
+    """A share a ratio, with intervals as `share_intervals` makes them."""
+    from uncanny.eval.metrics.intervals import share_intervals
+
+    ends = share_intervals(ratios, groups=groups, resamples=resamples, seed=seed)
+    return [
+        Share(each.value, int(each.counts.sum(dtype="int64")), int(each.out_of.sum(dtype="int64")), interval)
+        for each, interval in zip(ratios, ends, strict=True)
+    ]
+
+
 def interval_json(figure: Estimate | Share) -> list[float] | None:
     """The two ends as JSON has them; None where there is no interval."""
     return None if figure.interval is None else list(figure.interval)
@@ -93,6 +119,12 @@ def interval_words(figure: Estimate | Share) -> str | None:
         return None
     low, high = figure.interval
     return f"{100 * low:.1f}–{100 * high:.1f}"
+
+
+def percent_words(figure: Estimate | Share) -> str:
+    """A share in percent, with its interval in brackets where it has one."""
+    ends = interval_words(figure)
+    return f"{100 * (figure.value or 0.0):.1f} %{f' [{ends}]' if ends else ''}"
 
 
 def p_cell(p_value: float | None) -> str | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share, interval_words, share_of
+from uncanny.eval.common.estimates import Share, percent_words, share_of
 from uncanny.eval.common.groups import ImageGroups, image_groups
 from uncanny.eval.common.headline import Versus, ranking
 from uncanny.eval.common.json_fields import as_json, intervals_json, json_of, with_ends
@@ -226,11 +226,7 @@ class DetectComparison(RowsResult):
     def headline(self) -> str:
         """Who leads by accuracy, by the tests of the tables; empty where no truth is known."""
         shares = {name: each.accuracy for name in self.ranked() if (each := self.scores[name]) is not None}
-        words = {
-            name: f"{_percent(share.value)} %{f' [{ends}]' if (ends := interval_words(share)) else ''}"
-            for name, share in shares.items()
-            if share.value is not None
-        }
+        words = {name: percent_words(share) for name, share in shares.items() if share.value is not None}
         tests = [Versus(each.first, each.second, each.difference, each.adjusted_p) for each in self.tests]
         return ranking(words, tests, what="accuracy")
 

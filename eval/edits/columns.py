@@ -30,37 +30,14 @@ if TYPE_CHECKING:
 
 # The contract's columns, in order.
 FIGURES: Final = (
-    "mask_ratio",
-    "ssim",
-    "mse",
-    "post_edit_ratio",
-    "largest_component_ratio",
-    "largest_centroid_distance",
-    "components",
-    "clusters",
-    "shape",
-    "lpips",
-    "dreamsim",
-    "text_similarity",
+    *("mask_ratio", "ssim", "mse", "post_edit_ratio", "largest_component_ratio"),
+    *("largest_centroid_distance", "components", "clusters", "shape"),
+    *("lpips", "dreamsim", "text_similarity"),
 )
-PRESERVED: Final = (
-    "preserved_psnr",
-    "preserved_mse",
-    "preserved_mae",
-    "preserved_ssim",
-    "preserved_lpips",
-)
+PRESERVED: Final = tuple(f"preserved_{name}" for name in ("psnr", "mse", "mae", "ssim", "lpips"))
 # Metrics that have bins: by percentiles, and those of the scene by standard deviations.
-BINNED: Final = (
-    "mask_ratio",
-    "ssim",
-    "mse",
-    "post_edit_ratio",
-    "largest_component_ratio",
-    "lpips",
-    "dreamsim",
-    "text_similarity",
-)
+_WITHOUT_BINS: Final = ("largest_centroid_distance", "components", "clusters", "shape")
+BINNED: Final = tuple(name for name in FIGURES if name not in _WITHOUT_BINS)
 SCENE: Final = ("scene_diversity", "scene_complexity")
 COLUMNS: Final = ("id", *FIGURES, "bins")
 SUFFIXES: Final = (".jsonl", ".parquet", ".csv")

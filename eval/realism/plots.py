@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from uncanny.eval.common.estimates import Share, interval_words, p_words
-from uncanny.eval.common.pages.page import percent
+from uncanny.eval.common.estimates import p_words
+from uncanny.eval.common.pages.page import figure_words, percent
 from uncanny.eval.common.pages.plots import (
     NARROW,
     WIDE,
@@ -61,7 +61,7 @@ def label_plot(rows: Sequence[PlotRow]) -> Markup:
         return Markup("")
     words = "; ".join(
         f"{row.name}: "
-        + ", ".join(f"{DRAWN[label][0]} {_share_words(row.score.labels[label])}" for label in DRAWN)
+        + ", ".join(f"{DRAWN[label][0]} {figure_words(row.score.labels[label])}" for label in DRAWN)
         for row in rows
     )
     tall = _ROW * len(rows)
@@ -113,13 +113,7 @@ def _bar(axes: Axes, number: int, row: PlotRow, label: Label, ink: str) -> Mappi
         fontsize=11.5,
         fontweight="bold" if row.whole else "normal",
     )
-    return {key: f"{row.name}: {DRAWN[label][0]} {_share_words(share)}"}
-
-
-def _share_words(share: Share) -> str:
-    interval = interval_words(share)
-    counts = f"{share.counts:,} of {share.out_of:,}"
-    return f"{percent(share.value)}, {counts}" + (f", interval {interval}" if interval else "")
+    return {key: f"{row.name}: {DRAWN[label][0]} {figure_words(share)}"}
 
 
 def _scale(axes: Axes, rows: int, *, named: bool, most: float) -> None:

@@ -14,10 +14,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.estimates import Share, shares_of
 from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_of, no_column, own_keys
 from uncanny.eval.common.parameters import ReportParameters
-from uncanny.eval.metrics.intervals import Bools, Codes, Ratio, group_codes, ratio, share_intervals
+from uncanny.eval.metrics.intervals import Bools, Codes, Ratio, group_codes, ratio
 from uncanny.eval.metrics.significance import position_bias
 from uncanny.eval.realism.parameters import RealismScoreParameters
 from uncanny.eval.realism.people import PersonAnswer, people_answers, score_people
@@ -132,11 +132,10 @@ def _shares(
     ratios: Mapping[tuple[str, Any], Ratio], groups: Codes, resamples: int, seed: int
 ) -> dict[str, dict[Any, Share]]:
     """By table and name."""
-    intervals = share_intervals(list(ratios.values()), groups=groups, resamples=resamples, seed=seed)
     shares: dict[str, dict[Any, Share]] = {}
-    for ((table, name), column), interval in zip(ratios.items(), intervals, strict=True):
-        counts, out_of = (int(numbers.sum(dtype=np.int64)) for numbers in column)
-        shares.setdefault(table, {})[name] = Share(column.value, counts, out_of, interval)
+    drawn = shares_of(list(ratios.values()), groups, resamples=resamples, seed=seed)
+    for (table, name), share in zip(ratios, drawn, strict=True):
+        shares.setdefault(table, {})[name] = share
     return shares
 
 

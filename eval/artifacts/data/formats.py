@@ -28,7 +28,7 @@ from uncanny.eval.common.inputs.problems import of_validation
 from uncanny.eval.common.pixels.crops import Crop, union
 from uncanny.eval.common.pixels.masks import check_size, decode_mask, encode_rle
 from uncanny.eval.common.pixels.shapes import POINT_RADIUS, coco_polygon_crop
-from uncanny.schema import ARTIFACT_CATEGORIES, Box, Kind, Record, Source, Status, Whole
+from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory, Box, Kind, Record, Source, Status, Whole
 from uncanny.wording import shown
 
 NO_BOX: Final = "anomaly without a box: no place to score"
@@ -134,14 +134,8 @@ def _shape(
     if not isinstance(shape, dict):
         problems.append(Problem(name, field, f"must be an object, not {shown(shape)}"))
         return None
-    label = shape.get("label")
-    category = read_category(label) if isinstance(label, str) else None
+    category = _category(shape.get("label"), name, f"{field}.label", problems)
     if category is None:
-        problems.append(
-            Problem(
-                name, f"{field}.label", f"{shown(label)} is not a category; the categories are {_CATEGORIES}"
-            )
-        )
         return None
     values: dict[str, Any] = {
         "category": category,
@@ -166,12 +160,26 @@ def _shape(
     except UncannyError as error:
         problems.append(Problem(name, f"{field}.mask", error.message))
         return None
+    return _region(values, name, field, problems)
+
+
+def _category(
+    label: object, item: str | None, field: str, problems: list[Problem]
+) -> ArtifactCategory | None:
+    category = read_category(label) if isinstance(label, str) else None
+    if category is None:
+        message = f"{shown(label)} is not a category; the categories are {_CATEGORIES}"
+        problems.append(Problem(item, field, message))
+    return category
+
+
+def _region(values: object, item: str | None, field: str, problems: list[Problem]) -> Region | None:
     try:
         return Region.model_validate(values)
     except ValidationError as error:
         problems += [
-            Problem(name, f"{field}.{each.field}", each.message)
-            for each in of_validation(error, item=name, line=None)
+            Problem(item, f"{field}.{each.field}", each.message)
+            for each in of_validation(error, item=item, line=None)
         ]
         return None
 
@@ -313,26 +321,14 @@ def _instance(
     item = image.get("file_name")
     item = item if isinstance(item, str) else None
     label = names.get(_key(instance, "category_id"))
-    category = read_category(label) if isinstance(label, str) else None
+    category = _category(label, item, f"{field}.category_id", problems)
     if category is None:
-        problems.append(
-            Problem(
-                item,
-                f"{field}.category_id",
-                f"{shown(label)} is not a category; the categories are {_CATEGORIES}",
-            )
-        )
         return None
     values: dict[str, Any] = {"category": category}
     values["confidence"] = instance.get("confidence", instance.get("score"))
     try:
         values |= _segmentation(instance, image)
-        return Region.model_validate(values)
-    except ValidationError as error:
-        problems += [
-            Problem(item, f"{field}.{each.field}", each.message)
-            for each in of_validation(error, item=item, line=None)
-        ]
+        return _region(values, item, field, problems)
     except (TypeError, ValueError, KeyError, IndexError, OverflowError):
         problems.append(Problem(item, field, "has neither a segmentation nor a bbox that can be read"))
     except UncannyError as error:

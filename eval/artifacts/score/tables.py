@@ -18,7 +18,7 @@ from uncanny.eval.artifacts.score.result import (
     RegionFigure,
     ScopeScore,
 )
-from uncanny.eval.common.estimates import interval_words
+from uncanny.eval.common.estimates import percent_words
 from uncanny.eval.common.headline import Versus, ranking
 from uncanny.eval.common.published import caveat, published
 from uncanny.eval.common.tables.paired import class_table
@@ -99,11 +99,7 @@ def headline(score: ArtifactScore) -> str:
         (name for name in pixels if pixels[name]["f1"].value is not None),
         key=lambda name: -(pixels[name]["f1"].value or 0.0),
     )
-    words = {
-        name: f"{100 * (each.value or 0.0):.1f} %{f' [{ends}]' if (ends := interval_words(each)) else ''}"
-        for name in ranked
-        for each in [pixels[name]["f1"]]
-    }
+    words = {name: percent_words(pixels[name]["f1"]) for name in ranked}
     tests = [
         Versus(each.first, each.second, each.estimate, each.adjusted_p)
         for each in score.differences

@@ -19,7 +19,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from uncanny import __version__
-from uncanny.eval.common.estimates import NO_INTERVAL
+from uncanny.eval.common.estimates import NO_INTERVAL, Estimate, Share, interval_words
 from uncanny.eval.common.pages.pictures import Layer, PageViews, PicturesMode, Shot, View
 from uncanny.eval.common.tables.table import TableResult
 from uncanny.records.jsonl import write_named
@@ -120,6 +120,15 @@ def percent(rate: float | None) -> str:
     if 0.999 < rate < 1:
         return ">99.9\N{NO-BREAK SPACE}%"
     return f"{rate:.1%}".replace(".0%", "%").replace("%", "\N{NO-BREAK SPACE}%")
+
+
+def figure_words(figure: Estimate | Share) -> str:
+    """A figure as plots say it: percent, counts of a share, and its interval."""
+    if figure.value is None:
+        return "not measured"
+    interval = interval_words(figure)
+    counts = f", {figure.counts:,} of {figure.out_of:,}" if isinstance(figure, Share) else ""
+    return f"{percent(figure.value)}{counts}" + (f", interval {interval}" if interval else "")
 
 
 def breakable(name: str) -> Markup:

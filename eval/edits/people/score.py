@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.estimates import Estimate, shares_of
 from uncanny.eval.common.groups import ORIGINAL_COLUMNS, ImageGroups
 from uncanny.eval.common.pixels.crops import Crop, Mask, crop
 from uncanny.eval.common.pixels.masks import component_crops
@@ -42,7 +42,7 @@ from uncanny.eval.edits.stress.data import (
 from uncanny.eval.edits.stress.localize import Located, localize, mean_iou
 from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.eval.metrics.association import questionnaire
-from uncanny.eval.metrics.intervals import Ints, group_codes, ratio, share_intervals
+from uncanny.eval.metrics.intervals import Ints, group_codes, ratio
 from uncanny.eval.metrics.regions import region_counts
 from uncanny.parameters import check_records, takes
 
@@ -299,26 +299,21 @@ class _Task:
             ratio(2 * tp, 2 * tp + fp + fn),
         ]
         groups = group_codes(self.originals(images))
-        ends = share_intervals(ratios, groups=groups, resamples=resamples, seed=self.seed)
-        accuracy, precision, recall, specificity, f1 = (
-            Share(each.value, int(each.counts.sum()), int(each.out_of.sum()), interval)
-            for each, interval in zip(ratios, ends, strict=True)
+        accuracy, precision, recall, specificity, f1 = shares_of(
+            ratios, groups, resamples=resamples, seed=self.seed
         )
         has_edits = bool((tp + fn).any())
         on_edits = [row for row in rows if row.image.shown == "edited"]
         measured = [row for row in on_edits if row.iou is not None]
-        ious: dict[str, Estimate] = {
-            "iou": Estimate(None),
-            "box_iou": Estimate(None),
-            "found_iou": Estimate(None),
+        by_name: Mapping[str, Callable[[_Row], float | None]] = {
+            "iou": lambda row: row.iou,
+            "box_iou": lambda row: row.box_iou,
+            "found_iou": lambda row: row.iou if row.located else None,
         }
-        if located:
-            by_name: Mapping[str, Callable[[_Row], float | None]] = {
-                "iou": lambda row: row.iou,
-                "box_iou": lambda row: row.box_iou,
-                "found_iou": lambda row: row.iou if row.located else None,
-            }
-            ious = {name: self._mean(measured, value, resamples) for name, value in by_name.items()}
+        ious = {
+            name: self._mean(measured, value, resamples) if located else Estimate(None)
+            for name, value in by_name.items()
+        }
         return Figures(
             judged=len(rows),
             images=len(images),

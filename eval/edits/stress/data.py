@@ -25,6 +25,7 @@ from uncanny.eval.common.inputs.columns import Columns, read_columns
 from uncanny.eval.common.inputs.problems import by_line
 from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.score_json import digest_of
+from uncanny.eval.edits.columns import FIGURES, SCENE
 from uncanny.eval.edits.data import from_cell, mask_content
 from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics import EDIT_PROTOCOLS, PROTOCOL
@@ -49,11 +50,7 @@ AS_GIVEN: Final = "as given"
 _CONDITION = re.compile(r"(jpe?g|webp)[-_ ]?(\d{1,3})", re.IGNORECASE)
 
 # Sizes of an edit, as `uncanny edits measure` writes them, and of the scene it was made in.
-METRICS: Final = (
-    *("mask_ratio", "ssim", "mse", "post_edit_ratio", "largest_component_ratio"),
-    *("largest_centroid_distance", "components", "clusters", "lpips", "dreamsim", "text_similarity"),
-)
-SCENE_METRICS: Final = ("scene_diversity", "scene_complexity")
+METRICS: Final = tuple(name for name in FIGURES if name != "shape")
 # Of which the smallest values are the largest changes.
 SIMILARITIES: Final = frozenset({"ssim", "text_similarity"})
 LEVELS: Final = ("shape", "dataset", "method", "model")
@@ -336,7 +333,7 @@ class _MetaTable:
         ids = columns.strings("id", items)
         self.ids: list[str | None] = ids
         cells: dict[str, list[Any]] = {"id": list(ids)}
-        for name in METRICS + SCENE_METRICS:
+        for name in METRICS + SCENE:
             if name in columns:
                 values = columns.numbers(name, items)
                 cells[name] = [None if number != number else number for number in values.tolist()]

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
+from uncanny.eval.edits.columns import SCENE
 from uncanny.eval.edits.parameters import StressParameters
-from uncanny.eval.edits.stress.data import GENERATED, LEVELS, METRICS, SCENE_METRICS, Edits
+from uncanny.eval.edits.stress.data import GENERATED, LEVELS, METRICS, Edits
 from uncanny.eval.edits.stress.factors import FactorKind
 from uncanny.eval.metrics.edits import BINS, Cutoffs, deviation_cutoffs, percentile_cutoffs
 from uncanny.eval.metrics.intervals import Bools, Floats
@@ -53,14 +54,14 @@ def groupings(edits: Edits, parameters: StressParameters) -> list[Grouping]:
             f"{' and '.join(edits.places)}: no column {missing[0]!r}",
             remedy=f"The columns are {', '.join(known)}.",
         )
-    for name in dict.fromkeys((*METRICS, *SCENE_METRICS, *LEVELS, *by, *cutoffs)):
+    for name in dict.fromkeys((*METRICS, *SCENE, *LEVELS, *by, *cutoffs)):
         if all(cell is None for cell in edits.column(name)):
             continue
         values = None if name in LEVELS else edits.numbers(name)
         if name in cutoffs and values is None:
             raise UsageError(f"{option('cutoffs')}: {name} is not a column of numbers")
         measured = [] if values is None else values[typical & ~np.isnan(values)].tolist()
-        numeric = name in METRICS + SCENE_METRICS or name in cutoffs
+        numeric = name in METRICS + SCENE or name in cutoffs
         if values is not None and (numeric or len(set(measured)) > MOST_NUMBER_LEVELS):
             groupings.append(_binned(name, values, measured, cutoffs.get(name)))
         else:
@@ -86,7 +87,7 @@ def _binned(
     if ends is not None:
         cutoffs: Cutoffs | None = Cutoffs(float(ends[0]), float(ends[1]))
     else:
-        cutoffs = deviation_cutoffs(measured) if name in SCENE_METRICS else percentile_cutoffs(measured)
+        cutoffs = deviation_cutoffs(measured) if name in SCENE else percentile_cutoffs(measured)
     codes = np.full(len(values), -1, dtype=np.int64)
     if cutoffs is not None:
         known = ~np.isnan(values)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from markupsafe import Markup
 
-from uncanny.eval.common.estimates import Estimate, Share, interval_words, p_words
-from uncanny.eval.common.pages.page import percent
+from uncanny.eval.common.estimates import Estimate, Share, p_words
+from uncanny.eval.common.pages.page import figure_words, percent
 from uncanny.eval.common.pages.plots import (
     NARROW,
     WIDE,
@@ -57,7 +57,7 @@ def size_plot(detectors: Mapping[str, DetectorScore]) -> Markup:
         return Markup("")
     words = "; ".join(
         f"{detector}, {name}: "
-        + ", ".join(f"{group.name} {_words(group.recall)}" for group in each.factor(name).groups)
+        + ", ".join(f"{group.name} {figure_words(group.recall)}" for group in each.factor(name).groups)
         for detector, each in shown.items()
         for name in names
     )
@@ -107,7 +107,7 @@ def _draw_sizes(
                 key = f"size-{place}-{number}-{group.name}"
                 _dot(axes, x, group.recall, ink, key, upright=True)
                 label = score.factor(name).label(group)
-                tips[key] = f"{detector}, {name} {label}: {_words(group.recall)}"
+                tips[key] = f"{detector}, {name} {label}: {figure_words(group.recall)}"
     return tips
 
 
@@ -187,7 +187,7 @@ def _row_plot(
     if not rows:
         return Markup("")
     words = "; ".join(
-        f"{row.name}: " + ", ".join(f"{name} {_words(share)}" for name, share in row.recalls.items())
+        f"{row.name}: " + ", ".join(f"{name} {figure_words(share)}" for name, share in row.recalls.items())
         for row in rows
         if row.recalls
     )
@@ -227,7 +227,7 @@ def _draw_rows(rows: Sequence[Row], detectors: Sequence[str], most: int, figure:
             y = place + (number - (len(detectors) - 1) / 2) * 0.7 / len(detectors)
             gid = f"row-{place}-{number}"
             _dot(axes, share.value, share, colour(_INKS[number]), gid, upright=False, at=y)
-            tips[gid] = f"{row.name}, {detector}: {_words(share)}"
+            tips[gid] = f"{row.name}, {detector}: {figure_words(share)}"
         first = next(iter(row.recalls.values()), None)
         if first is None:
             continue
@@ -305,7 +305,7 @@ def compression_plot(detectors: Mapping[str, DetectorScore]) -> Markup:
         return Markup("")
     figures = [name for name in _FIGURES if any(_figure(s, name) for curve in drawn for _, s in curve.points)]
     words = "; ".join(
-        f"{curve.detector}, {curve.codec} {quality}, {name}: {_words(value)}"
+        f"{curve.detector}, {curve.codec} {quality}, {name}: {figure_words(value)}"
         for curve in drawn
         for quality, score in curve.points
         for name in figures
@@ -372,7 +372,7 @@ def _draw_curves(drawn: Sequence[Curve], figures: Sequence[str], figure: Figure)
             for x, quality, value in points:
                 gid = f"curve-{place}-{number}-{x}"
                 _dot(axes, x + shift, value, ink, gid, upright=True)
-                tips[gid] = f"{curve.detector}, {curve.codec}, {quality}: {name} {_words(value)}"
+                tips[gid] = f"{curve.detector}, {curve.codec}, {quality}: {name} {figure_words(value)}"
             if points and len(detectors) == 1:
                 last = points[-1][2].value
                 assert last is not None
@@ -406,11 +406,3 @@ def _end_labels(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> No
 def _qualities(drawn: Sequence[Curve]) -> list[str]:
     labels = {quality for curve in drawn for quality, _ in curve.points}
     return sorted(labels, key=lambda label: -1000 if label == AS_GIVEN else -int(label))
-
-
-def _words(figure: Drawn) -> str:
-    if figure.value is None:
-        return "not measured"
-    interval = interval_words(figure)
-    counts = f", {figure.counts:,} of {figure.out_of:,}" if isinstance(figure, Share) else ""
-    return f"{percent(figure.value)}{counts}" + (f", interval {interval}" if interval else "")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Literal, TypedDict
+from typing import Any, Literal
 
 import numpy as np
 
-from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.estimates import Share, shares_of
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
 from uncanny.eval.mcq.score.controls import BLIND_PREFIX, options_of
 from uncanny.eval.mcq.score.matrix import (
@@ -34,7 +34,6 @@ from uncanny.eval.metrics.intervals import (
     percentile_intervals,
     ratio,
     replicates,
-    share_intervals,
 )
 from uncanny.eval.metrics.mcq import (
     ARTIFACT,
@@ -105,11 +104,10 @@ def _shares(
 ) -> dict[Place, Share]:
     places = list(tables[0])
     if len(tables) == 1:
-        of_one = list(tables[0].values())
-        intervals = share_intervals(of_one, groups=groups, resamples=resamples, seed=seed)
-    elif not resamples:
-        intervals = [None] * len(places)
-    else:
+        shares = shares_of(list(tables[0].values()), groups, resamples=resamples, seed=seed)
+        return dict(zip(places, shares, strict=True))
+    intervals: Sequence[tuple[float, float] | None] = [None] * len(places)
+    if resamples:
         # Raters answer about the same images, so that one resample serves them all.
         together = [{place: by_group(table[place], groups) for place in places} for table in tables]
         drawn = replicates(
@@ -166,36 +164,14 @@ def _per_question(marks: Iterable[Bools]) -> dict[Question, int]:
     return {question: int(total[column]) for column, question in enumerate(QUESTIONS)}
 
 
-class _Nested(TypedDict):
+def _nested(shares: Mapping[Place, Share]) -> dict[str, Any]:
     """The shares of a model as its result has them."""
-
-    splits: dict[str, SplitScores]
-    q1_detection: dict[str, Share]
-    hierarchy: dict[str, Share]
-    by_type: dict[str, Share]
-    disagreement: dict[str, dict[str, Share]]
-
-
-def _nested(shares: Mapping[Place, Share]) -> _Nested:
-    return {
-        "splits": {split: SplitScores(of_split) for split, of_split in _two_deep(shares, "splits").items()},
-        "q1_detection": _one_deep(shares, "q1_detection"),
-        "hierarchy": _one_deep(shares, "hierarchy"),
-        "by_type": _one_deep(shares, "by_type"),
-        "disagreement": _two_deep(shares, "disagreement"),
+    nested: dict[str, Any] = {
+        name: {} for name in ("splits", "q1_detection", "hierarchy", "by_type", "disagreement")
     }
-
-
-def _one_deep(shares: Mapping[Place, Share], head: str) -> dict[str, Share]:
-    return {place[1]: share for place, share in shares.items() if place[0] == head}
-
-
-def _two_deep(shares: Mapping[Place, Share], head: str) -> dict[str, dict[str, Share]]:
-    nested: dict[str, dict[str, Share]] = {}
-    for place, share in shares.items():
-        if place[0] == head:
-            nested.setdefault(place[1], {})[place[2]] = share
-    return nested
+    for (head, *path, name), share in shares.items():
+        (nested[head].setdefault(path[0], {}) if path else nested[head])[name] = share
+    return nested | {"splits": {split: SplitScores(each) for split, each in nested["splits"].items()}}
 
 
 def expected_score(name: str, key: AnswerKey) -> ModelScore:
@@ -285,10 +261,8 @@ def oracle(matrices: Sequence[ResponseMatrix], *, resamples: int, seed: int) -> 
     full = np.logical_and.reduce([matrix.answered.all(axis=1) for matrix in matrices])
     full &= within(matrices[0].key.split, *ARTIFACT)
     solved = np.logical_or.reduce([matrix.right.all(axis=1) for matrix in matrices])
-    solved_of_full = ratio(full & solved, full)
     groups = matrices[0].key.groups
-    interval = share_intervals([solved_of_full], groups=groups, resamples=resamples, seed=seed)[0]
-    return Share(solved_of_full.value, int((full & solved).sum()), int(full.sum()), interval)
+    return shares_of([ratio(full & solved, full)], groups, resamples=resamples, seed=seed)[0]
 
 
 def mcnemar(matrices: Sequence[ResponseMatrix]) -> tuple[McNemar, ...]:

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.estimates import Share, shares_of
 from uncanny.eval.common.json_fields import as_json, intervals_json, json_of
 from uncanny.eval.common.pixels.masks import read_scores
 from uncanny.eval.common.tables.table import Column, Table, TableResult
 from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.parameters import BoxScoreParameters
-from uncanny.eval.metrics.intervals import Ratio, ratio, share_intervals
+from uncanny.eval.metrics.intervals import Ratio, ratio
 from uncanny.eval.metrics.mcq import ARTIFACT, within
 from uncanny.parameters import path_of, takes
 from uncanny.wording import option, shown, some_of
@@ -193,12 +193,9 @@ def score_boxes(items: ItemSource, picks: Mapping[str, BoxPick], parameters: Box
     boxed = [item for item in load(items) if item.q3 is not None]
     ids = {item.id for item in boxed}
     ratios = _ratios(boxed, picks)
-    intervals = share_intervals(ratios, resamples=parameters.resamples, seed=parameters.seed)
+    shares = shares_of(ratios, resamples=parameters.resamples, seed=parameters.seed)
     return BoxScores(
-        q3={
-            name: Share(right.value, int(right.counts.sum()), int(right.out_of.sum()), interval)
-            for name, right, interval in zip(_GROUPS, ratios, intervals, strict=True)
-        },
+        q3=dict(zip(_GROUPS, shares, strict=True)),
         missing=sum(item.id not in picks for item in boxed),
         ties=sum(picks[item.id].tied for item in boxed if item.id in picks),
         unused=tuple(name for name in picks if name not in ids),

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share, share_of
+from uncanny.eval.common.estimates import Share, ShareValue, share_of
 from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, CONTROL, Answer, AskedQuestion, Item, Question, Split
 from uncanny.eval.mcq.data.load import ItemSource, load
@@ -153,30 +153,16 @@ class NoImageScore(JsonFields):
     n_both: int
     shares: Mapping[str, Share]
 
-    @property
-    def f_rate(self) -> float | None:
-        """How often F is given, which is right."""
-        return self.shares["f_rate"].value
-
-    @property
-    def a_to_e_rate(self) -> float | None:
-        """How often another letter is given."""
-        return self.shares["a_to_e_rate"].value
-
-    @property
-    def key_match(self) -> float | None:
-        """How often that is the right one for the image."""
-        return self.shares["key_match"].value
-
-    @property
-    def key_match_e(self) -> float | None:
-        """How often it is E, and that is right."""
-        return self.shares["key_match_e"].value
-
-    @property
-    def same_non_e(self) -> float | None:
-        """How often A to D is given, and the same with the image."""
-        return self.shares["same_non_e"].value
+    f_rate = ShareValue()
+    """How often F is given, which is right."""
+    a_to_e_rate = ShareValue()
+    """How often another letter is given."""
+    key_match = ShareValue()
+    """How often that is the right one for the image."""
+    key_match_e = ShareValue()
+    """How often it is E, and that is right."""
+    same_non_e = ShareValue()
+    """How often A to D is given, and the same with the image."""
 
 
 def score_no_image(

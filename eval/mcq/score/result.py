@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.estimates import Share, ShareValue
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.json_fields import as_json, intervals_json, json_of
 from uncanny.eval.common.score_json import about, digest_of
@@ -57,39 +57,18 @@ class SplitScores:
 
     shares: Mapping[str, Share]
 
-    @property
-    def q1(self) -> float | None:
-        """Is there an artifact? On artifact images this is recall, on real photographs specificity."""
-        return self._value("q1")
-
-    @property
-    def q2(self) -> float | None:
-        """Where?"""
-        return self._value("q2")
-
-    @property
-    def q3(self) -> float | None:
-        """Which box?"""
-        return self._value("q3")
-
-    @property
-    def q4(self) -> float | None:
-        """What shows it?"""
-        return self._value("q4")
-
-    @property
-    def all_q1_4(self) -> float | None:
-        """All four right on the same image."""
-        return self._value("all_q1_4")
-
-    @property
-    def all_q2_4(self) -> float | None:
-        """Q2, Q3 and Q4 right on the same image."""
-        return self._value("all_q2_4")
-
-    def _value(self, name: str) -> float | None:
-        share = self.shares.get(name)
-        return None if share is None else share.value
+    q1 = ShareValue()
+    """Is there an artifact? On artifact images this is recall, on real photographs specificity."""
+    q2 = ShareValue()
+    """Where?"""
+    q3 = ShareValue()
+    """Which box?"""
+    q4 = ShareValue()
+    """What shows it?"""
+    all_q1_4 = ShareValue()
+    """All four right on the same image."""
+    all_q2_4 = ShareValue()
+    """Q2, Q3 and Q4 right on the same image."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uncanny.eval.common.estimates import Share, interval_words
+from uncanny.eval.common.estimates import Share, percent_words
 from uncanny.eval.common.headline import Versus, ranking
 from uncanny.eval.common.published import published as published_tables
 from uncanny.eval.common.tables.paired import conditions_table, paired_table
@@ -94,14 +94,10 @@ def headline(scores: McqScores) -> str:
     _, split, figure = _MAIN
     names = ranked(scores)
     names = [name for name in names if _place(name) == 0] or names
-    known = {
-        name: share
+    words = {
+        name: percent_words(share)
         for name in names
         if (share := scores[name].share(split, figure)) and share.value is not None
-    }
-    words = {
-        name: f"{_percent(share)} %{f' [{ends}]' if (ends := interval_words(share)) else ''}"
-        for name, share in known.items()
     }
     tests = [
         Versus(each.first, each.second, each.difference, each.adjusted_p)
