@@ -80,10 +80,11 @@ class ModelClient:
     ) -> None:
         self._routes = {agent: tuple(endpoints) for agent, endpoints in routes.items()}
         self._cache = cache
-        self._budget = budget if budget is not None and budget.limited else None
-        self._on_call, self._on_estimate = on_call, on_estimate
+        self.budget = budget if budget is not None and budget.limited else None
+        self.on_call, self.on_estimate = on_call, on_estimate
         self._on_fallback = on_fallback
-        self._mask = KeyMask(
+        # Takes keys out of a response before anything else reads it.
+        self.mask = KeyMask(
             secret for endpoint in self._all_endpoints() for secret in endpoint.provider.secrets
         )
         self._in_flight: dict[str, Gate] = {}
@@ -99,8 +100,8 @@ class ModelClient:
             yield scope
             finished = True
         finally:
-            if self._budget is not None:
-                self._budget.close(scope.order, finished=finished)
+            if self.budget is not None:
+                self.budget.close(scope.order, finished=finished)
 
     def drain(self) -> None:
         """Start no further call; those in flight come back and are kept."""
@@ -170,12 +171,9 @@ class ModelClient:
                     repair=repair,
                     scope=scope,
                     calling=generating.calling,
-                    mask=self._mask,
-                    budget=self._budget,
                     keep=self._keeper(own_key),
-                    on_call=self._on_call,
-                    on_estimate=self._on_estimate,
                     ticket=Ticket(scope.order),
+                    client=self,
                 )
                 try:
                     if own_key is None:
@@ -216,9 +214,9 @@ class ModelClient:
     ) -> Replayed[T] | None:
         assert self._cache is not None
         stored = load_answer(self._cache, key, request, scope, read, prompt)
-        if stored is not None and self._on_call is not None:
+        if stored is not None and self.on_call is not None:
             for call in scope.calls[-stored.calls :]:
-                self._on_call(call)
+                self.on_call(call)
         return stored
 
     def _give_up(self, endpoint: Endpoint, error: ModelUnusableError) -> None:
@@ -232,11 +230,8 @@ class ModelClient:
 class Generation(Generic[T]):
     """The state of one generation.
 
-    `calling` is the scope's context around each call. `mask` takes keys out of a response before anything
-    else reads it.
-
-    `keep` makes a validated answer durable before its slot is given back: so at any moment no more answers
-    can be lost to a kill than there are slots.
+    `calling` is the scope's context around each call. `keep` makes a validated answer durable before its slot
+    is given back: so at any moment no more answers can be lost to a kill than there are slots.
     """
 
     endpoint: Endpoint
@@ -246,12 +241,9 @@ class Generation(Generic[T]):
     repair: Callable[[AnswerError], str]
     scope: CallScope
     calling: AbstractContextManager[None]
-    mask: Callable[[str], str]
-    budget: Budget | None
     keep: Callable[[list[CallRecord]], Awaitable[None]] | None
-    on_call: Callable[[CallRecord], None] | None
-    on_estimate: Callable[[float, float], None] | None
     ticket: Ticket
+    client: ModelClient
     _calls: list[CallRecord] = field(default_factory=list)
     _repairs: int = 0
 
@@ -305,7 +297,7 @@ class Generation(Generic[T]):
                     raise
                 endpoint.limiter.succeeded()
                 endpoint.breaker.succeeded()
-                response = masked(response, self.mask)
+                response = masked(response, self.client.mask)
                 most = endpoint.worst_case(request)
                 tokens = credible(response.tokens, most)
                 record.enter(response, tokens, endpoint.cost(response.cost_usd, tokens, most))
@@ -338,9 +330,9 @@ class Generation(Generic[T]):
 
     def _admission(self, request: ModelRequest) -> AbstractAsyncContextManager[None]:
         """Around one call: its prefix is warm, the budget covers it, and the model has a slot for it."""
-        slot = self.endpoint.limiter.slot(self.ticket)
-        prefix = self._prefix(request)
-        return slot if prefix is None and self.budget is None else self._in_order(request, prefix, slot)
+        slot, prefix = self.endpoint.limiter.slot(self.ticket), self._prefix(request)
+        at_once = prefix is None and self.client.budget is None
+        return slot if at_once else self._in_order(request, prefix, slot)
 
     @asynccontextmanager
     async def _in_order(
@@ -355,10 +347,10 @@ class Generation(Generic[T]):
                     stack.callback(gate.open)
                 else:
                     await gate.passed(self.ticket)
-            if self.budget is not None:
+            if self.client.budget is not None:
                 worst = self.endpoint.spend(self.endpoint.worst_case(request))
-                await self.budget.reserve(worst, self.ticket)
-                stack.callback(self._settle, self.budget, worst, len(self._calls))
+                await self.client.budget.reserve(worst, self.ticket)
+                stack.callback(self._settle, self.client.budget, worst, len(self._calls))
             await stack.enter_async_context(slot)
             yield
 
@@ -382,8 +374,8 @@ class Generation(Generic[T]):
                 worst.cost_usd if call.cost_usd is None else call.cost_usd,
             )
             estimated = used - measured
-            if used != measured and self.on_estimate is not None:
-                self.on_estimate(estimated.tokens, estimated.cost_usd)
+            if used != measured and self.client.on_estimate is not None:
+                self.client.on_estimate(estimated.tokens, estimated.cost_usd)
         budget.settle(worst, used, estimated)
 
     def _count_failure(self, error: ProviderError) -> None:
@@ -412,5 +404,5 @@ class Generation(Generic[T]):
         record.detail = detail
         self._calls.append(record)
         self.scope.calls.append(record)
-        if self.on_call is not None:
-            self.on_call(record)
+        if self.client.on_call is not None:
+            self.client.on_call(record)

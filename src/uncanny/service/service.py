@@ -116,16 +116,9 @@ class Service:
             raise
         return service
 
-    def check(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters as they are kept, if they fit the kind and all they name is there and allowed.
-
-        Raises NotFoundError for an unknown kind, ParamsError with every field that is wrong.
-        """
-        return check_params(self, kind, params)
-
     def submit(self, kind: str, params: Mapping[str, Any], *, name: str | None = None, by: str) -> Job:
-        """Check, and put into the queue. Raises what `check` raises."""
-        return self.jobs.submit(kind, self.check(kind, params), name=name, by=by)
+        """Check, and put into the queue. Raises what `check_params` raises."""
+        return self.jobs.submit(kind, check_params(self, kind, params), name=name, by=by)
 
     def is_disk_full(self) -> bool:
         """Whether the disk of the data folder takes no more, or is about to."""

@@ -18,7 +18,7 @@ from tests.runs.e2e import pictures
 from tests.service.jobs.working import ended, records, working
 from uncanny.errors import NotFoundError, ParamsError, RunMismatchError
 from uncanny.service.answers import Job
-from uncanny.service.jobs.kinds import KINDS, Kind, values_of
+from uncanny.service.jobs.kinds import KINDS, Kind, check_params, values_of
 from uncanny.service.service import Service
 from uncanny.service.store.ids import new_id
 from uncanny.wording import another_run, rendered, shown
@@ -42,12 +42,12 @@ def opened(tmp_path: Path, root: Path) -> Iterator[Service]:
 
 def wrong(service: Service, kind: str, **params: Any) -> dict[str, str]:
     with pytest.raises(ParamsError) as error:
-        service.check(kind, params)
+        check_params(service, kind, params)
     return dict(error.value.fields)
 
 
 def values(service: Service, kind: str, **params: Any) -> dict[str, Any]:
-    job = Job.model_construct(kind=kind, params=service.check(kind, params))
+    job = Job.model_construct(kind=kind, params=check_params(service, kind, params))
     return values_of(service, job)
 
 
@@ -124,7 +124,7 @@ def test_every_kind_has_a_schema_and_refuses_what_it_does_not_know(kind: Kind, o
 
 def test_an_unknown_kind_is_not_found(opened: Service) -> None:
     with pytest.raises(NotFoundError, match="There is no kind of job 'rm'"):
-        opened.check("rm", {})
+        check_params(opened, "rm", {})
 
 
 @pytest.mark.parametrize(
@@ -327,13 +327,13 @@ def test_whatever_is_sent_is_taken_or_refused_in_words(
 ) -> None:
     with Service.open(tmp_path_factory.mktemp("data")) as service:
         try:
-            kept = service.check(kind, params)
+            kept = check_params(service, kind, params)
         except ParamsError as error:
             fields = error.fields
         else:
             # What was taken is taken again as it was kept.
             fields = (("", ""),)
-            assert service.check(kind, orjson.loads(orjson.dumps(kept))) == kept
+            assert check_params(service, kind, orjson.loads(orjson.dumps(kept))) == kept
         assert fields
 
 

@@ -24,7 +24,7 @@ from uncanny.demo.scenes import DATA as SCENES
 from uncanny.errors import ParamsError
 from uncanny.service.answers import Job
 from uncanny.service.folders import ROOTS, listing
-from uncanny.service.jobs.kinds import KINDS, values_of
+from uncanny.service.jobs.kinds import KINDS, check_params, values_of
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.service import Service
 
@@ -83,7 +83,7 @@ def test_a_root_keeps_its_name_and_gives_it_to_no_other(tmp_path: Path) -> None:
     assert names(b) == {"photos-2": b}
     with Service.open(tmp_path / DATA, roots=[b]) as service, pytest.raises(ParamsError):
         # Given no more: its link alone lets nobody in.
-        service.check("annotate", {"images": "photos", "model": "demo"})
+        check_params(service, "annotate", {"images": "photos", "model": "demo"})
 
 
 @pytest.mark.parametrize("name", ["scenes", "real", "generated", "upload:x", "a\nb"])
@@ -93,11 +93,11 @@ def test_no_name_of_a_root_means_something_else(tmp_path: Path, name: str) -> No
     (root / "a.png").touch()
     with Service.open(tmp_path / DATA, roots=[root]) as service:
         chosen = listing(service.roots, None).path
-        kept = service.check("detect", {"images": chosen, "model": "demo"})
+        kept = check_params(service, "detect", {"images": chosen, "model": "demo"})
         if name.isprintable():
-            assert service.check("detect", {"images": str(root), "model": "demo"}) == kept
+            assert check_params(service, "detect", {"images": str(root), "model": "demo"}) == kept
         assert kept["images"][0] not in ("scenes", "real", "generated")
-        assert service.check("detect", kept) == kept
+        assert check_params(service, "detect", kept) == kept
         (asked,) = values_of(service, Job.model_construct(kind="detect", params=kept))["images"]
         assert Path(asked).resolve() == root
         assert chosen == kept["images"][0]
@@ -107,7 +107,9 @@ def test_a_folder_within_another_root_has_one_name(tmp_path: Path) -> None:
     inner = tmp_path / "outer" / "inner"
     inner.mkdir(parents=True)
     with Service.open(tmp_path / DATA, roots=[tmp_path / "outer", inner]) as service:
-        assert service.check("annotate", {"images": "outer/inner", "model": "demo"})["images"] == ["inner"]
+        assert check_params(service, "annotate", {"images": "outer/inner", "model": "demo"})["images"] == [
+            "inner"
+        ]
         kept = Job.model_construct(kind="annotate", params={"images": ["outer/inner"], "model": "demo"})
         # As it was kept before the inner one was given: records go by that.
         assert values_of(service, kept)["images"] == [str(tmp_path / DATA / ROOTS / "outer/inner")]

@@ -15,7 +15,7 @@ from uncanny.service.answers import JOB_EXAMPLE, Job, JobPage, KindAnswer, Kinds
 from uncanny.service.api.auth import Operator, for_operators, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.routes import Bounded, IdempotencyKey, JobId, Kept, Noted, Title, routes
-from uncanny.service.jobs.kinds import KINDS
+from uncanny.service.jobs.kinds import KINDS, check_params
 from uncanny.service.store.ids import ID_PATTERNS
 
 ROUTER: Final = routes("jobs")
@@ -110,7 +110,7 @@ def submit(
 
     kept = service.idempotency.kept(who.name, key, asked)
     if kept is None:
-        params = service.check(body.kind, body.params)
+        params = check_params(service, body.kind, body.params)
         kept, _ = service.idempotency.once(who.name, key, asked, act)
     if job is not None:
         service.jobs.queued.set()
@@ -140,7 +140,7 @@ def limits(service: Kept, job_id: JobId, body: Limits, note: Noted) -> Job:
     job = service.jobs.get(job_id)
     params = job.params | body.model_dump(exclude_unset=True)
     kept = {name: value for name, value in params.items() if value is not None or name in job.params}
-    service.check(job.kind, kept)
+    check_params(service, job.kind, kept)
     return service.jobs.change(job, kept, note)
 
 

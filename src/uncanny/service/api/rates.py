@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from limits import RateLimitItemPerMinute
@@ -32,11 +32,7 @@ class RateLimiter:
     """Safe from threads."""
 
     def __init__(self, rates: Rates) -> None:
-        self._limits = {
-            "reads": RateLimitItemPerMinute(rates.reads),
-            "writes": RateLimitItemPerMinute(rates.writes),
-            "logins": RateLimitItemPerMinute(rates.logins),
-        }
+        self._limits = {name: RateLimitItemPerMinute(most) for name, most in asdict(rates).items()}
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     def hit(self, group: Group, key: str) -> None:
