@@ -108,11 +108,6 @@ def shares_of(
     ]
 
 
-def interval_json(figure: Estimate | Share) -> list[float] | None:
-    """The two ends as JSON has them; None where there is no interval."""
-    return None if figure.interval is None else list(figure.interval)
-
-
 def interval_words(figure: Estimate | Share) -> str | None:
     """The two ends of a share in percent, without the sign; None where there is no interval."""
     if figure.interval is None:

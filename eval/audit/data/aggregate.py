@@ -241,9 +241,6 @@ class _Name:
 
     def joined(self, other: _Name) -> _Name:
         """Both together, under the number of this one."""
-        sums = (
-            getattr(self, name) + getattr(other, name) for name in ("anomalies", "images", "severity_sum")
-        )
         spellings = Counter[str]()
         for each in (self, other):
             spellings.update(each.spellings or {each.spelling: each.anomalies})

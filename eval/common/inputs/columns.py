@@ -1,7 +1,6 @@
 """Flat tables read as columns, a hundred thousand rows in a second: JSON Lines, CSV, Parquet, data frames.
 
-What a row does not have is None. A column is looked at as a whole where it is sound, and cell by cell only to
-say what is wrong with it: file, line, item and field.
+What a row does not have is None. What is wrong with a cell is said with file, line, item and field.
 """
 
 from __future__ import annotations
@@ -69,17 +68,11 @@ class Columns:
 
     def strings(self, name: str, items: Sequence[Any]) -> list[str | None]:
         """A column of texts, None where there is none. Numbers become texts: a label may be one."""
-        cells = self.get(name)
-        if set(map(type, cells)) <= {str, type(None)}:
-            return [cell or None for cell in cells]
         texts: list[str | None] = []
-        for row, cell in enumerate(cells):
-            if cell is None or isinstance(cell, str):
-                texts.append(cell or None)
-            elif isinstance(cell, int | float | bool):
-                texts.append(str(cell))
-            else:
-                texts.append(None)
+        for row, cell in enumerate(self.get(name)):
+            known = cell is None or isinstance(cell, str | int | float)
+            texts.append(str(cell) if known and cell not in (None, "") else None)
+            if not known:
                 self.problem(row, items[row], name, f"must be a text, not {shown(cell)}")
         return texts
 
@@ -88,38 +81,27 @@ class Columns:
     ) -> Floats:
         """A column of numbers, NaN where there is none; what is no number, or outside `low` to `high`, is a
         problem."""
-        cells = self.get(name)
-        kinds = set(map(type, cells))
-        if kinds == {type(None)}:
-            return np.full(self.length, np.nan)
-        if kinds <= {int, float, type(None)} or (self.texts and kinds <= {str, type(None)}):
-            try:
-                values = np.array(cells, dtype=object).astype(np.float64)
-            except (ValueError, OverflowError):
-                values = None
-            if values is not None:
-                missing = np.fromiter((cell is None for cell in cells), dtype=np.bool_, count=self.length)
-                if bool((missing | (np.isfinite(values) & (values >= low) & (values <= high))).all()):
-                    return values
         within = "" if math.isinf(low) and math.isinf(high) else f" from {low:g} to {high:g}"
+        cells = self.get(name)
+        if set(map(type, cells)) <= {float}:  # most columns, which need no look at each cell
+            values = np.array(cells, dtype=np.float64)
+            if bool((np.isfinite(values) & (values >= low) & (values <= high)).all()):
+                return values
         numbers = np.full(self.length, np.nan)
         for row, cell in enumerate(cells):
+            if cell is None:
+                continue
             number = _number(cell, text=self.texts)
-            if cell is not None and (number is None or not low <= number <= high):
+            if number is None or not low <= number <= high:
                 self.problem(row, items[row], name, f"must be a number{within}, not {shown(cell)}")
-            elif number is not None:
+            else:
                 numbers[row] = number
         return numbers
 
     def checked(self, name: str, items: Sequence[Any], allowed: Mapping[str, int]) -> list[int | None]:
         """A column of words as what `allowed` has for them, None where there is none."""
-        cells = self.get(name)
-        try:
-            return [None if cell is None else allowed[cell] for cell in cells]
-        except (KeyError, TypeError):
-            pass
         codes: list[int | None] = []
-        for row, cell in enumerate(cells):
+        for row, cell in enumerate(self.get(name)):
             code = allowed.get(cell) if isinstance(cell, str) else None
             if cell is not None and code is None:
                 self.problem(row, items[row], name, f"must be {' or '.join(allowed)}, not {shown(cell)}")
@@ -128,16 +110,13 @@ class Columns:
 
     def names(self, name: str) -> list[str]:
         """A column of names that every row has once: of images, or ids."""
-        cells = self.get(name)
-        if set(map(type, cells)) <= {str} and all(cells) and len(set(cells)) == len(cells):
-            return cells
         if self.length and name not in self:
             there = ", ".join(sorted(map(str, self.values))) or "none"
             self.problems.append(Problem(None, name, f"no row has this column; there are: {there}"))
             return [""] * self.length
         names: list[str] = []
         first: dict[str, int] = {}
-        for row, cell in enumerate(cells):
+        for row, cell in enumerate(self.get(name)):
             if not isinstance(cell, str) or not cell:
                 wrong = "is missing" if cell is None else f"must be a text, not {shown(cell)}"
                 self.problem(row, None, name, wrong)
@@ -152,17 +131,11 @@ class Columns:
 
 
 def _number(cell: object, *, text: bool) -> float | None:
-    if isinstance(cell, str) and text:
-        try:
-            number = float(cell)
-        except ValueError:
-            return None
-    elif isinstance(cell, int | float) and not isinstance(cell, bool):
-        try:
-            number = float(cell)
-        except OverflowError:
-            return None
-    else:
+    if isinstance(cell, bool) or not isinstance(cell, int | float | str) or (isinstance(cell, str) != text):
+        return None
+    try:
+        number = float(cell)
+    except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 

@@ -160,7 +160,8 @@ class PageViews:
         # Pictures that are neither linked nor embedded, as there was no more room.
         self.not_embedded = 0
         self._page = page
-        self._copies_room, self._full_room = copies, EMBEDDED_BYTES
+        # Bytes that are left for pictures in full size, and for others.
+        self._room = {True: EMBEDDED_BYTES, False: copies}
         self._views: list[dict[str, Any]] = []
         self._copies: list[tuple[str, Markup]] = []
 
@@ -227,27 +228,18 @@ class PageViews:
         # Some at a time, so that little is made which then has no room.
         for start in range(0, len(files), _THREADS):
             some = [
-                (number, pool.submit(_copy, shot, full) if self._room(full) > 0 else None, full)
+                (number, pool.submit(_copy, shot, full) if self._room[full] > 0 else None, full)
                 for number, shot, full in files[start : start + _THREADS]
             ]
             for number, copy, full in some:
                 uri = copy.result() if copy else None
-                if uri is None or len(uri) > self._room(full):
+                if uri is None or len(uri) > self._room[full]:
                     self.not_embedded += full
                     continue
-                self._take(len(uri), full)
+                self._room[full] -= len(uri)
                 names[number] = f"copy-{len(self._copies)}"
                 self._copies.append((names[number], page_json(uri)))
         return names
-
-    def _room(self, full: bool) -> int:
-        return self._full_room if full else self._copies_room
-
-    def _take(self, size: int, full: bool) -> None:
-        if full:
-            self._full_room -= size
-        else:
-            self._copies_room -= size
 
 
 def relative_link(page: Path, file: Path, suffixes: Collection[str] = _SHOWN_BY_BROWSERS) -> str | None:
@@ -269,24 +261,18 @@ def relative_link(page: Path, file: Path, suffixes: Collection[str] = _SHOWN_BY_
 
 
 def _thumbnail(layer: Layer) -> str | None:
-    if layer.data is not None:
+    if layer.data is not None or layer.shot is None:
         return _data_uri(layer.data)
-    return None if layer.shot is None else _file_uri(layer.shot, THUMBNAIL_SIDE)
+    return _data_uri(thumbnail(layer.shot.path, THUMBNAIL_SIDE, sha256=layer.shot.sha256))
 
 
 def _copy(shot: Shot, full: bool) -> str | None:
-    if full:
-        return _file_uri(shot, EMBEDDED_SIDE, _EMBEDDED_QUALITY)
-    return _file_uri(shot, LARGE_SIDE)
+    side, quality = (EMBEDDED_SIDE, _EMBEDDED_QUALITY) if full else (LARGE_SIDE, 80)
+    return _data_uri(thumbnail(shot.path, side, sha256=shot.sha256, quality=quality))
 
 
-def _file_uri(shot: Shot, side: int, quality: int = 80) -> str | None:
-    encoded = thumbnail(shot.path, side, sha256=shot.sha256, quality=quality)
-    return None if encoded is None else _data_uri(encoded)
-
-
-def _data_uri(webp: bytes) -> str:
-    return "data:image/webp;base64," + b64encode(webp).decode()
+def _data_uri(webp: bytes | None) -> str | None:
+    return None if webp is None else "data:image/webp;base64," + b64encode(webp).decode()
 
 
 def _size(view: View, thumb: str | None) -> tuple[int, int] | None:
@@ -304,11 +290,10 @@ def _size(view: View, thumb: str | None) -> tuple[int, int] | None:
 
 def _entry(view: View, layers: Sequence[Mapping[str, Any]], size: tuple[int, int] | None) -> dict[str, Any]:
     width, height = size or (None, None)
-    marks = [_without_empty_outline(asdict(mark)) for mark in view.marks]
+    marks = [
+        {key: value for key, value in asdict(mark).items() if value or key != "outline"}
+        for mark in view.marks
+    ]
     shape = {"width": width, "height": height}
     lists = {"layers": list(layers), "marks": marks, "hidden": view.hidden, "groups": view.groups}
     return {"title": view.title, **shape, **lists}
-
-
-def _without_empty_outline(mark: dict[str, Any]) -> dict[str, Any]:
-    return mark if mark["outline"] else {key: value for key, value in mark.items() if key != "outline"}

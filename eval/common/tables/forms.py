@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from uncanny.eval.common.estimates import Estimate, Share
-from uncanny.eval.common.tables.table import Better, Cell, Column, Figure, Shown, Table
+from uncanny.eval.common.tables.table import Better, Cell, Column, Figure, Shown, Table, bare_cell
 from uncanny.wording import harmless
 
 # From so many columns with intervals on these stand in a line below their figures.
@@ -61,7 +61,7 @@ def csv_text(table: Table) -> str:
 
 def _plain(cell: Cell) -> str | float | None:
     """The figure or the words of a cell, without an interval."""
-    bare = cell.value if isinstance(cell, Figure) else cell
+    bare = bare_cell(cell)
     return bare.value if isinstance(bare, Estimate | Share) else bare
 
 
@@ -84,7 +84,7 @@ def csv_content(cell: str) -> str:
 
 
 def _ends(cell: Cell) -> tuple[float, float] | None:
-    bare = cell.value if isinstance(cell, Figure) else cell
+    bare = bare_cell(cell)
     return bare.interval if isinstance(bare, Estimate | Share) else None
 
 
@@ -147,7 +147,8 @@ def latex(table: Table, *, best: bool = True) -> str:
             )
             for number, cell in enumerate(row)
         ]
-        name = f"{cells[0]}{_latex_arrow(table.rows[at])}"
+        arrow = _latex(_row_arrow(table.rows[at]))
+        name = f"{cells[0]} {arrow}" if arrow else cells[0]
         lines.append(_latex_row([_indented(row[0].text, name, r"\quad "), *cells[1:]]))
         if below and any(cell.interval for cell in row):
             ends = [rf"{{\scriptsize {_latex_figure(c.interval)}}}" if c.interval else "" for c in row]
@@ -226,11 +227,6 @@ def _row_arrow(row: Sequence[Cell]) -> str:
     return f" {_ARROWS[better]}" if better else ""
 
 
-def _latex_arrow(row: Sequence[Cell]) -> str:
-    arrow = _row_arrow(row)
-    return f" {_latex(arrow)}" if arrow else ""
-
-
 def best_cells(table: Table) -> frozenset[tuple[int, int]]:
     """Places, row and column, of the best figures as they are shown; none where all are alike.
 
@@ -245,12 +241,8 @@ def best_cells(table: Table) -> frozenset[tuple[int, int]]:
     ]
     for at, row in enumerate(table.rows):
         if (better := _row_better(row)) is not None:
-            contests.append(
-                (
-                    better,
-                    [(at, n) for n, cell in enumerate(row) if isinstance(cell, Figure) and cell.form.better],
-                )
-            )
+            rivals = [n for n, cell in enumerate(row) if isinstance(cell, Figure) and cell.form.better]
+            contests.append((better, [(at, n) for n in rivals]))
     shown = table.shown
     best: set[tuple[int, int]] = set()
     for better, places in contests:

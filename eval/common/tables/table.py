@@ -11,7 +11,7 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from textwrap import wrap
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from markupsafe import Markup
@@ -180,31 +180,31 @@ class Table:
         grid, left_out = _fitting(heads, rows, width)
         title = [harmless(self.title)] if self.title else []
         notes = [harmless(note) for note in (*self.notes, *([NARROW] if left_out else []))]
-        below = [line for note in notes for line in _wrapped(note, WIDTH if width is None else width)]
+        form = TextWrapper(
+            WIDTH if width is None else width,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        below = [line for note in notes for line in form.wrap(note)]
         return "\n".join([*title, *grid.lines(width), *below])
 
     def html(self) -> str:
         """For a notebook; whatever a model or a file is called stays text."""
-        head = Markup("").join(Markup("<th>{}</th>").format(heading) for heading in self.headings)
-        rows = Markup("").join(
-            Markup("<tr>{}</tr>").format(
-                Markup("").join(
-                    Markup('<td style="text-align:{}">{}{}</td>').format(
-                        "right" if number else "left",
-                        cell.text,
-                        Markup(" <small>{}</small>").format(cell.interval) if cell.interval else "",
-                    )
-                    for number, cell in enumerate(row)
-                )
-            )
-            for row in self.shown
-        )
-        caption = Markup("<caption>{}</caption>").format(self.title) if self.title else Markup("")
-        notes = Markup("").join(Markup("<p>{}</p>").format(note) for note in self.notes)
-        return str(
-            Markup("<table>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}").format(
-                caption, head, rows, notes
-            )
+
+        def joined(form: str, items: Iterable[object]) -> Markup:
+            return Markup("").join(Markup(form).format(item) for item in items)
+
+        def cell(number: int, shown: Shown) -> Markup:
+            ends = joined(" <small>{}</small>", filter(None, [shown.interval]))
+            side = "right" if number else "left"
+            return Markup('<td style="text-align:{}">{}{}</td>').format(side, shown.text, ends)
+
+        rows = (joined("{}", (cell(*each) for each in enumerate(row))) for row in self.shown)
+        return (
+            f"<table>{joined('<caption>{}</caption>', filter(None, [self.title]))}"
+            f"<thead><tr>{joined('<th>{}</th>', self.headings)}</tr></thead>"
+            f"<tbody>{joined('<tr>{}</tr>', rows)}</tbody></table>{joined('<p>{}</p>', self.notes)}"
         )
 
     def to_csv(self) -> str:
@@ -245,8 +245,13 @@ def explain_intervals(
     return (*others, replace(last, notes=(*last.notes, *notes)))
 
 
+def bare_cell(cell: Cell) -> str | float | Estimate | Share | None:
+    """What is in a cell, without a form of its own."""
+    return cell.value if isinstance(cell, Figure) else cell
+
+
 def _lacks_interval(cell: Cell) -> bool:
-    figure = cell.value if isinstance(cell, Figure) else cell
+    figure = bare_cell(cell)
     return isinstance(figure, Estimate | Share) and figure.value is not None and figure.interval is None
 
 
@@ -395,10 +400,6 @@ def data_frame(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> 
         [{column: row.get(column) for column in columns} for row in rows], columns=columns
     )
     return frame
-
-
-def _wrapped(note: str, width: int) -> list[str]:
-    return wrap(note, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _width(text: str) -> int:

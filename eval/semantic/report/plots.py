@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -150,14 +150,8 @@ def _dots(axes: Axes, lines: Sequence[Line], protocol: ProtocolName) -> Mapping[
                 continue
             y = row + shift
             if estimate.interval is not None:
-                axes.plot(
-                    estimate.interval,
-                    (y, y),
-                    color=colour(ink),
-                    linewidth=3,
-                    alpha=0.4,
-                    solid_capstyle="round",
-                )
+                style: dict[str, Any] = {"linewidth": 3, "alpha": 0.4, "solid_capstyle": "round"}
+                axes.plot(estimate.interval, (y, y), color=colour(ink), **style)
             gid = f"dot-{protocol}-{metric}-{row}"
             axes.plot(
                 [estimate.value], [y], marker, color=colour(ink), markersize=7.5, clip_on=False, gid=gid
@@ -197,7 +191,11 @@ def spreads(score: SemanticScore) -> Markup:
     if not any(sum(panel.every) for panel in panels):
         return Markup("")
     wide, narrow = (3, 1) if len(score.predictions) <= MOST_IN_VIEWS else (4, 2)
-    words = "; ".join(_words(panel) for panel in panels)
+    words = "; ".join(
+        f"{panel.title}: {sum(panel.matched)} matched of {sum(panel.every)} pairs, medians "
+        f"{median_words(panel.matched)} and {median_words(panel.every)}"
+        for panel in panels
+    )
     return plot_twice(
         partial(_draw, panels, score.thresholds, wide),
         (WIDE, _rows(panels, wide) * (_TALL + _ABOVE + _BELOW)),
@@ -222,13 +220,6 @@ def panels_of(score: SemanticScore) -> list[Panel]:
 
 def _rows(panels: Sequence[Panel], columns: int) -> int:
     return -(-len(panels) // columns)
-
-
-def _words(panel: Panel) -> str:
-    return (
-        f"{panel.title}: {sum(panel.matched)} matched of {sum(panel.every)} pairs, medians "
-        f"{median_words(panel.matched)} and {median_words(panel.every)}"
-    )
 
 
 def median_words(counts: Sequence[int]) -> str:

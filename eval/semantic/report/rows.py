@@ -100,38 +100,20 @@ def pairs_of(
 def matrices_of(score: SemanticScore) -> list[DifferenceMatrix]:
     """For the view `full`, a matrix for each protocol and metric that any two files have."""
     names, order = list(score.predictions), tuple(METRICS)
-    cells = {
-        (each.protocol, each.metric, each.first, each.second): each
-        for each in score.differences
-        if each.view == "full"
-    }
+    cells = {}
+    for each in score.differences:
+        if each.view == "full":
+            cells[each.protocol, each.metric, each.first, each.second] = each
+            cells[each.protocol, each.metric, each.second, each.first] = replace(
+                each, first=each.second, second=each.first, estimate=-each.estimate
+            )
     tables = dict.fromkeys((protocol, metric) for protocol, metric, _, _ in cells)
     return [
         DifferenceMatrix(
-            protocol,
-            metric,
-            tuple(
-                (
-                    row,
-                    tuple(
-                        cells.get((protocol, metric, row, column))
-                        or _turned(cells.get((protocol, metric, column, row)))
-                        for column in names
-                    ),
-                )
-                for row in names
-            ),
+            *key, tuple((row, tuple(cells.get((*key, row, column)) for column in names)) for row in names)
         )
-        for protocol, metric in sorted(tables, key=lambda key: (order.index(key[1]), PROTOCOLS.index(key[0])))
+        for key in sorted(tables, key=lambda key: (order.index(key[1]), PROTOCOLS.index(key[0])))
     ]
-
-
-def _turned(difference: Difference | None) -> Difference | None:
-    if difference is None:
-        return None
-    return replace(
-        difference, first=difference.second, second=difference.first, estimate=-difference.estimate
-    )
 
 
 def left_out_lists(prediction: PredictionScore) -> list[NameList]:
@@ -154,27 +136,28 @@ def published_rows(score: SemanticScore) -> list[PublishedRow]:
 
     Empty where the published scores do not compare with these.
     """
-    theirs = published_semantic(score)
-    if not theirs:
-        return []
-    own = []
-    for name, prediction in score.predictions.items():
-        release = prediction.protocols["release"]
-        scores = [metric[view] for metric in (release.semap, release.semf1) for view in VIEWS]
-        own.append(PublishedRow(name, own=True, scores=tuple(scores)))
-    return _ranked([*own, *theirs])
+    return _ranked(score, published_semantic(score), ("semap", "semf1"))
 
 
 def published_detection_rows(score: SemanticScore) -> list[PublishedRow]:
     """The same for cSemAP, cSemF1 and, last, accuracy; empty without own scores."""
+    rows = _ranked(score, published_detection(score), ("csemap", "csemf1"), accuracy=True)
+    return rows if any(row.own for row in rows) else []
+
+
+def _ranked(
+    score: SemanticScore, theirs: list[PublishedRow], metrics: Sequence[Metric], *, accuracy: bool = False
+) -> list[PublishedRow]:
+    """Own scores in `release` beside theirs, if any, of the files that have them all."""
     own = []
     for name, prediction in score.predictions.items():
-        release = prediction.protocols["release"]
-        if prediction.accuracy is not None and release.csemap is not None and release.csemf1 is not None:
-            scores = [metric[view] for metric in (release.csemap, release.csemf1) for view in VIEWS]
-            own.append(PublishedRow(name, own=True, scores=(*scores, prediction.accuracy.estimate)))
-    theirs = published_detection(score)
-    return _ranked([*own, *theirs]) if own and theirs else []
+        values = {metric: views for metric, _, views in prediction.protocols["release"].by_metric()}
+        last = prediction.accuracy if accuracy else None
+        if all(metric in values for metric in metrics) and (last is not None or not accuracy):
+            scores = [values[metric][view] for metric in metrics for view in VIEWS]
+            scores += [] if last is None else [last.estimate]
+            own.append(PublishedRow(name, own=True, scores=tuple(scores)))
+    return sorted([*own, *theirs], key=lambda row: -(row.scores[2].value or 0.0)) if theirs else []
 
 
 def published_semantic(score: SemanticScore) -> list[PublishedRow]:
@@ -194,10 +177,6 @@ def published_detection(score: SemanticScore) -> list[PublishedRow]:
 
 def published_source() -> str:
     return str(published("semantic_scores")["source"])
-
-
-def _ranked(rows: list[PublishedRow]) -> list[PublishedRow]:
-    return sorted(rows, key=lambda row: -(row.scores[2].value or 0.0))
 
 
 def _published(row: Mapping[str, Any], metrics: Sequence[Metric], *more: str) -> PublishedRow:

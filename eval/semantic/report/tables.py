@@ -26,6 +26,7 @@ from uncanny.eval.semantic.report.rows import (
 )
 from uncanny.eval.semantic.report.words import METRICS
 from uncanny.eval.semantic.score.result import Metric, PredictionScore, SemanticScore
+from uncanny.wording import counted
 
 # Up to so many pairs of files have a table of their differences; all are in the JSON.
 MOST_PAIRS = 6
@@ -61,9 +62,13 @@ def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:
         for metric, images, views in prediction.protocols[protocol].by_metric():
             cells = [views[view] if view == "full" else views[view].value for view in VIEWS]
             by_metric.setdefault(metric, []).append((name, METRICS[metric], images, *cells))
+
+    def lowest_last(row: tuple[Cell, ...]) -> float:
+        return -row[-1].value if isinstance(row[-1], Estimate) and row[-1].value is not None else 1.0
+
     own = {}
     for metric, rows in by_metric.items():
-        rows.sort(key=lambda row: _lowest_last(row[-1]))
+        rows.sort(key=lowest_last)
         own[metric] = len(rows)
     if score.published and protocol == "release":
         _add_published(by_metric, ("semap", "semf1"), published_semantic(score))
@@ -152,10 +157,6 @@ def _differences(score: SemanticScore) -> Iterator[Table]:
         )
 
 
-def _lowest_last(cell: Cell) -> float:
-    return -cell.value if isinstance(cell, Estimate) and cell.value is not None else 1.0
-
-
 def _notes(score: SemanticScore) -> Iterator[str]:
     if said := headline(score):
         yield said
@@ -171,7 +172,8 @@ def _notes(score: SemanticScore) -> Iterator[str]:
         yield caveat("semantic_scores", score.texts)
     yield from texts_notes(score.texts)
     if failed := next((each.left_out.truth for each in score.predictions.values()), ()):
-        yield f"{_count(failed, 'image')} of the truth failed or are partial and in no figure{_names(failed)}"
+        images = counted(len(failed), "image")
+        yield f"{images} of the truth failed or are partial and in no figure{_names(failed)}"
     for name, prediction in score.predictions.items():
         for note in _prediction_notes(prediction):
             yield f"{name}: {note}"
@@ -196,19 +198,19 @@ def _prediction_notes(prediction: PredictionScore) -> Iterator[str]:
     if prediction.unfinished is not None:
         yield f"{prediction.unfinished}; annotate with the same settings to go on"
     if left.only_truth:
-        missing = _count(left.only_truth, "image")
+        missing = counted(len(left.only_truth), "image")
         yield f"{missing} without a prediction: not in release, empty in paper{_names(left.only_truth)}"
     if left.only_predictions:
-        surplus = _count(left.only_predictions, "predicted image")
+        surplus = counted(len(left.only_predictions), "predicted image")
         yield f"{surplus} not in the truth and in no figure{_names(left.only_predictions)}"
     for status, names in left.unfinished.items():
         if names:
-            yield f"{_count(names, f'{status} record')} in no score; run it again{_names(names)}"
+            yield f"{counted(len(names), f'{status} record')} in no score; run it again{_names(names)}"
     if left.without_source:
-        unknown = _count(left.without_source, "image")
+        unknown = counted(len(left.without_source), "image")
         yield f"{unknown} without a true source, not in detection{_names(left.without_source)}"
     if prediction.unread_answers:
-        answers = _count(prediction.unread_answers, "answer")
+        answers = counted(len(prediction.unread_answers), "answer")
         names_of = _names(prediction.unread_answers)
         yield f"{answers} not a list of anomalies: one prediction each that matches nothing{names_of}"
     if prediction.blank_texts:
@@ -218,10 +220,6 @@ def _prediction_notes(prediction: PredictionScore) -> Iterator[str]:
             f"{prediction.unread_severities:,} severities are not numbers from 0 to 100; "
             "these images rank in the given order"
         )
-
-
-def _count(names: Sequence[str], what: str) -> str:
-    return f"{len(names):,} {what}{'' if len(names) == 1 else 's'}"
 
 
 def _names(names: Sequence[str]) -> str:
