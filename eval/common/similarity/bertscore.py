@@ -102,6 +102,11 @@ class _Entry:
     predicted: list[Ids | None]
     true: list[Ids | None]
 
+    @property
+    def ids(self) -> set[Ids]:
+        """Those of all its texts."""
+        return {ids for ids in (*self.predicted, *self.true) if ids is not None}
+
 
 class BertScore:
     """BERTScore F1 as bert-score defines it: one layer, no idf, no rescaling; clipped to 0–1.
@@ -151,25 +156,21 @@ class BertScore:
         distinct: set[Ids] = set()
         tokens = 0
         for entry in self._tokenized(texts):
-            new = {ids for ids in (*entry.predicted, *entry.true) if ids is not None} - distinct
-            more = sum(map(len, new))
-            if chunk and tokens + more > self._chunk_tokens:
+            new = entry.ids - distinct
+            if chunk and tokens + sum(map(len, new)) > self._chunk_tokens:
                 yield chunk
-                chunk, distinct, tokens = [], set(), 0
-                new = {ids for ids in (*entry.predicted, *entry.true) if ids is not None}
-                more = sum(map(len, new))
+                chunk, distinct, tokens, new = [], set(), 0, entry.ids
             chunk.append(entry)
             distinct |= new
-            tokens += more
+            tokens += sum(map(len, new))
         if chunk:
             yield chunk
 
     def _tokenized(self, texts: Iterable[TextPairs]) -> Iterator[_Entry]:
         source = iter(texts)
         while entries := list(islice(source, _READ_AT_ONCE)):
-            distinct = list(
-                dict.fromkeys(text for entry in entries for text in (*entry.predicted, *entry.true))
-            )
+            texts_at_once = (text for entry in entries for text in (*entry.predicted, *entry.true))
+            distinct = list(dict.fromkeys(texts_at_once))
             ids = dict(zip(distinct, self._backbone.ids(distinct), strict=True))
             for entry in entries:
                 yield _Entry([ids[text] for text in entry.predicted], [ids[text] for text in entry.true])
@@ -179,20 +180,19 @@ class BertScore:
 
         with torch.inference_mode():
             embedded = self._embedded(chunk)
-            cells = [self._cells(entry, embedded) for entry in chunk]
+
+            def vectors(side: list[Ids | None]) -> list[Embedded]:
+                return [embedded[ids] for ids in side if ids is not None]
+
+            cells = [f1(vectors(each.predicted), vectors(each.true)) for each in chunk]
             # One transfer for all: waiting for a GPU after each image would cost more than the scores.
             flat = torch.cat([block.flatten() for block in cells]).cpu().double().numpy()
         ends = np.cumsum([block.numel() for block in cells])[:-1]
         return [_spread(entry, part) for entry, part in zip(chunk, np.split(flat, ends), strict=True)]
 
-    def _cells(self, entry: _Entry, embedded: dict[Ids, Embedded]) -> torch.Tensor:
-        predicted = [embedded[ids] for ids in entry.predicted if ids is not None]
-        true = [embedded[ids] for ids in entry.true if ids is not None]
-        return f1(predicted, true)
-
     def _embedded(self, chunk: list[_Entry]) -> dict[Ids, Embedded]:
         true = {ids for entry in chunk for ids in entry.true if ids is not None}
-        texts = true | {ids for entry in chunk for ids in entry.predicted if ids is not None}
+        texts = set[Ids]().union(*(entry.ids for entry in chunk))
         rows = self._from_disk(texts)
         missing = [ids for ids in texts if ids not in rows]
         made = embed(self._backbone, missing, self._batch_tokens, self.on_texts)

@@ -237,13 +237,12 @@ class _RunState:
                 yield Problem(image, None, f"{file}: the run has no such image")
 
     def not_logged(self, reviews: Iterable[Review]) -> list[Review]:
+        """Each review once that the log does not have."""
         known = {_line_key(each) for image in self._reviews for each in self._reviews[image]}
-        fresh = []
-        for review in reviews:
-            if (key := _line_key(review)) not in known:
-                known.add(key)
-                fresh.append(review)
-        return fresh
+        fresh: dict[str, Review] = {}
+        for each in reviews:
+            fresh.setdefault(_line_key(each), each)
+        return [each for key, each in fresh.items() if key not in known]
 
     def _by_other_names(self) -> Mapping[str, str]:
         """Names by digest and by file name; the empty string where several have it."""
@@ -272,36 +271,7 @@ class _Changes:
             return []
         if entry.index is None:
             return self._add(entry, decision, reviewer, counts)
-        self._take_once(entry, file)
-        finding = next(
-            (
-                each
-                for each in self._findings
-                if each.index == entry.index and entry.text_sha256 in (None, quadruple_sha256(each.anomaly))
-            ),
-            None,
-        )
-        if finding is None:
-            counts["stale"] += 1
-            return []
-        version = _version(finding, entry, self._image.annotation)
-        if decision is not None and version is None:
-            who = _who(entry, reviewer)
-            standing = finding.votes.get(who) == decision
-            if standing or (entry.reviewer is None and finding.decision == decision):
-                decision = None
-        if decision is None and version is None:
-            counts["unchanged"] += 1
-            return []
-        moved = version is not None and quadruple_sha256(version) == quadruple_sha256(finding.anomaly)
-        if moved and entry.reviewer is None and decision == finding.decision:
-            decision = None  # who moves a box does not vote; of another text, the file's decision counts
-        counts["edited"] += version is not None
-        counts["verdicts"] += decision is not None
-        return [self._line(finding.index, finding.anomaly, entry, reviewer, decision, version)]
-
-    def _take_once(self, entry: Returned, file: Path) -> None:
-        """A box that was copied in another tool leads to the same finding as the one it was copied from."""
+        # A box that was copied in another tool leads to the same finding as the one it was copied from.
         key = (file, str(entry.index), entry.text_sha256, entry.reviewer, entry.at)
         if key in self._taken:
             raise UsageError(
@@ -309,6 +279,27 @@ class _Changes:
                 remedy="Remove one of them; of a copy that is a finding of its own empty `index`.",
             )
         self._taken.add(key)
+        for finding in self._findings:
+            text = quadruple_sha256(finding.anomaly)
+            if finding.index == entry.index and entry.text_sha256 in (None, text):
+                break
+        else:
+            counts["stale"] += 1
+            return []
+        version = _version(finding, entry, self._image.annotation)
+        if decision is not None and version is None:
+            standing = finding.votes.get(_who(entry, reviewer)) == decision
+            if standing or (entry.reviewer is None and finding.decision == decision):
+                decision = None
+        if decision is None and version is None:
+            counts["unchanged"] += 1
+            return []
+        moved = version is not None and quadruple_sha256(version) == text
+        if moved and entry.reviewer is None and decision == finding.decision:
+            decision = None  # who moves a box does not vote; of another text, the file's decision counts
+        counts["edited"] += version is not None
+        counts["verdicts"] += decision is not None
+        return [self._line(finding.index, finding.anomaly, entry, reviewer, decision, version)]
 
     def _add(
         self, entry: Returned, decision: Decision | None, reviewer: str | None, counts: Counter[str]
@@ -317,12 +308,10 @@ class _Changes:
             raise UsageError("a verdict on no finding that the run has", remedy="Export the run again.")
         anomaly = _anomaly(entry.anomaly)
         text = quadruple_sha256(anomaly)
-        if any(
-            quadruple_sha256(each.anomaly) == text and each.anomaly.box == anomaly.box
-            for each in self._findings
-        ):
-            counts["unchanged"] += 1
-            return []
+        for each in self._findings:
+            if quadruple_sha256(each.anomaly) == text and each.anomaly.box == anomaly.box:
+                counts["unchanged"] += 1
+                return []
         if any(each.original and quadruple_sha256(each.original) == text for each in self._findings):
             counts["stale"] += 1  # the model's text, as it was before somebody edited it
             return []
@@ -364,8 +353,7 @@ def _version(finding: ReviewedAnomaly, entry: Returned, record: Annotation) -> A
         for name in _CHANGES
         if name in entry.anomaly and not _same(entry.anomaly[name], now[name])
     }
-    has_kind = not entry.knows_kind or "kind" in entry.anomaly
-    if not has_kind and "box" in entry.anomaly and now["kind"] is not None:
+    if entry.knows_kind and "kind" not in entry.anomaly and "box" in entry.anomaly and now["kind"]:
         changes["kind"] = None
     box = entry.anomaly.get("box")
     if box is not None and tuple(box) not in (clipped_box(finding, record), finding.anomaly.box):
