@@ -96,12 +96,8 @@ def _source(name: str, source: AnnotationSource) -> Source:
         raise UsageError(f"{name}: {path} is a single image", remedy="Give the folder it is in.")
     if path.name in (LINES, TABLE) and (path.parent / "run.json").is_file():
         return Source(name, path.parent, "run")
-    return Source(name, path, "images" if _is_table_of_images(path) else "file")
-
-
-def _is_table_of_images(path: Path) -> bool:
-    """Whether a file is a table with pictures to be annotated. Raises UsageError where it cannot be read."""
-    return path.suffix.lower() in ROW_SUFFIXES and has_pictures(path)
+    has_images = path.suffix.lower() in ROW_SUFFIXES and has_pictures(path)
+    return Source(name, path, "images" if has_images else "file")
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,9 +209,11 @@ def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
     if comparison.by_kind:
         tables.append(_groups(comparison, "kind", comparison.by_kind))
     tables += [_groups(comparison, "severity, 0 unreal", comparison.by_severity), *more_tables(comparison)]
-    worst = [image for image in comparison.images if _is_regression(comparison, image)][:_MOST_IMAGES]
+    # With a truth an image got worse only where something true was lost, or a false alarm is new.
+    has_truth = comparison.truth is not None
+    worst = [image for image in comparison.images if (image.lost if has_truth else image.regression)]
     if worst:
-        tables.append(_worst(worst))
+        tables.append(_worst(worst[:_MOST_IMAGES]))
     return explain_intervals(tables, wanted=comparison.settings.resamples, groups=comparison.groups)
 
 
@@ -340,11 +342,6 @@ def _cost(comparison: Comparison) -> Table:
     rows.append(("seconds an image", *seconds, cost.ratio("seconds_an_image")))
     note = f"Of {counted(cost.images, 'image')} that both have. {MISSING} is not measured in all records."
     return Table(("cost", *comparison.names, Column("B / A", digits=2)), tuple(rows), notes=(note,))
-
-
-def _is_regression(comparison: Comparison, image: ImageChange) -> bool:
-    """With a truth an image got worse only where something true was lost, or a false alarm is new."""
-    return bool(image.lost if comparison.truth is not None else image.regression)
 
 
 def _worst(images: Sequence[ImageChange]) -> Table:

@@ -15,7 +15,7 @@ import numpy as np
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage, digest
 from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.matching import pair_images
-from uncanny.eval.common.similarity.base import FieldMatrices, Matrix, Similarity, both_directions
+from uncanny.eval.common.similarity.base import FieldMatrices, Similarity, both_directions
 from uncanny.eval.compare.data import ImagePair, RunImage
 from uncanny.eval.compare.score.figures import ImageColumns, Paired, Resampled, corrected, share
 from uncanny.eval.compare.score.match import MatchSettings, fields_of, match_anomalies
@@ -34,6 +34,12 @@ from uncanny.wording import counted, some_of
 # The kind of an anomaly whose record does not say it.
 UNKNOWN = "unknown"
 _GROUPS = (*KINDS, UNKNOWN)
+# What is summed of each run over the images that have a truth.
+_SUMS = (
+    *("hits", "predicted", "right", "alarms", "source"),
+    *(f"{score} {protocol}" for score in ("semap", "semf1") for protocol in PROTOCOLS),
+    *(f"true {name}" for name in _GROUPS),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,37 +117,28 @@ class TrueImages:
         columns.add("anomalous", anomalous)
         found: dict[str, list[frozenset[int]]] = {}
         for side in ("a", "b"):
-            sums = {name: np.zeros(size) for name in ("hits", "predicted", "right", "alarms", "source")}
-            scores = {
-                (name, protocol): np.zeros(size) for name in ("semap", "semf1") for protocol in PROTOCOLS
-            }
-            kinds = {name: np.zeros(size) for name in _GROUPS}
+            sums = {name: np.zeros(size) for name in _SUMS}
             found[side] = [frozenset()] * size
             images = [pair.a if side == "a" else pair.b for pair in pairs]
             for place, image, true, (forth, back) in self._compared(images, measure):
-                matches = match_anomalies(
-                    image.anomalies,
-                    true.anomalies,
-                    (_full(forth, settings.balance) + _full(back, settings.balance).T) / 2,
-                    settings,
-                    with_boxes=True,
-                )
+                full = full_similarity(*forth, settings.balance)
+                mutual = (full + full_similarity(*back, settings.balance).T) / 2
+                matches = match_anomalies(image.anomalies, true.anomalies, mutual, settings, with_boxes=True)
                 found[side][place] = frozenset(match.b for match in matches)
                 sums["hits"][place] = len(matches)
                 sums["predicted"][place] = len(image.anomalies)
                 sums["right"][place] = bool(image.anomalies) == bool(true.anomalies)
                 sums["alarms"][place] = bool(image.anomalies) and not true.anomalies
                 sums["source"][place] = true.source is not None and image.scored.source == true.source
+                order = confidence_order([each.severity for each in image.anomalies])
+                scores = score_release(full, THRESHOLDS), score_paper(full, THRESHOLDS, order)
+                for protocol, score in zip(PROTOCOLS, scores, strict=True):
+                    sums[f"semap {protocol}"][place] = score.semap
+                    sums[f"semf1 {protocol}"][place] = score.semf1
                 for match in matches:
-                    kinds[true.anomalies[match.b].kind or UNKNOWN][place] += 1
-                for (name, protocol), column in scores.items():
-                    column[place] = _semantic(name, protocol, image, _full(forth, settings.balance))
+                    sums[f"true {true.anomalies[match.b].kind or UNKNOWN}"][place] += 1
             for name, values in sums.items():
                 columns.add(f"{name} {side}", values)
-            for (name, protocol), values in scores.items():
-                columns.add(f"{name} {protocol} {side}", values)
-            for name, values in kinds.items():
-                columns.add(f"true {name} {side}", values)
         for name in _GROUPS:
             columns.add(f"true {name}", [_of_kind(true, name) for true in self.true])
         columns.add("true", [0 if true is None else len(true.anomalies) for true in self.true])
@@ -191,17 +188,19 @@ class TrueImages:
         recalls = corrected(
             {name: figures.paired(share(f"true {name} {{}}", f"true {name}")) for name in kinds}
         )
+        semap, semf1 = (
+            corrected(
+                {name: figures.paired(share(f"{score} {name} {{}}", "with truth")) for name in PROTOCOLS}
+            )
+            for score in ("semap", "semf1")
+        )
         return TruthFigures(
             self.truth.origin,
             digest(self.truth.images),
             int(totals["with truth"]),
             int(totals["anomalous"]),
-            corrected(
-                {name: figures.paired(share(f"semap {name} {{}}", "with truth")) for name in PROTOCOLS}
-            ),
-            corrected(
-                {name: figures.paired(share(f"semf1 {name} {{}}", "with truth")) for name in PROTOCOLS}
-            ),
+            semap,
+            semf1,
             detection=shares["detection"],
             recall=shares["recall"],
             precision=shares["precision"],
@@ -233,19 +232,6 @@ def pair_truth(name: str, pairs: Sequence[ImagePair], truth: AnomalySet) -> True
                 found[place] = image
     used = {id(image) for image in found}
     return TrueImages(truth, found, tuple(image.image for image in truth.images if id(image) not in used))
-
-
-def _full(matrices: FieldMatrices, balance: float) -> Matrix:
-    return full_similarity(*matrices, balance)
-
-
-def _semantic(metric: str, protocol: ProtocolName, image: RunImage, full: Matrix) -> float:
-    if protocol == "release":
-        score = score_release(full, THRESHOLDS)
-    else:
-        order = confidence_order([each.severity for each in image.anomalies])
-        score = score_paper(full, THRESHOLDS, order)
-    return score.semap if metric == "semap" else score.semf1
 
 
 def _of_kind(true: ScoredImage | None, name: str) -> int:
