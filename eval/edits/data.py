@@ -21,8 +21,8 @@ from pydantic import BeforeValidator, Field, ValidationError
 from uncanny.demo.scenes import SCENES, Scene, scenes
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.pair_folders import (
+    SetOfPairs,
     check_named_once,
-    described_source,
     images_by_name,
     names_outward,
     paired_files,
@@ -34,13 +34,12 @@ from uncanny.eval.common.pixels.crops import Mask, Size
 from uncanny.eval.common.pixels.masks import decode_rle, mask_identity, read_mask
 from uncanny.eval.edits.parameters import LoadParameters
 from uncanny.eval.metrics.edits import Pixels
-from uncanny.images.discover import SkippedInputs
 from uncanny.images.path_names import display_path
 from uncanny.images.prepared import read_rgb
 from uncanny.json_values import load_json
 from uncanny.parameters import check_records, takes
 from uncanny.schema import Number, Record
-from uncanny.wording import counted, option, shown
+from uncanny.wording import option, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -132,25 +131,14 @@ class EditFiles:
         return self.pair.id
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class EditSet:
+class EditSet(SetOfPairs[EditFiles]):
     """Edits with unique ids, and where they came from: files, the scenes, or a program.
 
     `skipped` is what else lay in the folders.
     """
 
-    pairs: tuple[EditFiles, ...]
-    source: tuple[Path, ...] | Literal["scenes", "program"] = "program"
-    skipped: SkippedInputs | None = None
-
-    def __repr__(self) -> str:
-        return f"<{counted(len(self), 'edit')} of {described_source(self.source)}>"
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __iter__(self) -> Iterator[EditFiles]:
-        return iter(self.pairs)
+    __slots__ = ()
+    unit = "edit"
 
 
 EditSource: TypeAlias = "str | os.PathLike[str] | EditSet | Sequence[EditPair] | DataFrame"

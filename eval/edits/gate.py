@@ -50,11 +50,8 @@ _TEXT_GATES: Final[Mapping[CaptionGate, Gate]] = {
     "special_characters": "special_characters",
 }
 _WHY: Final[Mapping[Gate, str]] = {
+    **dict.fromkeys(MEASURED, "no CLIP model is given and the records have no such column"),
     "brisque": "the records have no column brisque",
-    "clip_similarity": "no CLIP model is given and the records have no such column",
-    "directional_similarity": "no CLIP model is given and the records have no such column",
-    "clip_score": "no CLIP model is given and the records have no such column",
-    "text_similarity": "no CLIP model is given and the records have no such column",
 }
 # CLIPScore is the cosine, from 0 on, times this.
 _CLIP_SCORE: Final = 2.5

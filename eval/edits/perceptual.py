@@ -13,8 +13,8 @@ import json
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -95,6 +95,15 @@ def _package(name: str) -> Any:
         ) from error
 
 
+@contextmanager
+def _loading(failed: str, remedy: str | None = None) -> Iterator[None]:
+    """Raises UsageError, which begins with `failed`, for whatever goes wrong."""
+    try:
+        yield
+    except Exception as error:
+        raise UsageError(f"{failed} ({type(error).__name__}: {error})"[:300], remedy=remedy) from error
+
+
 def _tensor(pixels: Pixels, device: str) -> torch.Tensor:
     """(1, 3, height, width), 0–1."""
     import torch
@@ -127,7 +136,9 @@ class Lpips:
                 f"LPIPS needs torchvision's weights of {net}, and {file} cannot be read: {error.strerror}",
                 remedy=f"Fetch {_BACKBONES[net]} and name it with {option('lpips_weights')}.",
             ) from error
-        try:
+        with _loading(
+            f"{file} holds no weights of {net} for LPIPS", f"Name torchvision's {_BACKBONES[net]}."
+        ):
             with content:
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
                 content.seek(0)
@@ -138,11 +149,6 @@ class Lpips:
                 model = package.LPIPS(net=net, pnet_rand=True, verbose=False)
             model.net.load_state_dict(_renamed(state, set(model.net.state_dict())))
             self._model = model.eval().to(place)
-        except Exception as error:
-            raise UsageError(
-                f"{file} holds no weights of {net} for LPIPS ({type(error).__name__}: {error})"[:300],
-                remedy=f"Name torchvision's {_BACKBONES[net]}.",
-            ) from error
         self._device, self._lock = place, threading.Lock()
         self.described: Mapping[str, Any] = {
             "package": f"lpips {version('lpips')}",
@@ -185,16 +191,11 @@ class DreamSim:
             )
         package = _package("dreamsim")
         self._device, self._lock = choose_device(device), threading.Lock()
-        try:
-            # The package prints where it finds its weights; standard output is for results.
-            with redirect_stdout(sys.stderr):
-                self._model, self._prepare = package.dreamsim(
-                    pretrained=True, device=self._device, cache_dir=str(folder)
-                )
-        except Exception as error:
-            raise UsageError(
-                f"{folder}: DreamSim cannot be loaded ({type(error).__name__}: {error})"[:300]
-            ) from error
+        # The package prints where it finds its weights; standard output is for results.
+        with _loading(f"{folder}: DreamSim cannot be loaded"), redirect_stdout(sys.stderr):
+            self._model, self._prepare = package.dreamsim(
+                pretrained=True, device=self._device, cache_dir=str(folder)
+            )
         self.described: Mapping[str, Any] = {"package": f"dreamsim {version('dreamsim')}", "type": "ensemble"}
 
     def distance(self, original: Pixels, edited: Pixels) -> float:
@@ -212,15 +213,11 @@ class SentenceSimilarity:
     def __init__(self, folder: Path, device: str | None) -> None:
         package = _package("sentence_transformers")
         place = _folder(folder, "a sentence-transformers model")
-        try:
+        with _loading(f"{folder} holds no sentence-transformers model"):
             # Before version 6 a folder's own classes ran all the same.
             self._model = package.SentenceTransformer(
                 str(place), device=choose_device(device), local_files_only=True, trust_remote_code=False
             )
-        except Exception as error:
-            raise UsageError(
-                f"{folder} holds no sentence-transformers model ({type(error).__name__}: {error})"[:300]
-            ) from error
         self._lock = threading.Lock()
         self.described: Mapping[str, Any] = {
             "package": f"sentence-transformers {version('sentence-transformers')}",
@@ -243,19 +240,14 @@ class Clip:
         transformers = _package("transformers")
         place = _folder(folder, "a CLIP model")
         self._device, self._lock = choose_device(device), threading.Lock()
-        try:
+        remedy = "Name a folder with config.json, weights and tokenizer of a CLIPModel."
+        with _loading(f"{folder} holds no CLIP model", remedy):
             here = {"local_files_only": True, "trust_remote_code": False}
             self._model = transformers.CLIPModel.from_pretrained(place, **here).eval().to(self._device)
             self._tokens = transformers.AutoTokenizer.from_pretrained(place, **here)
             self._side = int(self._model.config.vision_config.image_size)
             self._limit = int(self._model.config.text_config.max_position_embeddings)
-            mean, std = _normalisation(place)
-        except Exception as error:
-            raise UsageError(
-                f"{folder} holds no CLIP model ({type(error).__name__}: {error})"[:300],
-                remedy="Name a folder with config.json, weights and tokenizer of a CLIPModel.",
-            ) from error
-        self._mean, self._std = mean, std
+            self._mean, self._std = _normalisation(place)
         self.described: Mapping[str, Any] = {
             "package": f"transformers {version('transformers')}",
             "model": folder.name,

@@ -23,7 +23,7 @@ from uncanny.eval.mcq.parameters import (
     McqShared,
     RunScoreParameters,
 )
-from uncanny.eval.mcq.task import STATUS_OF, STATUSES, McqTask
+from uncanny.eval.mcq.task import STATUSES, McqTask
 from uncanny.parameters import takes
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, check_no_links
@@ -53,9 +53,6 @@ class McqRun(RunResult[Answer]):
     ) -> None:
         super().__init__(Path(path), end)
         self._items = items
-
-    def status(self, record: Answer) -> str:
-        return STATUS_OF[record.outcome]
 
     @property
     def items(self) -> ItemSet:

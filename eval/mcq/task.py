@@ -53,7 +53,6 @@ UNSEEN: frozenset[AskedQuestion] = frozenset(ASKS) - frozenset(QUESTIONS)
 STATUSES = ("ok", "refused", "failed")
 # Whose texts are asked, as `run.json` says it.
 _WHOSE = {"ours": "ours", "set": "the set's", "mixed": "both"}
-STATUS_OF = {"answered": "ok", "refused": "refused", "error": "failed"}
 
 
 def _asks_own_texts_only(item: Item) -> bool:
@@ -152,9 +151,6 @@ class McqTask(Task[PendingItem, Answer]):
 
     def key(self, record: Answer) -> str:
         return answer_key(record)
-
-    def status(self, record: Answer) -> str:
-        return STATUS_OF[record.outcome]
 
     def load_pending(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
         check_no_links(self.folder.path / OVERLAYS)

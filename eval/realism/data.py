@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.inputs.pair_folders import (
+    SetOfPairs,
     check_named_once,
-    described_source,
     paired_files,
 )
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
@@ -25,14 +24,13 @@ from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.eval.realism.parameters import LoadParameters
 from uncanny.files import read_file
 from uncanny.images.columns import plain_cells
-from uncanny.images.discover import SkippedInputs
 from uncanny.images.row_cells import Cell
 from uncanny.json_values import dump_json
 from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
 from uncanny.schema import Record
-from uncanny.wording import another_run, counted, option
+from uncanny.wording import another_run, option
 
 PAIR_FILE = "pairs.jsonl"
 _PAIRS = "Pairs are a file, a folder, the word `scenes` or uncanny.realism.PairFiles records"
@@ -62,25 +60,14 @@ class PairFiles:
     columns: Mapping[str, Cell] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PairSet:
+class PairSet(SetOfPairs[PairFiles]):
     """Pairs with unique ids, and where they came from: a file, two folders, the scenes, or a program.
 
     `skipped` is what else lay in the folders.
     """
 
-    pairs: tuple[PairFiles, ...]
-    source: tuple[Path, ...] | Literal["scenes", "program"] = "program"
-    skipped: SkippedInputs | None = None
-
-    def __repr__(self) -> str:
-        return f"<{counted(len(self), 'pair')} of {described_source(self.source)}>"
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __iter__(self) -> Iterator[PairFiles]:
-        return iter(self.pairs)
+    __slots__ = ()
+    unit = "pair"
 
     def source_from(self, folder: Path) -> str:
         """The source as a run's manifest has it, from `folder`, so that both can be moved together."""

@@ -64,10 +64,6 @@ STATUSES = ("ok", "refused", "undetermined", "failed", "unusable")
 QUESTIONS: tuple[CheckName, ...] = ("first", "original_first", "edited_first")
 
 
-def _status(verdict: Verdict) -> str:
-    return "ok" if verdict.outcome in (None, "judged") else verdict.outcome
-
-
 class RealismRun(RunResult[Verdict]):
     """A run of the realism check: a verdict a pair, which is a row of the data frame."""
 
@@ -80,9 +76,6 @@ class RealismRun(RunResult[Verdict]):
         **dict.fromkeys(("id", "group", "label", "case", "outcome"), "text"),
         **dict.fromkeys(("first", "original_first", "edited_first", "model"), "text"),
     }
-
-    def status(self, record: Verdict) -> str:
-        return _status(record)
 
     @property
     def verdicts(self) -> Records[Verdict]:
@@ -215,12 +208,9 @@ class RealismTask(Task[PairFiles, Verdict]):
     def key(self, record: Verdict) -> str:
         return record.id
 
-    def status(self, record: Verdict) -> str:
-        return _status(record)
-
     def summary(self, record: Verdict) -> tuple[str, tuple[str, ...]]:
         sides = (side for side in (record.original, record.edited) if side)
-        return _status(record), tuple(change.partition(":")[0] for side in sides for change in side.changes)
+        return record.status, tuple(change.partition(":")[0] for side in sides for change in side.changes)
 
     def count(self, progress: Progress, summary: tuple[str, tuple[str, ...]]) -> None:
         status, changes = summary

@@ -84,6 +84,11 @@ class Verdict(Record):
     asked: str | None = None
     usage: Usage | None = None
 
+    @property
+    def status(self) -> str:
+        """What a run counts it as."""
+        return "ok" if self.outcome in (None, "judged") else self.outcome
+
 
 @dataclass(frozen=True, slots=True)
 class VerdictSet:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.images.discover import SkippedInputs, discover
 from uncanny.images.path_names import display_path
-from uncanny.wording import harmless, option
+from uncanny.wording import counted, harmless, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,26 @@ def check_named_once(source: object, original: object, edited: object) -> None:
         )
 
 
-def described_source(source: tuple[Path, ...] | str) -> str:
-    """Where pairs came from, in words: their files, `scenes` or `program`."""
-    if isinstance(source, str):
-        return {"scenes": "the bundled scenes", "program": "a program"}[source]
-    return harmless(", ".join(map(str, source)))
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SetOfPairs(Generic[P]):
+    """Pairs, where they came from, and what else lay in the folders; `unit` is what one is called."""
+
+    unit: ClassVar[str]
+
+    pairs: tuple[P, ...]
+    source: tuple[Path, ...] | Literal["scenes", "program"] = "program"
+    skipped: SkippedInputs | None = None
+
+    def __repr__(self) -> str:
+        names = {"scenes": "the bundled scenes", "program": "a program"}
+        words = names[self.source] if isinstance(self.source, str) else ", ".join(map(str, self.source))
+        return f"<{counted(len(self.pairs), self.unit)} of {harmless(words)}>"
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __iter__(self) -> Iterator[P]:
+        return iter(self.pairs)

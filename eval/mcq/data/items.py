@@ -128,6 +128,11 @@ class Answer(_Record):
     sha256: str | None = None
     file_stamp: str | None = None
 
+    @property
+    def status(self) -> str:
+        """What a run counts it as."""
+        return {"answered": "ok", "refused": "refused", "error": "failed"}[self.outcome]
+
     def digest(self, of: Literal["asked", "content"]) -> str | None:
         """What a run notes of the question it asked (see `texts`); None in answers of other tools."""
         value = (self.model_extra or {}).get(of)
