@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from uncanny.agents.artifact_locator import ROLES, Answered, ArtifactContext
+from uncanny.agents.artifact_locator import ROLES, ArtifactContext
 from uncanny.agents.config import ArtifactsConfig
 from uncanny.client.calls import usage
 from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
@@ -240,7 +240,13 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
             "ok" if not failures else "partial" if answered or score is not None else "failed",
             source=None if score is None else "generated" if score >= GENERATED_FROM else "real",
             score=score,
-            regions=tuple(_regions(answers)) if answered else None,
+            regions=tuple(
+                Region(category=region.category, box=region.box, note=region.note)
+                for each in answers
+                for region in each.located or ()
+            )
+            if answered
+            else None,
             unmeasured=tuple(each for each in ARTIFACT_CATEGORIES if each not in answered),
             incomplete=tuple(
                 each
@@ -255,9 +261,3 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
             **({"boxes": boxes.as_recorded()} if boxes.given else {}),
             **other_models(context.scope.calls, str(self.models.model)),
         )
-
-
-def _regions(answers: Sequence[Answered]) -> Iterator[Region]:
-    for answer in answers:
-        for each in answer.located or ():
-            yield Region(category=each.category, box=each.box, note=each.note)

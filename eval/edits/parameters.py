@@ -37,7 +37,6 @@ else:  # commands show their options without them
     EditFiles = EditMeasure = MetaSource = Perceptual = SetCutoffs = Source = Any
 
 LpipsNet = Literal["alex", "vgg", "squeeze"]
-LPIPS_NETS: Final[tuple[LpipsNet, ...]] = get_args(LpipsNet)
 Codec = Literal["jpeg", "webp"]
 CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
 QUALITIES: Final = (85, 70, 50)

@@ -160,17 +160,14 @@ def of_set(measures: Sequence[EditMeasure], parameters: MeasureConfig, given: Se
         )
     typical = [each for each in measures if each.counts]
     bins: dict[str, Cutoffs] = {}
-    for name in BINNED:
-        own = metrics.percentile_cutoffs(
-            (each.figure(name) for each in typical),
-            low=parameters.low_percentile,
-            high=parameters.high_percentile,
-        )
-        if (ends := given.bins.get(name, own)) is not None:
-            bins[name] = ends
-    for name in SCENE:
-        own = metrics.deviation_cutoffs(
-            (each.figure(name) for each in typical), deviations=parameters.deviations
+    for name in (*BINNED, *SCENE):
+        values = [each.figure(name) for each in typical]
+        own = (
+            metrics.deviation_cutoffs(values, deviations=parameters.deviations)
+            if name in SCENE
+            else metrics.percentile_cutoffs(
+                values, low=parameters.low_percentile, high=parameters.high_percentile
+            )
         )
         if (ends := given.bins.get(name, own)) is not None:
             bins[name] = ends

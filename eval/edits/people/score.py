@@ -51,6 +51,7 @@ _PEOPLE: Final = "What people said is a run folder or a file, or several of them
 # What edits are told apart by besides the columns that are asked for.
 _FACTORS: Final = ("method", "model", "dataset")
 _GROUP_RESAMPLES: Final = 2_000
+_OF_ORIGINAL: Final[Mapping[Verdict | None, int]] = {"edited": 1, "real": 3, None: 4}
 
 
 class _Key(NamedTuple):
@@ -278,24 +279,19 @@ class _Task:
         """All figures of these judgements; originals are resampled, each together with its edits."""
         resamples = min(self.resamples, most_resamples or self.resamples)
         images = {image: place for place, image in enumerate(dict.fromkeys(row.image for row in rows))}
-        counts: Ints = np.zeros((4, len(images)), dtype=np.int16)
-        # True and false positives, then false and true negatives; an edit is positive.
+        # True and false positives, false and true negatives; an edit is positive. An original that a detector
+        # says nothing clear of is wrong, and no positive.
+        counts: Ints = np.zeros((5, len(images)), dtype=np.int16)
         for row in rows:
             edited = row.image.shown == "edited"
-            column = (0 if row.judged == "edited" else 2) if edited else (3 if row.judged == "real" else 1)
+            column = (0 if row.judged == "edited" else 2) if edited else _OF_ORIGINAL[row.judged]
             counts[column, images[row.image]] += 1
-        tp, wrong_real, fn, tn = counts
-        # What a detector says nothing clear of is wrong, and no positive.
-        unclear: Ints = np.zeros(len(images), dtype=np.int16)
-        for row in rows:
-            if row.judged is None and row.image.shown == "original":
-                unclear[images[row.image]] += 1
-        fp = wrong_real - unclear
+        tp, fp, fn, tn, unclear = counts
         ratios = [
             ratio(tp + tn, counts.sum(axis=0)),
             ratio(tp, tp + fp),
             ratio(tp, tp + fn),
-            ratio(tn, tn + wrong_real),
+            ratio(tn, tn + fp + unclear),
             ratio(2 * tp, 2 * tp + fp + fn),
         ]
         groups = group_codes(self.originals(images))

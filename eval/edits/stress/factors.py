@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Final, Literal
 
@@ -72,9 +72,6 @@ class Factor:
             if group.name == name:
                 return group
         raise KeyError(name)
-
-    def with_adjusted(self, p_value: float | None) -> Factor:
-        return replace(self, adjusted_p=p_value)
 
     def label(self, group: Group) -> str:
         """A bin with its ends, another group by its name."""

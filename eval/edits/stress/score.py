@@ -256,7 +256,8 @@ class _Task:
         }
         adjusted = holm([None if each.test is None else each.test.p_value for each in factors.values()])
         return {
-            name: each.with_adjusted(p) for (name, each), p in zip(factors.items(), adjusted, strict=True)
+            name: replace(each, adjusted_p=p)
+            for (name, each), p in zip(factors.items(), adjusted, strict=True)
         }
 
     def _factor(

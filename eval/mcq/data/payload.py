@@ -75,21 +75,6 @@ def from_payload(
         raise ItemsError("annotation payload", of_validation(error, item=id, line=None)) from error
 
 
-def to_payload(item: Item) -> dict[str, Any]:
-    """The payload of an item; questions that are not asked are null. Prompts and overlays have no place."""
-    return {
-        "artifact_type": item.artifact_type,
-        "q1_ref": item.q1.answer if item.q1 else None,
-        "semantic_loc": {"ref": item.q2.answer, "options": dict(item.q2.options)} if item.q2 else None,
-        "box": {"ref": item.q3.answer, "candidates": _candidates(item.q3.boxes)} if item.q3 else None,
-        "evidence": {"ref": item.q4.answer, "options": dict(item.q4.options)} if item.q4 else None,
-    }
-
-
-def _candidates(boxes: Mapping[Option, Box]) -> dict[str, list[float]]:
-    return {letter: list(box) for letter, box in boxes.items()}
-
-
 def _choice(part: _Texts | None) -> dict[str, Any] | None:
     return None if part is None else {"options": part.options, "answer": part.ref}
 

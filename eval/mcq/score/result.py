@@ -211,7 +211,9 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         return {
             "models": models,
             "oracle": None if self.oracle is None else self.oracle.value,
-            "oracle_counts": None if self.oracle is None else _oracle_json(self.oracle),
+            "oracle_counts": None
+            if self.oracle is None
+            else json_of(self.oracle, "solved=counts n=out_of ci=interval"),
             "mcnemar": tests_json((test.question, test) for test in self.mcnemar),
             **blind,
             **more,
@@ -276,26 +278,21 @@ def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> 
     content: dict[str, Any] = {
         "model": score.model,
         "parser": f"{parser}/{PARSER_VERSION}",
-        "n_images": dict(score.n_images),
+        **json_of(score, "n_images"),
         "splits": {split: as_json(scores.shares) for split, scores in score.splits.items()},
-        "q1_detection": as_json(score.q1_detection),
+        **json_of(score, "q1_detection"),
         "patterns": {pattern: round(count) for pattern, count in score.patterns.items()},
-        "hierarchy": as_json(score.hierarchy),
+        **json_of(score, "hierarchy"),
         "by_type": {name: json_of(share, "n=out_of all_q1_4=value") for name, share in score.by_type.items()},
         **json_of(score, "disagreement invalid refused"),
         "missing": sum(score.missing.values()),
-        "missing_by": dict(score.missing),
-        "asked": score.asked,
-        "unused": score.unused,
+        **json_of(score, "missing_by=missing asked unused"),
         "changed": [{"id": item, "question": question} for item, question in score.changed],
         "scored": {
             split: {name: share.out_of for name, share in scores.shares.items()}
             for split, scores in score.splits.items()
         },
-        "answer_bias": {
-            question: {option: {"given": bias.given, "right": bias.right} for option, bias in options.items()}
-            for question, options in score.answer_bias.items()
-        },
+        **json_of(score, "answer_bias"),
         "ci": _intervals_json(score, resamples, seed),
     }
     if score.stand_ins:
@@ -310,12 +307,8 @@ def _intervals_json(score: ModelScore, resamples: int, seed: int) -> dict[str, A
         "resamples": resamples,
         "seed": seed,
         "splits": {split: intervals_json(scores.shares) for split, scores in score.splits.items()},
-        "q1_detection": intervals_json(score.q1_detection),
-        "hierarchy": intervals_json(score.hierarchy),
-        "by_type": intervals_json(score.by_type),
-        "disagreement": intervals_json(score.disagreement),
+        **{
+            name: intervals_json(getattr(score, name))
+            for name in ("q1_detection", "hierarchy", "by_type", "disagreement")
+        },
     }
-
-
-def _oracle_json(oracle: Share) -> dict[str, Any]:
-    return json_of(oracle, "solved=counts n=out_of ci=interval")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -19,7 +19,7 @@ from uncanny.cli.common.summary import Summary, failure_lines, spending_lines, s
 from uncanny.eval.edits.run.parameters import PerturbParameters, PromptsParameters
 
 if TYPE_CHECKING:
-    from uncanny.cli.common.several import Scores
+    from uncanny.parameters import Parameters
     from uncanny.runs.run import RunEnd
 
 
@@ -38,15 +38,10 @@ def perturb_command(texts: str, force: bool, **values: Any) -> None:
 
     Role: perturber.
     """
-    from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.edits.run.forecast import perturb_forecast
     from uncanny.eval.edits.run.perturb import perturb_async
 
-    check = partial(check_run_folder, inputs=[Path(texts)], report=False, force=force)
-    asking = Asking(
-        PerturbParameters, texts, perturb_async, perturb_forecast, check, WritingSummary, no_scores
-    )
-    raise click.exceptions.Exit(ask_models(asking, values))
+    _ask(PerturbParameters, texts, perturb_async, perturb_forecast, force, values)
 
 
 @click.command("prompts", cls=Command)
@@ -63,14 +58,20 @@ def prompts_command(texts: str, force: bool, **values: Any) -> None:
 
     Role: writer.
     """
-    from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.edits.run.forecast import prompts_forecast
     from uncanny.eval.edits.run.prompts import prompts_async
 
+    _ask(PromptsParameters, texts, prompts_async, prompts_forecast, force, values)
+
+
+def _ask(
+    kind: type[Parameters], texts: str, run: Any, forecast: Any, force: bool, values: Mapping[str, Any]
+) -> NoReturn:
+    """What a model writes has no scores of its own."""
+    from uncanny.cli.common.several import Asking, Scores, ask_models
+
     check = partial(check_run_folder, inputs=[Path(texts)], report=False, force=force)
-    asking = Asking(
-        PromptsParameters, texts, prompts_async, prompts_forecast, check, WritingSummary, no_scores
-    )
+    asking = Asking(kind, texts, run, forecast, check, WritingSummary, lambda _: Scores((), None))
     raise click.exceptions.Exit(ask_models(asking, values))
 
 
@@ -99,10 +100,3 @@ def _why(record: Any) -> str | None:
         str(getattr(record, each)) for each in ("id", "kind", "magnitude") if hasattr(record, each)
     )
     return f"{record.outcome:<9} {name}: {record.errors[0].message if record.errors else 'no reason given'}"
-
-
-def no_scores(runs: Mapping[str, Any]) -> Scores:  # noqa: ARG001
-    """What a model writes has no score of its own."""
-    from uncanny.cli.common.several import Scores
-
-    return Scores((), None)

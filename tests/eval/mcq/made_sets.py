@@ -77,3 +77,15 @@ def _another(question: Question, right: str) -> str:
     if question == "q1":
         return "no" if right == "yes" else "yes"
     return "B" if right == "E" else "ABCDE"[("ABCDE".index(right) + 1) % 5]
+
+
+def to_payload(item: Item) -> dict[str, Any]:
+    """The payload of an item, as an annotator's tool stores it; questions that are not asked are null."""
+    candidates = {letter: list(box) for letter, box in item.q3.boxes.items()} if item.q3 else {}
+    return {
+        "artifact_type": item.artifact_type,
+        "q1_ref": item.q1.answer if item.q1 else None,
+        "semantic_loc": {"ref": item.q2.answer, "options": dict(item.q2.options)} if item.q2 else None,
+        "box": {"ref": item.q3.answer, "candidates": candidates} if item.q3 else None,
+        "evidence": {"ref": item.q4.answer, "options": dict(item.q4.options)} if item.q4 else None,
+    }

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.eval.mcq.made_sets import to_payload
 from uncanny.demo.scenes import scenes
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data.answers import load_predictions, write_predictions
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.data.load import scene_item
-from uncanny.eval.mcq.data.payload import from_payload, import_payloads, to_payload
+from uncanny.eval.mcq.data.payload import from_payload, import_payloads
 
 TEXTS = {"A": "a", "B": "b", "C": "c", "D": "d"}
 PAYLOAD: dict[str, Any] = {

@@ -8,9 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.eval.mcq.made_sets import to_payload
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data.load import copy_scenes, load
-from uncanny.eval.mcq.data.payload import holds_payloads, to_payload
+from uncanny.eval.mcq.data.payload import holds_payloads
 from uncanny.eval.mcq.data.released import import_table
 
 
