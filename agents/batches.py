@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from uncanny.agents.state import BatchState, Context, Sighting, as_findings
 from uncanny.agents.steps import ListStep
-from uncanny.answers.packed import BatchAnswer, Fault, read_batch
+from uncanny.answers.packed import Fault, read_batch
 from uncanny.errors import AnswerError, StepFailedError, TruncatedError
 from uncanny.schema import SceneObject, StepError
 
@@ -22,94 +21,73 @@ from uncanny.schema import SceneObject, StepError
 _MAY_BE_THE_SIZE: Final = (AnswerError, TruncatedError)
 
 
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """What came of a batch: items, and an error for each question without a whole answer.
-
-    The error of a question about several objects has their names as `objects`. `answered`: whether anything
-    was said of any of them.
-    """
-
-    items: tuple[Fault, ...]
-    errors: tuple[StepError, ...] = ()
-    answered: bool = True
-
-
 async def look_at_batch(step: ListStep[Fault], state: BatchState, image: Context) -> Sighting:
     """What is found wrong with the objects of a batch where they are asked about by `step`.
 
     Its prompt may have `$objects`, those of the batch with their numbers, and `$scene`, all objects of the
-    image by name. `errors` are objects without an answer.
+    image by name. `errors` has an error for each question without a whole answer; that of a question about
+    several objects names them. `answered` says whether the model said anything about any of them. Raises what
+    ends a run, and nothing else.
     """
-    result = await ask_batch(step, state, image)
-    return {
-        "findings": as_findings(step.agent, result.items, image, state["objects"]),
-        "errors": list(result.errors),
-        "answered": result.answered,
-    }
-
-
-async def ask_batch(step: ListStep[Fault], state: BatchState, image: Context) -> BatchResult:
-    """The answers about a batch; raises what ends a run, and nothing else."""
     objects, batch = state["objects"], state["batch"]
-
-    async def ask(numbers: Sequence[int]) -> BatchAnswer:
-        shown = [
-            (
-                {
-                    "id": number,
-                    "name": objects[number - 1].name,
-                    "description": objects[number - 1].description,
-                },
-                objects[number - 1].box,
-            )
-            for number in numbers
-        ]
-        names = tuple(objects[number - 1].name for number in numbers)
-        answer = await image.answer(
-            step,
-            lambda text, model: read_batch(text, numbers, model),
-            subject=names[0] if len(names) == 1 else None,
-            batch=names if len(names) > 1 else (),
-            objects=partial(image.shown, shown),
-            scene=partial(_scene, state),
-        )
-        image.leave_out(step.form.key, answer.left_out)
-        return answer
-
-    async def alone(number: int) -> BatchResult:
-        try:
-            return BatchResult((await ask([number])).items)
-        except StepFailedError as failed:
-            return BatchResult(set_aside.get(number, ()), (failed.record,), answered=False)
-
-    items: tuple[Fault, ...] = ()
-    errors: tuple[StepError, ...] = ()
+    items: list[Fault] = []
+    errors: list[StepError] = []
     again = list(batch)
     set_aside: Mapping[int, tuple[Fault, ...]] = {}
     try:
-        answer = await ask(batch)
-        items, again, set_aside = answer.items, sorted(answer.invalid), answer.set_aside
+        answer = await image.answer(step, **_question(batch, state, image))
+        image.leave_out(step.form.key, answer.left_out)
+        items, again, set_aside = list(answer.items), sorted(answer.invalid), answer.set_aside
     except StepFailedError as failed:
         if len(batch) == 1 or not isinstance(failed.error, _MAY_BE_THE_SIZE):
             error = failed.record
             if len(batch) > 1:
                 names = [objects[number - 1].name for number in batch]
                 error = error.model_copy(update={"objects": names})
-            return BatchResult((), (error,), answered=False)
-    results = await asyncio.gather(*(alone(number) for number in again), return_exceptions=True)
+            return {"findings": [], "errors": [error], "answered": False}
+
+    async def ask_again(number: int) -> tuple[Sequence[Fault], list[StepError]]:
+        try:
+            answer = await image.answer(step, **_question([number], state, image))
+        except StepFailedError as failed:
+            return set_aside.get(number, ()), [failed.record]
+        image.leave_out(step.form.key, answer.left_out)
+        return answer.items, []
+
     # All answers come back before what ends the run is raised: what was paid for is kept.
-    for result in results:
+    for result in await asyncio.gather(*map(ask_again, again), return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
-        items += result.items
-        errors += result.errors
+        items += result[0]
+        errors += result[1]
 
-    def subject(item: Fault) -> int:
-        return next(number for number in item.numbers if number in batch)
+    def first(numbers: Sequence[int]) -> int:
+        return next(number for number in numbers if number in batch)
 
     # In the order of the objects: findings have the same numbers whether or not some were asked for again.
-    return BatchResult(tuple(sorted(items, key=subject)), errors, answered=len(errors) < len(batch))
+    items.sort(key=lambda item: first(item.numbers))
+    return {
+        "findings": as_findings(step.agent, items, image, objects),
+        "errors": errors,
+        "answered": len(errors) < len(batch),
+    }
+
+
+def _question(numbers: Sequence[int], state: BatchState, image: Context) -> dict[str, Any]:
+    """What `answer` takes to ask about objects by their numbers."""
+    objects = {number: state["objects"][number - 1] for number in numbers}
+    names = tuple(each.name for each in objects.values())
+    shown = [
+        ({"id": number, "name": each.name, "description": each.description}, each.box)
+        for number, each in objects.items()
+    ]
+    return {
+        "read": lambda text, model: read_batch(text, numbers, model),
+        "subject": names[0] if len(names) == 1 else None,
+        "batch": names if len(names) > 1 else (),
+        "objects": partial(image.shown, shown),
+        "scene": partial(_scene, state),
+    }
 
 
 def _scene(state: BatchState, _model: str) -> str:

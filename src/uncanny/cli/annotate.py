@@ -32,7 +32,6 @@ from uncanny.cli.common.summary import (
     texts_lines,
 )
 from uncanny.cli.common.terminal import harmless, say
-from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
 from uncanny.eval.common.parameters import ReportParameters
 
@@ -46,8 +45,7 @@ A_co = TypeVar("A_co", bound="AnnotateRun", covariant=True)
 MOST_SHOWN = 12
 
 
-@click.command("annotate", cls=Command)
-@on_server("annotate")
+@click.command("annotate", cls=Command, job="annotate")
 @click.argument("images", nargs=-1, required=True, type=PATH)
 @asking_options(AnnotateParameters, several=False)
 @force_option

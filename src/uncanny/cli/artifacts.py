@@ -29,7 +29,6 @@ from uncanny.cli.common.summary import (
     status_line,
     texts_lines,
 )
-from uncanny.cli.server.run import on_server
 from uncanny.eval.artifacts.parameters import ArtifactScoreParameters, ArtifactsParameters
 from uncanny.schema import ARTIFACT_CATEGORIES
 
@@ -51,8 +50,7 @@ def command() -> None:
     """
 
 
-@command.command("run")
-@on_server("artifacts")
+@command.command("run", job="artifacts")
 @click.argument("images", nargs=-1, required=True, type=PATH)
 @asking_options(ArtifactsParameters)
 @force_option

@@ -21,7 +21,6 @@ from uncanny.cli.common.options import gate_options, score_options
 from uncanny.cli.common.parameters import parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.terminal import complain, layout, say, told
-from uncanny.cli.server.run import on_server
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.audit.parameters import AuditPageParameters, AuditParameters
 
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     from uncanny.records.run_folder import RunFolder
 
 
-@click.command("audit", cls=Command)
-@on_server("audit")
+@click.command("audit", cls=Command, job="audit")
 @click.argument(
     "generators",
     nargs=-1,

@@ -13,15 +13,13 @@ from uncanny.cli.common.gates import gate_outputs, pass_gate
 from uncanny.cli.common.options import gate_options, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
-from uncanny.cli.server.run import on_server
 from uncanny.eval.compare.parameters import CompareParameters
 
 if TYPE_CHECKING:
     from uncanny.eval.common.inputs.sources import AnnotationSource
 
 
-@click.command("compare", cls=Command)
-@on_server("compare")
+@click.command("compare", cls=Command, job="compare")
 @click.argument("runs", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]RUN_OR_FILE…")
 @parameter_options(CompareParameters)
 @score_options("compare.html beside the first run")

@@ -35,7 +35,6 @@ from uncanny.cli.common.summary import (
     texts_lines,
 )
 from uncanny.cli.common.terminal import width
-from uncanny.cli.server.run import on_server
 from uncanny.eval.detect.parameters import DetectParameters
 
 if TYPE_CHECKING:
@@ -46,8 +45,7 @@ if TYPE_CHECKING:
     from uncanny.runs.run import RunEnd
 
 
-@click.command("detect", cls=Command)
-@on_server("detect")
+@click.command("detect", cls=Command, job="detect")
 @click.argument("images", nargs=-1, required=True, type=PATH)
 @asking_options(DetectParameters, without=["truth"])
 @click.option(

@@ -17,7 +17,6 @@ from uncanny.cli.common.terminal import harmless
 from uncanny.cli.edits_stress import compress_command, stress_command
 from uncanny.cli.edits_writing import perturb_command, prompts_command
 from uncanny.cli.people import edits_people_command, people_score_command
-from uncanny.cli.server.run import on_server
 from uncanny.eval.edits.parameters import GateParameters, MeasureParameters
 
 
@@ -45,8 +44,7 @@ command.add_command(people_score_command)
 command.add_command(compress_command)
 
 
-@command.command("measure")
-@on_server("edits_measure")
+@command.command("measure", job="edits_measure")
 @click.argument("pairs", required=False, type=Place("scenes"))
 @parameter_options(MeasureParameters)
 @score_options("beside -o, with the suffix .html")

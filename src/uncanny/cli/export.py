@@ -11,7 +11,6 @@ from uncanny.cli.common.command import Command
 from uncanny.cli.common.options import PATH, json_option, quiet_option
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.terminal import say, say_json
-from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
 from uncanny.exports.parameters import (
     ExportParameters,
@@ -20,8 +19,7 @@ from uncanny.exports.parameters import (
 )
 
 
-@click.command("export", cls=Command)
-@on_server("export")
+@click.command("export", cls=Command, job="export")
 @click.argument("run", type=PATH)
 @parameter_options(ExportParameters)
 @json_option

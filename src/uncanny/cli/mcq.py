@@ -28,7 +28,6 @@ from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import Summary, failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import complain, harmless, layout, say, width
 from uncanny.cli.people import mcq_author_command, mcq_people_command
-from uncanny.cli.server.run import on_server
 from uncanny.eval.mcq.parameters import (
     BuildParameters,
     CheckParameters,
@@ -65,8 +64,7 @@ command.add_command(mcq_people_command)
 command.add_command(mcq_author_command)
 
 
-@command.command("run")
-@on_server("mcq")
+@command.command("run", job="mcq")
 @click.argument("items", type=Place("scenes"))
 @asking_options(McqParameters)
 @force_option

@@ -26,7 +26,6 @@ from uncanny.cli.common.summary import (
     texts_lines,
 )
 from uncanny.cli.common.terminal import width
-from uncanny.cli.server.run import on_server
 from uncanny.eval.common.parameters import PairFolders
 from uncanny.eval.realism.parameters import RealismParameters, RealismScoreParameters
 
@@ -52,8 +51,7 @@ def command() -> None:
     """
 
 
-@command.command("run")
-@on_server("realism")
+@command.command("run", job="realism")
 @click.argument("pairs", required=False, type=Place("scenes"))
 @asking_options(RealismParameters)
 @parameter_options(PairFolders)

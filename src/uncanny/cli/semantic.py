@@ -14,7 +14,6 @@ from uncanny.cli.common.files import ScoreFiles, at_rest, rows_jsonl
 from uncanny.cli.common.options import PATH, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
-from uncanny.cli.server.run import on_server
 from uncanny.eval.semantic.parameters import SemanticParameters
 
 if TYPE_CHECKING:
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from uncanny.eval.semantic.parameters import OnImage, OnStart
 
 
-@click.command("semantic", cls=Command)
-@on_server("semantic")
+@click.command("semantic", cls=Command, job="semantic")
 @click.argument("predictions", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]PRED…")
 @parameter_options(SemanticParameters)
 @score_options("semantic.html beside PRED")

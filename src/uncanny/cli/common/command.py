@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from difflib import get_close_matches
-from functools import wraps
+from functools import partial, wraps
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,16 +36,29 @@ class Command(click.Command):
 
     And a path that is empty: it would be the current folder. `config` says whether it has `--config`. `extra`
     is the extra whose packages the command imports: its help names it, and so does the error without them.
+    `job` is the kind of job it is on a service: it has `--server`, and then runs there.
     """
 
     def __init__(
-        self, name: str | None, *, config: bool = True, extra: Extra | None = None, **attributes: Any
+        self,
+        name: str | None,
+        *,
+        config: bool = True,
+        extra: Extra | None = None,
+        job: str | None = None,
+        **attributes: Any,
     ) -> None:
         if extra is not None:
             attributes["callback"] = _with_extra(extra, attributes["callback"])
         super().__init__(name, **attributes)
         if extra is not None:
             self.help = f"{cleandoc(self.help or '')}\n\nNeeds the extra `{extra}`. {install_hint(extra)}"
+        self.job = job
+        if job is not None:
+            address = "Run it on the service at this address (`uncanny serve`)."
+            detach = "With --server: start it there and leave."
+            self.params.append(click.Option(["--server"], metavar="URL", help=address))
+            self.params.append(click.Option(["--detach"], is_flag=True, help=detach))
         if config:
             option = click.Option(
                 ["--config"],
@@ -88,6 +102,21 @@ class Command(click.Command):
                 raise
             hint = f"{there} is here; it is read with --config {there}."
             raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        ctx = super().make_context(info_name, args, parent, **extra)
+        if self.job is not None and not ctx.resilient_parsing:
+            server, detach = ctx.params.pop("server"), ctx.params.pop("detach")
+            if server is not None and not ctx.params.get("dry_run"):
+                from uncanny.cli.server.run import run_on_server
+
+                ctx.command = copy(self)
+                ctx.command.callback = partial(run_on_server, self.job, ctx, server, detach=detach)
+            if detach and server is None:
+                raise UsageError("--detach is for runs on a service", remedy="Name one with --server URL.")
+        return ctx
 
     def _take_values(self, ctx: click.Context, values: Mapping[str, Any]) -> list[str]:
         """Make values of parameters defaults of this call; returns its arguments."""

@@ -14,7 +14,6 @@ from uncanny.cli.common.files import check_run_folder
 from uncanny.cli.common.options import PATH, force_option
 from uncanny.cli.common.parameters import parameter_options
 from uncanny.cli.common.places import Place
-from uncanny.cli.server.run import on_server
 from uncanny.protocol import Protocol, named
 
 _HELP = """{summary}
@@ -33,9 +32,9 @@ def run_command(protocol: Protocol) -> click.Command:
     @click.command(
         protocol.command[-1],
         cls=Command,
+        job=protocol.name,
         help=_HELP.format(summary=protocol.summary, records=protocol.records),
     )
-    @on_server(protocol.name)
     @click.argument(given.name, nargs=-1 if several else 1, required=True, type=kind)
     @asking_options(protocol.parameters)
     @parameter_options(protocol.more)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -23,51 +22,25 @@ if TYPE_CHECKING:
     from uncanny.service.client.client import Client
     from uncanny.service.client.job import ClientJob
 
-F = TypeVar("F", bound=Callable[..., Any])
 _MOST_REFUSED: Final = 10
 _GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
 
 
-def on_server(kind: str) -> Callable[[F], F]:
-    """Give a command `--server` and `--detach`: with the first it runs as a job of this kind on a service."""
-
-    def decorate(command: F) -> F:
-        @functools.wraps(command)
-        def choose(*, server: str | None, detach: bool, **values: Any) -> Any:
-            if server is not None and not values.get("dry_run"):
-                context = click.get_current_context()
-                raise click.exceptions.Exit(_run(kind, context, values, server, detach=detach))
-            if detach and server is None:
-                raise UsageError("--detach is for runs on a service", remedy="Name one with --server URL.")
-            return command(**values)
-
-        # click keeps them in reverse order: these come last in `--help`.
-        params: list[click.Parameter] = choose.__click_params__  # type: ignore[attr-defined]
-        params[:0] = [
-            click.Option(["--detach"], is_flag=True, help="With --server: start it there and leave."),
-            click.Option(
-                ["--server"], metavar="URL", help="Run it on the service at this address (`uncanny serve`)."
-            ),
-        ]
-        return choose  # type: ignore[return-value]
-
-    return decorate
-
-
-def _run(kind: str, context: click.Context, values: dict[str, Any], url: str, *, detach: bool) -> int:
-    """Returns the exit code."""
+def run_on_server(kind: str, context: click.Context, url: str, *, detach: bool, **values: Any) -> None:
+    """Run the command of `context` as a job of this kind on the service at `url`. Ends with its exit code."""
     from uncanny.cli.server.inputs import server_command
     from uncanny.protocol import protocols
     from uncanny.service.client.client import Client
 
     with Client(url) as client:
         try:
-            return _ServerRun(client, server_command(protocols()[kind]), context, values).run(detach=detach)
+            code = _ServerRun(client, server_command(protocols()[kind]), context, values).run(detach=detach)
         except ServiceError as error:
             if not client.connection.was_reached:
                 raise
             complain(layout([f"Error: {error}", "Run the same command again to resume."]))
-            return BROKEN
+            code = BROKEN
+    context.exit(code)
 
 
 class _ServerRun:
