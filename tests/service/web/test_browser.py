@@ -273,7 +273,7 @@ def test_signing_in_gives_what_the_role_may(browser: Browser, tmp_path: Path) ->
         expect(reader.page.get_by_role("heading", name="Sign in")).to_be_visible()
         reader.page.get_by_label("Token").fill("unc_wrong")
         reader.page.keyboard.press("Enter")
-        expect(reader.page.locator("#login-wrong")).to_contain_text("no token")
+        expect(reader.page.locator("#login-wrong")).to_contain_text("not valid")
         reader.page.get_by_label("Token").fill(secrets["reader"])
         reader.page.keyboard.press("Enter")
         reader.page.wait_for_url(f"{address}/?state=running")
