@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from uncanny.agents.context import as_json
+from uncanny.agents.common.context import as_json
+from uncanny.agents.common.state import BatchFinding, Context, JudgedFault, ObjectState, PackedState, numbered
 from uncanny.agents.object_perceiver import AGREED
-from uncanny.agents.state import BatchFinding, Context, JudgedFault, ObjectState, PackedState, numbered
 from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE, JUDGE
 from uncanny.answers.boxes import area, overlap
 from uncanny.answers.forms import MAX_ITEMS

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from uncanny.agents.context import AgentContext, C, SamplingSettings, opening
+from uncanny.agents.common.context import AgentContext, C, SamplingSettings, opening
 from uncanny.agents.steps import Step
 from uncanny.errors import RefusedError, StepFailedError
 from uncanny.models.base import SentImage

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
-from uncanny.agents.boxes import BoxContext, asked_box_format
+from uncanny.agents.common.boxes import BoxContext, asked_box_format
+from uncanny.agents.common.context import Wording
 from uncanny.agents.config import ArtifactsConfig
-from uncanny.agents.context import Wording
 from uncanny.agents.steps import ListStep, Size, Step
 from uncanny.answers.artifacts import (
     ALL_ARTIFACTS,

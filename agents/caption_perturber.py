@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from uncanny.agents.context import AgentContext, C
+from uncanny.agents.common.context import AgentContext, C
 from uncanny.agents.steps import Step
 from uncanny.answers.captions import MOST_WORDS, Magnitude, TextKind
 from uncanny.answers.writings import read_rewritten

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from uncanny.agents.caption_perturber import in_tags
-from uncanny.agents.context import AgentContext, C
+from uncanny.agents.common.context import AgentContext, C
 from uncanny.agents.steps import Step
 from uncanny.answers.writings import EditMode, InpaintingPrompt, read_inpainting
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
-from uncanny.agents.context import AgentContext, C, FailureKind, failure_kind
+from uncanny.agents.common.context import AgentContext, C, FailureKind, failure_kind
 from uncanny.agents.steps import Step
 from uncanny.answers.verdicts import Position, Realistic, read_position, read_realistic
 from uncanny.errors import RefusedError, StepFailedError

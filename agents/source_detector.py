@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from uncanny.agents.common.context import ImageContext
 from uncanny.agents.config import DetectConfig
-from uncanny.agents.context import ImageContext
 from uncanny.agents.steps import Step
 from uncanny.answers.forms import ANOMALIES
 from uncanny.answers.json_text import read_text, without_thinking

@@ -13,8 +13,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
+from uncanny.agents.common.context import ImageContext
 from uncanny.agents.config import DetectConfig, DetectProtocol
-from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import (
     Listing,
     Verdict,

@@ -12,8 +12,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
+from uncanny.agents.common.state import Context
 from uncanny.agents.config import AnnotateConfig, Strictness
-from uncanny.agents.state import Context
 from uncanny.agents.steps import ScheduleName
 from uncanny.client.budget import worst_case
 from uncanny.client.calls import CallScope

@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from uncanny.agents.context import AgentContext, SamplingSettings
+from uncanny.agents.common.context import AgentContext, SamplingSettings
 from uncanny.agents.realism_judge import ORDERS, Judgement, Order, judge_order, judge_realism
 from uncanny.answers.verdicts import Position, Realistic
 from uncanny.graphs.ugda_cases import Labelled, label_of

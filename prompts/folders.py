@@ -15,9 +15,9 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from uncanny.beneath import OutsideError, names_in
 from uncanny.errors import UsageError
 from uncanny.files import open_file
+from uncanny.files.beneath import OutsideError, names_in
 from uncanny.prompts import PromptSet, make_set, prompt_set
 from uncanny.settings import secrets
 from uncanny.wording import counted, option, shown

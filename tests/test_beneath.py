@@ -12,9 +12,15 @@ from pathlib import Path
 import pytest
 
 from tests.swapped import ATTACK_S, attacked
-from uncanny import beneath
-from uncanny.beneath import OutsideError, confine, open_allowed, open_beneath, open_file_beneath, place_of
-from uncanny.files import open_file
+from uncanny.files import beneath, open_file
+from uncanny.files.beneath import (
+    OutsideError,
+    confine,
+    open_allowed,
+    open_beneath,
+    open_file_beneath,
+    place_of,
+)
 from uncanny.settings import Settings
 
 SECRET = b"the secret"

@@ -17,7 +17,7 @@ import pytest
 
 import uncanny
 from uncanny import errors
-from uncanny.agents.context import STEP_ERRORS, FailureKind, failure_kind, step_failed
+from uncanny.agents.common.context import STEP_ERRORS, FailureKind, failure_kind, step_failed
 from uncanny.errors import (
     ImageError,
     ImageFault,

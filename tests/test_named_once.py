@@ -1,9 +1,9 @@
-"""A fact has one place: how many product files name a parameter, or a protocol."""
+"""A fact has one place, and a file and a folder have their measure: counted over the product's files."""
 
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,8 @@ from pathlib import Path
 from uncanny.protocol import protocols
 
 ROOT = Path(__file__).parents[1]
-MOST_PER_PARAMETER, MOST_PER_PROTOCOL = 4, 2
+MOST_PER_PARAMETER = 4
+MOST_LINES, MOST_FILES = 500, 16
 # Fields of the providers' own protocols have names of parameters: `max_tokens`, `top_p`, `base_url`.
 PROVIDERS = ("src/uncanny/models/", "src/uncanny/demo/server/")
 
@@ -47,3 +48,10 @@ def test_few_files_name_a_parameter() -> None:
                 named[text].add(file)
     assert named.keys() == parameters
     assert {name: files for name, files in named.items() if len(files) > MOST_PER_PARAMETER} == {}
+
+
+def test_no_file_is_long_and_no_folder_full() -> None:
+    lines = {name: (ROOT / name).read_text().count("\n") for name in product_files()}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+    files = Counter(name.rpartition("/")[0] for name in lines)
+    assert {name: count for name, count in files.items() if count > MOST_FILES} == {}

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from uncanny.agents.common.context import ImageContext
 from uncanny.agents.config import DetectConfig, DetectProtocol
-from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import ROLES
 from uncanny.annotation.run import AnnotateRun
 from uncanny.client.calls import usage

@@ -34,9 +34,9 @@ from uncanny.eval.common.pixels.crops import Mask, Size
 from uncanny.eval.common.pixels.masks import decode_rle, mask_identity, read_mask
 from uncanny.eval.edits.parameters import LoadParameters
 from uncanny.eval.metrics.edits import Pixels
+from uncanny.files.json_values import load_json
 from uncanny.images.path_names import display_path
 from uncanny.images.prepared import read_rgb
-from uncanny.json_values import load_json
 from uncanny.parameters import check_records, takes
 from uncanny.schema import Number, Record
 from uncanny.wording import option, shown

@@ -47,9 +47,9 @@ from uncanny.eval.edits.result import (
 from uncanny.eval.metrics import edits as metrics
 from uncanny.eval.metrics.edits import Mask, Pixels
 from uncanny.files import read_file
+from uncanny.files.json_values import dump_json, load_json
 from uncanny.images.decode import PixelLimit
 from uncanny.images.prepared import stored_size
-from uncanny.json_values import dump_json, load_json
 from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import append_whole, make_folder_of, open_to_append
 from uncanny.runs.display import counting_to

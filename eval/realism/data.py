@@ -23,9 +23,9 @@ from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records
 from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.eval.realism.parameters import LoadParameters
 from uncanny.files import read_file
+from uncanny.files.json_values import dump_json
 from uncanny.images.columns import plain_cells
 from uncanny.images.row_cells import Cell
-from uncanny.json_values import dump_json
 from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within

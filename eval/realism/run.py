@@ -32,10 +32,10 @@ from uncanny.eval.realism.parameters import (
     RealismScoreParameters,
 )
 from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, VerdictOutcome
+from uncanny.files.json_values import dump_json
 from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage, prepare
-from uncanny.json_values import dump_json
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 from uncanny import lazy_names
 
 if TYPE_CHECKING:
-    from uncanny.agents.annotate_context import AnnotateContext as AnnotateContext
-    from uncanny.agents.context import ImageContext as ImageContext
-    from uncanny.agents.own_agent import OwnAgent as OwnAgent
-    from uncanny.agents.state import AnnotateState as AnnotateState
-    from uncanny.agents.state import BatchFinding as BatchFinding
-    from uncanny.agents.state import BatchState as BatchState
-    from uncanny.agents.state import ObjectState as ObjectState
-    from uncanny.agents.state import PackedState as PackedState
-    from uncanny.agents.state import ScanState as ScanState
-    from uncanny.agents.state import Sighting as Sighting
-    from uncanny.agents.state import as_findings as as_findings
+    from uncanny.agents.common.annotate_context import AnnotateContext as AnnotateContext
+    from uncanny.agents.common.context import ImageContext as ImageContext
+    from uncanny.agents.common.own_agent import OwnAgent as OwnAgent
+    from uncanny.agents.common.state import AnnotateState as AnnotateState
+    from uncanny.agents.common.state import BatchFinding as BatchFinding
+    from uncanny.agents.common.state import BatchState as BatchState
+    from uncanny.agents.common.state import ObjectState as ObjectState
+    from uncanny.agents.common.state import PackedState as PackedState
+    from uncanny.agents.common.state import ScanState as ScanState
+    from uncanny.agents.common.state import Sighting as Sighting
+    from uncanny.agents.common.state import as_findings as as_findings
     from uncanny.agents.steps import ListStep as ListStep
     from uncanny.agents.steps import Step as Step
     from uncanny.answers.forms import FINDINGS as FINDINGS

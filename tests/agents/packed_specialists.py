@@ -12,9 +12,9 @@ import orjson
 
 from tests.agents.specialists import listed
 from tests.client.scripted import Line, ScriptedProvider, guarded, picture
-from uncanny.agents.annotate_context import AnnotateContext
+from uncanny.agents.common.annotate_context import AnnotateContext
+from uncanny.agents.common.state import PackedState
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.state import PackedState
 from uncanny.answers.boxes import box_format
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import orjson
 
 from tests.client.scripted import CAPABILITIES, Line, ScriptedProvider, guarded, picture, text_response
-from uncanny.agents.annotate_context import AnnotateContext
+from uncanny.agents.common.annotate_context import AnnotateContext
 from uncanny.agents.config import AnnotateConfig
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.agents.packed_specialists import PackedSpecialists, block
 from tests.agents.specialists import listed
 from tests.client.scripted import Line, guarded
-from uncanny.agents.annotate_context import AnnotateContext
+from uncanny.agents.common.annotate_context import AnnotateContext
 from uncanny.answers.boxes import GivenBox
 from uncanny.client.client import ModelClient
 from uncanny.errors import ModelUnusableError, RequestRejectedError

@@ -14,8 +14,8 @@ from tests.client.scripted import (
     text_response,
     texts,
 )
+from uncanny.agents.common.context import ImageContext
 from uncanny.agents.config import DetectConfig
-from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import (
     AGENT,
     Listing,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.client.scripted import Line, ScriptedProvider, guarded, in_turn, picture
 from uncanny.agents.caption_perturber import perturb
-from uncanny.agents.context import AgentContext
+from uncanny.agents.common.context import AgentContext
 from uncanny.agents.prompt_writer import choose_removal, write_edits, write_first, write_second
 from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
 from uncanny.answers.writings import EditMode, InpaintingPrompt

@@ -15,9 +15,9 @@ from PIL import Image
 
 import uncanny
 from tests.runs.e2e import pictures, serving
-from uncanny.agents.annotate_context import answer_schema
+from uncanny.agents.common.annotate_context import answer_schema
+from uncanny.agents.common.context import schema_of
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import schema_of
 from uncanny.agents.steps import JUDGE, SCHEDULES, WRITE, InView, ScheduleName, Size
 from uncanny.annotation.forecast import forecast_task
 from uncanny.annotation.run import AnnotateTask

@@ -22,7 +22,7 @@ from tests.client.scripted import (
     texts,
 )
 from tests.virtual_time import virtual_time
-from uncanny.agents.context import schema_of
+from uncanny.agents.common.context import schema_of
 from uncanny.answers.forms import OBJECTS
 from uncanny.client.budget import Budget
 from uncanny.client.calls import CallScope

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.client.scripted import make_request, picture
-from uncanny.agents.context import schema_of
+from uncanny.agents.common.context import schema_of
 from uncanny.answers.forms import ANOMALIES
 from uncanny.client.budget import worst_case
 from uncanny.models.base import Sampling

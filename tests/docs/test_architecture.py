@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import importlib.util
 import os
 import re
 import sys
@@ -119,3 +120,17 @@ def test_every_folder_of_code_has_its_row() -> None:
     ]
     named = set(re.findall(r"^\| `(?:src/uncanny/)?(\w+)", PAGE, re.MULTILINE))
     assert set(folders) <= named
+
+
+def test_the_table_says_how_large_folders_are() -> None:
+    spec = importlib.util.spec_from_file_location("make_rooms", ROOT / "docs" / "make_rooms.py")
+    assert spec is not None
+    assert spec.loader is not None
+    make_rooms = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make_rooms)
+    said, now = make_rooms.rooms(PAGE), make_rooms.rooms(make_rooms.sized(PAGE))
+    assert len(said) > 20
+    for name, (places, _, lines) in said.items():
+        assert all(place.exists() for place in places), name
+        there = int(now[name][2].replace(",", ""))
+        assert int(lines.replace(",", "")) == pytest.approx(there, rel=0.1), "run `python docs/make_rooms.py`"

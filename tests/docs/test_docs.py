@@ -12,8 +12,8 @@ from typing import get_args
 import pytest
 
 from uncanny import __version__
+from uncanny.agents.common.context import FailureKind
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import FailureKind
 from uncanny.agents.steps import ROLES
 from uncanny.cli.common.session import RUN_CODES
 from uncanny.client.calls import CallRecord

@@ -12,8 +12,8 @@ import pytest
 from tests.agents.packed_specialists import TWELVE, PackedSpecialists, block, fates
 from tests.agents.specialists import listed
 from tests.client.scripted import Line
-from uncanny.agents.own_agent import OwnAgent
-from uncanny.agents.state import BatchState, Context, PackedState, ScanState, Sighting, as_findings
+from uncanny.agents.common.own_agent import OwnAgent
+from uncanny.agents.common.state import BatchState, Context, PackedState, ScanState, Sighting, as_findings
 from uncanny.agents.steps import ListStep, Step
 from uncanny.answers.forms import FINDINGS
 from uncanny.answers.packed import FAULTS

@@ -11,9 +11,9 @@ from langgraph.runtime import Runtime
 
 from tests.agents.specialists import Specialists, scene_object
 from tests.graphs.test_annotate_graph import errors, formatted
-from uncanny.agents.annotate_context import AnnotateContext
+from uncanny.agents.common.annotate_context import AnnotateContext
+from uncanny.agents.common.state import AnnotateState, Context, ObjectState, ScanState
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.state import AnnotateState, Context, ObjectState, ScanState
 from uncanny.agents.steps import Step
 from uncanny.answers.forms import AttributeFinding, Finding
 from uncanny.errors import RequestRejectedError, UsageError

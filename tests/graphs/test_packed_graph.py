@@ -12,8 +12,8 @@ from tests.agents.specialists import listed
 from tests.client.scripted import Line, ScriptedProvider, guarded, text_response
 from tests.growth import check_linear
 from uncanny.agents.anomaly_integrator import MOST_PARTS, crowded_places
+from uncanny.agents.common.state import BatchFinding, PackedState
 from uncanny.agents.object_perceiver import merge_located
-from uncanny.agents.state import BatchFinding, PackedState
 from uncanny.agents.steps import SCHEDULES, ScheduleName
 from uncanny.client.client import ModelClient
 from uncanny.errors import ModelUnusableError, RequestRejectedError, UsageError

@@ -11,7 +11,7 @@ from pytest_httpserver import HTTPServer
 
 from uncanny.errors import RequestRejectedError, UsageError
 from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, encode_image
-from uncanny.models.openai_compatible import CompatibleProvider
+from uncanny.models.openai import CompatibleProvider
 
 PATH = "/api/v1/chat/completions"
 IMAGE = encode_image(

@@ -14,8 +14,7 @@ from uncanny.client.client import ModelClient
 from uncanny.errors import ModelUnusableError, ProviderError, QuotaError, RefusedError, RequestRejectedError
 from uncanny.models.anthropic import AnthropicProvider
 from uncanny.models.base import Message, ModelRequest, Sampling, Tokens
-from uncanny.models.openai import OpenAIProvider
-from uncanny.models.openai_compatible import CompatibleProvider
+from uncanny.models.openai import CompatibleProvider, OpenAIProvider
 
 KEY = "sk-0123456789abcdefSECRET"
 PATH = "/v1/chat/completions"

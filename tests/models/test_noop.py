@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.client.scripted import make_request
-from uncanny.agents.context import schema_of
+from uncanny.agents.common.context import schema_of
 from uncanny.answers.forms import FORMS, ListForm, own_schema, shared_schema
 from uncanny.answers.json_text import read_text
 from uncanny.answers.lists import read_list

@@ -23,8 +23,8 @@ from uncanny.demo.server.app import FakeServerOptions, parse_faults, running
 from uncanny.demo.server.dialects import DIALECTS, REASONING
 from uncanny.errors import ModelUnusableError, RequestRejectedError, TransientError
 from uncanny.models.base import AnswerSchema, Message, ModelProvider, ModelRequest, Sampling, encode_image
+from uncanny.models.openai import CompatibleProvider
 from uncanny.models.openai_chat import ChatModel, chat_body
-from uncanny.models.openai_compatible import CompatibleProvider
 from uncanny.models.presets import PRESETS
 from uncanny.models.registry import Access, ModelId, open_model
 

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import orjson
 
-from uncanny.beneath import place_of
 from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.inputs.image_files import read_bytes
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.extras import pyarrow
 from uncanny.files import open_file
+from uncanny.files.beneath import place_of
+from uncanny.files.json_values import load_json
 from uncanny.images.row_files import column_paths
-from uncanny.json_values import load_json
 from uncanny.wording import shown
 
 _KINDS = "a CSV, Parquet or JSON Lines file, a data frame, or a sequence of mappings"

@@ -10,10 +10,10 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from uncanny.beneath import place_of
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
 from uncanny.files import open_file
+from uncanny.files.beneath import place_of
 from uncanny.images.signature import sniff
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")

@@ -18,10 +18,10 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.files import open_file, read_file
+from uncanny.files.json_values import load_json
 from uncanny.images.row_cells import class_names
 from uncanny.images.row_files import ROW_SUFFIXES, saved_files
 from uncanny.images.row_readers import RowFile, opened
-from uncanny.json_values import load_json
 from uncanny.records.annotation_table import is_annotation_table, lines_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from uncanny.agents.context import AgentContext
+from uncanny.agents.common.context import AgentContext
 from uncanny.agents.prompt_writer import ROLES, write_edits
 from uncanny.answers.writings import EditMode, InpaintingPrompt
 from uncanny.client.calls import usage

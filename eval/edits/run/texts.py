@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Prot
 
 from pydantic import Field
 
-from uncanny.agents.context import FailureKind, failure_kind
+from uncanny.agents.common.context import FailureKind, failure_kind
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ImageError, ItemsError, StepFailedError, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.eval.edits.run.parameters import TextParameters
+from uncanny.files.json_values import dump_json
 from uncanny.images.columns import plain_cells
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage
-from uncanny.json_values import dump_json
 from uncanny.models.parameters import SamplingParameters
 from uncanny.parameters import check_records
 from uncanny.prompts import PromptSet, prompt_set

@@ -21,7 +21,7 @@ from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, ItemSet, Let
 from uncanny.eval.mcq.data.load import ITEMS_FILE, OWN_ID, write_items
 from uncanny.eval.mcq.data.released_rows import CellError, read_type
 from uncanny.files import open_file, read_file
-from uncanny.json_values import load_json
+from uncanny.files.json_values import load_json
 from uncanny.wording import option
 
 

@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from uncanny.agents.annotate_context import AnnotateContext, system_text
+from uncanny.agents.common.annotate_context import AnnotateContext, system_text
+from uncanny.agents.common.own_agent import OwnAgent, check_agents, own_calls
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.own_agent import OwnAgent, check_agents, own_calls
 from uncanny.agents.steps import ROLES
 from uncanny.annotation.parameters import AnnotateParameters
 from uncanny.annotation.usage import Plan, usual_contents
@@ -46,7 +46,7 @@ from uncanny.schema import STATUSES, Annotation, StepError, as_count
 from uncanny.wording import option
 
 if TYPE_CHECKING:
-    from uncanny.agents.state import Context
+    from uncanny.agents.common.state import Context
     from uncanny.client.calls import CallRecord
     from uncanny.client.prices import PriceTable
     from uncanny.eval.common.pages.pictures import PicturesMode

@@ -14,11 +14,11 @@ from typing import Final
 
 import orjson
 
-from uncanny.agents.annotate_context import answer_schema, system_text
-from uncanny.agents.boxes import asked_box_format
+from uncanny.agents.common.annotate_context import answer_schema, system_text
+from uncanny.agents.common.boxes import asked_box_format
+from uncanny.agents.common.context import prompt_of
+from uncanny.agents.common.own_agent import OwnAgent, own_calls
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import prompt_of
-from uncanny.agents.own_agent import OwnAgent, own_calls
 from uncanny.agents.steps import ROLES, InView, ListStep, Step
 from uncanny.client.prices import PriceTable
 from uncanny.images.crops import LEAST_SIDE

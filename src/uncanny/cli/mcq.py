@@ -27,7 +27,7 @@ from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import Summary, failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import complain, harmless, layout, say, width
-from uncanny.cli.people import mcq_author_command, mcq_people_command
+from uncanny.cli.serving.people import mcq_author_command, mcq_people_command
 from uncanny.eval.mcq.parameters import (
     BuildParameters,
     CheckParameters,

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from uncanny.errors import UsageError
 from uncanny.files import read_file
+from uncanny.files.json_values import load_json
 from uncanny.images.path_names import short_path
 from uncanny.images.row_cells import Cell, CellLines, plain_cell
 from uncanny.images.row_files import row_of, row_place
 from uncanny.images.row_readers import MOST_BYTES, opened
-from uncanny.json_values import load_json
 
 METADATA_LINES: Final = "metadata.jsonl"
 METADATA: Final = ("metadata.csv", METADATA_LINES, "metadata.parquet")

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from uncanny.beneath import open_beneath
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
+from uncanny.files.beneath import open_beneath
 from uncanny.images.columns import METADATA
 from uncanny.images.path_names import short_path
 from uncanny.images.row_files import (

@@ -15,8 +15,8 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from uncanny.beneath import OutsideError, open_allowed
 from uncanny.errors import ImageError, ImageFault, StorageError, UncannyError
+from uncanny.files.beneath import OutsideError, open_allowed
 from uncanny.images.path_names import short_path
 from uncanny.images.row_files import Beside, Row, check_no_table, read_row, row_of, row_place
 from uncanny.settings import settings

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import orjson
 
-from uncanny.beneath import OutsideError
 from uncanny.errors import ImageError, UsageError
 from uncanny.files import read_file
+from uncanny.files.beneath import OutsideError
 from uncanny.images.path_names import short_path
 from uncanny.images.row_readers import RowFile, Stored, opened
 from uncanny.wording import option

@@ -15,14 +15,15 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import cached_property
 from io import BufferedReader
+from itertools import accumulate
 from pathlib import Path, PureWindowsPath
 from threading import Lock, RLock
 from typing import Any, NamedTuple
 
-from uncanny.beneath import OutsideError, open_allowed, place_of
 from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.files import check_status
+from uncanny.files.beneath import OutsideError, open_allowed, place_of
 from uncanny.images.path_names import short_path
 from uncanny.images.row_cells import Column, RowCells, class_names, features, is_single, is_text, kept
 from uncanny.wording import option
@@ -222,7 +223,7 @@ class _Parquet(RowFile):
         super().__init__(file, self._table.schema_arrow)
         described = self._table.metadata
         sizes = [described.row_group(n).num_rows for n in range(described.num_row_groups)]
-        self._starts = _sums(sizes)
+        self._starts = [*accumulate(sizes, initial=0)][:-1]
         self._ends = [start + size for start, size in zip(self._starts, sizes, strict=True)]
         self._cursors: dict[str, _Cursor] = {}
         self._most = max(_BOMB_BYTES, min(_BOMB_RATIO * os.fstat(source.fileno()).st_size, MOST_BYTES))
@@ -392,7 +393,7 @@ class _Arrow(RowFile):
                 )
             batch.validate(full=True)  # offsets that lead out of the file would end the whole process
             self._batches.append(batch)
-        self._starts = _sums([batch.num_rows for batch in self._batches])
+        self._starts = [*accumulate([batch.num_rows for batch in self._batches], initial=0)][:-1]
 
     @cached_property
     def length(self) -> int:
@@ -478,15 +479,6 @@ def _field(batch: Any, leaf: str) -> Any:
 def _at_once(bytes_each: int, most: int) -> int:
     """How many rows to read at once that take so many bytes each."""
     return max(1, min(most, _BATCH_BYTES // max(1, bytes_each)))
-
-
-def _sums(sizes: Sequence[int]) -> list[int]:
-    """Where each part starts."""
-    starts, at = [], 0
-    for size in sizes:
-        starts.append(at)
-        at += size
-    return starts
 
 
 @contextmanager

@@ -1,21 +1,30 @@
-"""Models hosted by OpenAI. The key comes from `OPENAI_API_KEY`."""
+"""Servers with the chat completions API: OpenAI, the presets, vLLM, and any other.
+
+A server other than OpenAI learns nothing of an OpenAI account: neither its key nor its organization. Servers
+differ in data, a `Preset`; there is no class for each.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, Omit
 
-from uncanny.errors import UsageError
-from uncanny.models.addresses import warn_of_open
-from uncanny.models.base import Detail
+from uncanny.errors import ModelUnusableError, UsageError
+from uncanny.models.addresses import Address, warn_of_open
+from uncanny.models.base import Detail, ModelRequest, ModelResponse
 from uncanny.models.http import environment_key, http_client
-from uncanny.models.http_errors import ErrorContext, missing_key
+from uncanny.models.http_errors import ErrorContext, NothingThereError, missing_key
 from uncanny.models.openai_chat import ChatModel, Place
 from uncanny.models.preset_addresses import address_of
-from uncanny.models.presets import OPENAI
+from uncanny.models.presets import COMPATIBLE, OPENAI, Preset
 
 KEY_VARIABLE = OPENAI.key_variables[0]
+MOST_NAMED = 5
 
 
 class OpenAIProvider(ChatModel):
@@ -67,3 +76,111 @@ class OpenAIProvider(ChatModel):
 def takes_sampling(model: str) -> bool:
     """Whether a model takes temperature and top-p: reasoning models (o1, o3, gpt-5 and later) do not."""
     return not OPENAI.fixes_sampling(model)
+
+
+class CompatibleProvider(ChatModel):
+    """A model of some server, `<preset>/<model>`; `openai-compatible/<model>` without a preset.
+
+    `base_url` defaults to the preset's variable, then to its own address. The key is in one of its variables;
+    a server of one's own may want none. OpenAI's own key is never sent. Answers are constrained until the
+    server says that it cannot. Raises `UsageError` without an address, and `ModelUnusableError` without a key
+    where one is needed.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        preset: Preset = COMPATIBLE,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 600.0,
+    ) -> None:
+        name = f"{preset.name}/{model}"
+        address, notices = address_of(preset, model, base_url)
+        variable, key = preset_key(preset, address, api_key)
+        if key == NO_KEY and preset.keys_from is not None and address.authorization is None:
+            raise missing_key(name, *preset.key_variables, keys_from=preset.keys_from)
+        warn_of_open(address, f"The key of {name}", key)
+        context = ErrorContext.at(address, name, model, variable, key, preset)
+        takes = preset.takes
+        if preset.fixes_sampling(model):
+            takes = replace(takes, temperature=False, top_p=False)
+        super().__init__(
+            Place(
+                address,
+                compatible_client(address, key, timeout_s, preset.key_header),
+                context,
+                () if preset.key_header == "Authorization" or address.authorization else ("Authorization",),
+            ),
+            capabilities=takes,
+            variant=preset.variant,
+            timeout_s=timeout_s,
+        )
+        self.notices += notices
+        self._preset = preset
+
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        """Make one call; see `ModelProvider.generate`. Of a server of one's own, the error for a model that
+        it has not names those it has."""
+        try:
+            return await super().generate(request)
+        except NothingThereError as error:
+            # The server's own message may hide names that are paths, which those of local models are.
+            served = await self._served() if self._preset.lists_models else ()
+            if not served or self._place.context.model in served:
+                raise
+            names = " or ".join(f"{self._preset.name}/{name}" for name in served[:MOST_NAMED])
+            raise ModelUnusableError(error.message, remedy=f"That server has {names}.") from error
+
+    async def _served(self) -> Sequence[str]:
+        from uncanny.models.vllm.server import served_models
+
+        with contextlib.suppress(ModelUnusableError):
+            return await served_models(self._place.address, api_key=self._place.client.api_key)
+        return ()
+
+
+NO_KEY = "none"
+
+
+def preset_key(preset: Preset, address: Address, key: str | None = None) -> tuple[str, str]:
+    """The key to send and the variable it is in: `key`, else the first of the environment, else `NO_KEY`.
+
+    Raises `UsageError` where the address has a user and password as well: they take the same header.
+    """
+    variable = preset.key_variables[0]
+    for each in preset.key_variables:
+        if not key and (found := environment_key(each)):
+            variable, key = each, found
+    if key and address.authorization and preset.key_header == "Authorization":
+        raise UsageError(
+            f"{variable} is set, and {address} has a user and a password: one header is to carry both",
+            remedy="Leave one of them out.",
+        )
+    return variable, key or NO_KEY
+
+
+def compatible_client(
+    address: Address, key: str, timeout_s: float, key_header: str = "Authorization"
+) -> AsyncOpenAI:
+    """A client that sends `key` and none of the headers the SDK takes from OpenAI's own variables."""
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+    ambient = {line.partition(":")[0].strip() for line in lines if ":" in line}
+    headers: dict[str, str | Omit] = dict.fromkeys(ambient, Omit())
+    headers |= {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
+    headers = {
+        name: value for name, value in headers.items() if name.lower() not in ("authorization", key_header)
+    }
+    headers["Authorization"] = address.authorization or f"Bearer {key}"
+    if key_header != "Authorization":
+        headers[key_header] = key
+    return AsyncOpenAI(
+        api_key=key,
+        base_url=address.url,
+        default_query=dict(address.parameters),
+        max_retries=0,
+        timeout=timeout_s,
+        http_client=http_client(address, timeout_s),
+        default_headers=cast(dict[str, str], headers),
+    )

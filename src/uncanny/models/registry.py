@@ -66,8 +66,8 @@ PROVIDERS: Mapping[str, str] = {
     "openai": "uncanny.models.openai:OpenAIProvider",
     "anthropic": "uncanny.models.anthropic:AnthropicProvider",
     "vllm": "uncanny.models.vllm.model:VLLMProvider",
-    "openai-compatible": "uncanny.models.openai_compatible:CompatibleProvider",
-    **dict.fromkeys(PRESETS, "uncanny.models.openai_compatible:CompatibleProvider"),
+    "openai-compatible": "uncanny.models.openai:CompatibleProvider",
+    **dict.fromkeys(PRESETS, "uncanny.models.openai:CompatibleProvider"),
     "demo": "uncanny.demo.model:DemoProvider",
     "noop": "uncanny.models.noop:NoopProvider",
 }

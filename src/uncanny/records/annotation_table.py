@@ -16,11 +16,11 @@ from typing import Any, Final, Literal, get_args
 
 import orjson
 
-from uncanny.beneath import place_of
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
 from uncanny.files import open_file
-from uncanny.json_values import dump_json, load_json
+from uncanny.files.beneath import place_of
+from uncanny.files.json_values import dump_json, load_json
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.line_copies import line_copy
 from uncanny.schema import Annotation, Detection

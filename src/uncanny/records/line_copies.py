@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
 
-from uncanny.beneath import allow_own
 from uncanny.errors import UsageError
+from uncanny.files.beneath import allow_own
 
 _COPIES: dict[tuple[Path, tuple[int, int, int]], Path] = {}
 _COPYING = Lock()

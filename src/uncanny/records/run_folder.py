@@ -14,13 +14,13 @@ import orjson
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from uncanny.beneath import confine
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
 from uncanny.files import open_file, read_file
-from uncanny.json_values import dump_json
+from uncanny.files.beneath import confine
+from uncanny.files.json_values import dump_json
 from uncanny.protocol import protocols
 from uncanny.records.annotation_table import LINES, TABLE, restore_lines
-from uncanny.records.jsonl import shared_file, write_atomically
+from uncanny.records.jsonl import open_to_read, shared_file, write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.schema import MOST_COUNTED
 from uncanny.wording import another_run, either, option, shown
@@ -54,6 +54,17 @@ class RunFolder:
         self._real = path
         # Held open, so that the folder is known again even where another one has taken its name.
         self._descriptor: int | None = None
+
+    def removed_names(self) -> set[str]:
+        """The inputs, as calls name them, whose records were moved out of the run; their calls stay in it."""
+        names: set[str] = set()
+        if (reader := open_to_read(self.removed)) is not None:
+            with reader:
+                for line in reader:
+                    with suppress(orjson.JSONDecodeError, AttributeError):
+                        record = orjson.loads(line)
+                        names.update(map(str, filter(None, (record.get("image"), record.get("id")))))
+        return names
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -16,12 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import orjson
 from pydantic import BaseModel
 
 from uncanny.client.calls import CallRecord, dump_calls
 from uncanny.errors import ENDS_RUN, BudgetError, ExtensionError, RunError, StorageError, UsageError, text_of
-from uncanny.records.jsonl import open_to_read
 from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.display import live_progress
@@ -255,7 +253,7 @@ class Run(Generic[Item, R]):
         if (engine := self.engine) is None:
             return
         task, folder = self.task, self.task.folder
-        recorded, removed = task.recorded(self.loaded.records), _names_in(folder.removed)
+        recorded, removed = task.recorded(self.loaded.records), folder.removed_names()
         calls = CallFile(folder.calls, lambda name: recorded(name) or name in removed)
         queue = iter(self.loaded.pending)
         with self.stop.while_working():
@@ -481,20 +479,6 @@ def _in_place(folder: RunFolder, progress: Progress) -> bool:
         progress.warnings.append(f"{folder.path} was deleted; what was done by then was put back there")
         return True
     return False
-
-
-def _names_in(removed: Path) -> set[str]:
-    """The inputs, as calls name them, whose records were moved out of the run; their calls stay in it."""
-    reader = open_to_read(removed)
-    if reader is None:
-        return set()
-    names: set[str] = set()
-    with reader:
-        for line in reader:
-            with contextlib.suppress(orjson.JSONDecodeError, AttributeError):
-                record = orjson.loads(line)
-                names.update(map(str, filter(None, (record.get("image"), record.get("id")))))
-    return names
 
 
 def _unwritten_manifest(manifest: Manifest, error: OSError | StorageError, more: str = "") -> Words:

@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from uncanny.beneath import common_folders
 from uncanny.errors import ImageError
+from uncanny.files.beneath import common_folders
 from uncanny.images.prepared import Measured
 from uncanny.settings import settings
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import orjson
 
 from uncanny.files import open_file
-from uncanny.json_values import dump_json
+from uncanny.files.json_values import dump_json
 from uncanny.models.base import MOST_TOKENS
 from uncanny.schema import as_count, as_dollars
 

@@ -37,7 +37,7 @@ from uncanny.eval.common.pages.pictures import (
 from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.common.tables.table import Table
 from uncanny.eval.common.texts import other_texts
-from uncanny.json_values import dump_json
+from uncanny.files.json_values import dump_json
 from uncanny.schema import STATUSES, Annotation
 from uncanny.settings import settings
 

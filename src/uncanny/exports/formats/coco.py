@@ -31,7 +31,7 @@ from uncanny.exports.returned import (
 )
 from uncanny.exports.writer import FormatWriter
 from uncanny.files import read_file
-from uncanny.json_values import dump_json
+from uncanny.files.json_values import dump_json
 
 FILE: Final = "annotations.json"
 SIDECAR: Final = "without_boxes.jsonl"

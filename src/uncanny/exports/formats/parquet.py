@@ -8,7 +8,6 @@ from math import isnan
 from pathlib import Path
 from typing import Any, Final
 
-from uncanny.beneath import place_of
 from uncanny.errors import UsageError
 from uncanny.eval.common.inputs.table_records import data_set_files
 from uncanny.exports.data import ExportImage, finding_cells
@@ -16,6 +15,7 @@ from uncanny.exports.returned import QUADRUPLE, TEXTS, Returned, Size, returned_
 from uncanny.exports.writer import FormatWriter
 from uncanny.extras import pyarrow
 from uncanny.files import open_file
+from uncanny.files.beneath import place_of
 from uncanny.records.reviews import DECISIONS
 from uncanny.wording import shown
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uncanny.models.openai_compatible import CompatibleProvider
+from uncanny.models.openai import CompatibleProvider
 from uncanny.models.presets import VLLM
 
 

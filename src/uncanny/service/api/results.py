@@ -13,8 +13,8 @@ from fastapi import Query
 from fastapi.responses import FileResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from uncanny.beneath import place_of
 from uncanny.errors import NotFoundError
+from uncanny.files.beneath import place_of
 from uncanny.service.answers import FilePage, RecordPage
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError, answers

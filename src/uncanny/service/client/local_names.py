@@ -17,8 +17,8 @@ from typing import Any, Final
 import orjson
 
 from uncanny.errors import ServiceError
+from uncanny.files.json_values import dump_json, load_json
 from uncanny.images.path_names import display_path
-from uncanny.json_values import dump_json, load_json
 from uncanny.records.jsonl import write_atomically
 from uncanny.service.client.sets import UploadedImage
 

@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from uncanny.beneath import open_file_beneath, open_without_links
 from uncanny.errors import NotFoundError
+from uncanny.files.beneath import open_file_beneath, open_without_links
 from uncanny.service.answers import FilePage, JobFile
 
 # The run, where the command has one, and what it writes besides; what it prints, and what it says.

@@ -20,12 +20,12 @@ from typing import Any, BinaryIO, Final, Self
 from sqlalchemy import Connection, Row, delete, exists, insert, select, update
 
 from uncanny.errors import ConflictError, ImageError, NotFoundError, StorageError, UsageError, writable
+from uncanny.files.json_values import dump_json
 from uncanny.images.columns import FILE_NAME, METADATA_LINES
 from uncanny.images.decode import explain, header_size, without_warnings
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.signature import Format, sniff
 from uncanny.images.structure import check_structure
-from uncanny.json_values import dump_json
 from uncanny.records.jsonl import append_whole, open_to_append
 from uncanny.service.answers import ImageSet, SetPage, SetsPage, StoredFile, StoredImage
 from uncanny.service.store.database import Also, Database, nothing

@@ -17,9 +17,9 @@ from typing import Any, Final, TypeVar
 import orjson
 from pydantic import BaseModel
 
-from uncanny.agents.boxes import BoxContext, asked_box_format
+from uncanny.agents.common.boxes import BoxContext, asked_box_format
+from uncanny.agents.common.context import Variable, Wording, schema_of
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import Variable, Wording, schema_of
 from uncanny.agents.steps import PACKED, ListStep
 from uncanny.answers.boxes import BoxFormatName, in_format
 from uncanny.answers.forms import ListForm, own_schema, shared_schema

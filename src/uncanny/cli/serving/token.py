@@ -12,7 +12,7 @@ import click
 from uncanny.cli.common.command import Group
 from uncanny.cli.common.options import json_option
 from uncanny.cli.common.terminal import complain, harmless, say, say_json
-from uncanny.cli.serve import data_options
+from uncanny.cli.serving.serve import data_options
 from uncanny.service import ROLES, Role
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from uncanny.agents.context import ImageContext, SamplingSettings, Variable
+from uncanny.agents.common.context import ImageContext, SamplingSettings, Variable
 from uncanny.answers.boxes import (
     BOX_FORMATS,
     BoxFormat,

@@ -14,9 +14,9 @@ from uncanny.cli.common.options import score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import harmless
-from uncanny.cli.edits_stress import compress_command, stress_command
-from uncanny.cli.edits_writing import perturb_command, prompts_command
-from uncanny.cli.people import edits_people_command, people_score_command
+from uncanny.cli.edits.stress import compress_command, stress_command
+from uncanny.cli.edits.writing import perturb_command, prompts_command
+from uncanny.cli.serving.people import edits_people_command, people_score_command
 from uncanny.eval.edits.parameters import GateParameters, MeasureParameters
 
 

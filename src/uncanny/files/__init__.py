@@ -13,9 +13,9 @@ from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from uncanny.beneath import open_named
 from uncanny.errors import RecordError, UsageError
-from uncanny.json_values import load_json
+from uncanny.files.beneath import open_named
+from uncanny.files.json_values import load_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Required, TypedDict
 
-from uncanny.agents.annotate_context import AnnotateContext as Context
+from uncanny.agents.common.annotate_context import AnnotateContext as Context
 from uncanny.answers.forms import AttributeFinding, Finding, RelationFinding
 from uncanny.answers.packed import Fault
 from uncanny.schema import Anomaly, Box, Candidate, SceneObject, StepError

@@ -1,0 +1,1 @@
+"""Commands that serve pages and an API, and the tokens for it."""
