@@ -11,7 +11,7 @@ from pathlib import Path
 from uncanny.protocol import protocols
 
 ROOT = Path(__file__).parents[1]
-MOST_PER_PARAMETER = 4
+MOST_PER_PARAMETER, MOST_PER_PROTOCOL = 4, 2
 MOST_LINES, MOST_FILES = 500, 16
 # Fields of the providers' own protocols have names of parameters: `max_tokens`, `top_p`, `base_url`.
 PROVIDERS = ("src/uncanny/models/", "src/uncanny/demo/server/")
@@ -48,6 +48,20 @@ def test_few_files_name_a_parameter() -> None:
                 named[text].add(file)
     assert named.keys() == parameters
     assert {name: files for name, files in named.items() if len(files) > MOST_PER_PARAMETER} == {}
+
+
+def test_few_files_name_a_protocol() -> None:
+    """Outside its own folder, and the files of commands, graphs, agents and demo answers called after it."""
+    # Words that mean something else, too: a set of prompts, a field of findings, an extra, a log, a command.
+    words = {"annotate", "prompts", "realism", "semantic", "audit", "export"}
+    protocol_names = protocols().keys() - words
+    assert len(protocol_names) >= 8
+    named = defaultdict(set)
+    for file, module in product_files().items():
+        for name in protocol_names.intersection(texts(module)):
+            if name.partition("_")[0] not in file and not file.endswith("/protocol.py"):
+                named[name].add(file)
+    assert {name: files for name, files in named.items() if len(files) > MOST_PER_PROTOCOL} == {}
 
 
 def test_no_file_is_long_and_no_folder_full() -> None:

@@ -158,7 +158,7 @@ def title_of(job: Job) -> str:
     """What a job is called: by its name, or else by what it does, and with which model."""
     if job.name:
         return job.name
-    if job.kind == "export" and isinstance(job.params.get("to"), list):
+    if KINDS[job.kind].protocol.makes == "files" and isinstance(job.params.get("to"), list):
         return f"export {', '.join(map(str, job.params['to']))}"
     model = job.params.get("model")
     named = model[0] if isinstance(model, list) and model else model

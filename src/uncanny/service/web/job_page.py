@@ -64,7 +64,7 @@ class PageView(JobView):
         self.shows_records = index is not None
         self.record_word = KINDS[job.kind].unit
         self.asks = KINDS[job.kind].protocol.asks
-        self.opens_files = job.kind == "export" and not self.moving
+        self.opens_files = KINDS[job.kind].protocol.makes == "files" and not self.moving
         self.has_report = page_file(site, job) is not None
         self.reviewable = self.exportable = has_findings(site, job)
         self.failures = index.failures() if index is not None else Failures()
