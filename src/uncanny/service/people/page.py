@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import FastAPI, Request
@@ -39,7 +39,7 @@ class PeoplePage:
 
     def __init__(
         self,
-        task: Literal["mcq", "edits"],
+        task: str,
         content: Callable[[Request, str, str], Mapping[str, Any]],
         person: str | WhoAsks | None,
         form: Callable[[str], Form | None] = lambda _: None,
