@@ -53,7 +53,7 @@ class BoxParameters(Parameters):
     box_format: Annotated[BoxFormatName | None, Shown(default="as each model was trained, by its name")] = (
         None
     )
-    """Coordinates that models are asked for."""
+    """Coordinates that models are asked to give boxes in."""
 
 
 class AnnotateConfig(SamplingParameters, BoxParameters):

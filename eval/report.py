@@ -55,7 +55,7 @@ def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
     if known is not None and known.input.name and not known.report:
         room = known.command[0]
         raise UsageError(
-            f"{path} is a run of `{room}`, and its page is that of its scores, which needs the truth",
+            f"{path} is a run of `{room}`; its page shows scores, which need the truth",
             remedy="Write "
             + either(
                 f"uncanny.{room}.score({str(path)!r}, truth=…).report()",
@@ -65,7 +65,7 @@ def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
         )
     if manifest is not None and known is not None and not known.report:
         raise UsageError(
-            f"{path} is a run of `{' '.join(known.command)}`, which writes texts and has no page",
+            f"{path} is a run of `{' '.join(known.command)}`, which has no page",
             remedy=f"They are in {path / (manifest.record_file or '')}.",
         )
     if task is not None:

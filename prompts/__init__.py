@@ -94,7 +94,7 @@ class PromptSet:
             if name not in self.prompts:
                 return f"the text {name}.md is missing"
             if not self[name].template.is_valid():
-                return f"{name}.md has a $ that begins no variable"
+                return f"{name}.md has a $ that does not start a variable"
             more = [variable for variable in self[name].variables if variable not in prompt.variables]
             if more:
                 return f"{name}.md has the variable ${more[0]}, which is not filled in any more"

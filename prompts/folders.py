@@ -186,7 +186,7 @@ def _read_folder(protocol: str, folder: Path) -> dict[str, str]:
         real = folder.resolve()
         files = [folder / name for name in names_in(folder)]
     except FileNotFoundError:
-        raise UsageError(f"{named} is not there", remedy=_remedy(protocol)) from None
+        raise UsageError(f"{named} does not exist", remedy=_remedy(protocol)) from None
     except NotADirectoryError:
         remedy = f"Name the folder it is in: {folder.parent}."
         raise UsageError(f"{named} is a file and no folder of texts", remedy=remedy) from None
@@ -289,5 +289,5 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _remedy(protocol: str) -> str:
-    texts = counted(len(text_files(protocol)), "text")
-    return f"`uncanny prompts {protocol}` shows {texts} to begin from, and writes them into a folder."
+    texts = counted(len(text_files(protocol)), "prompt")
+    return f"`uncanny prompts {protocol}` shows {texts} to start from, and writes them into a folder."

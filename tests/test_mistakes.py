@@ -171,7 +171,7 @@ def test_a_node_that_returns_nothing_is_named_in_the_record(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("name", "factory"), [(3, dict), ("mine", 3)])
 def test_a_provider_has_a_name_and_a_factory(name: Any, factory: Any) -> None:
-    with pytest.raises(UsageError, match="cannot"):
+    with pytest.raises(UsageError, match=r"cannot|is not a valid"):
         uncanny.register_provider(name, factory)
 
 
@@ -208,7 +208,7 @@ def test_text_that_no_file_takes_costs_no_run(tmp_path: Path) -> None:
 
 def test_a_run_of_another_kind_is_no_run_without_records(tmp_path: Path) -> None:
     uncanny.annotate(IMAGE, model="demo", out=tmp_path)
-    with pytest.raises(UsageError, match="a run of another kind"):
+    with pytest.raises(UsageError, match="is a run of"):
         uncanny.mcq.McqRun(tmp_path)
 
 

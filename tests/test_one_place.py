@@ -68,7 +68,7 @@ def test_a_parameter_is_everywhere_once_it_is_in_its_model(tree: Path) -> None:
     asked = ("mcq", "run", "scenes", "-m", "demo", "-o", "run", "--limit", "1", "-q")
     options = tree.parent / "options.toml"
     options.write_text("[mcq.run]\nhints = 9\n")
-    assert "--hints 9 is not from 0 to 4" in uncanny(tree, *asked, "--config", options, code=2)
+    assert "--hints must be from 0 to 4, not 9" in uncanny(tree, *asked, "--config", options, code=2)
     options.write_text("[mcq.run]\nhints = 2\n")
     uncanny(tree, *asked, "--config", options)
     assert json.loads((tree.parent / "run/run.json").read_text())["plan"]["hints"] == 2

@@ -73,11 +73,11 @@ class OwnAgent:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or _NAME.fullmatch(self.name) is None:
             raise UsageError(
-                f"{shown(self.name)} cannot name an agent",
-                remedy="Use letters and digits, a capital first, as in ShadowReader.",
+                f"{shown(self.name)} is not a valid agent name",
+                remedy="Use letters and digits, and start with a capital letter, as in ShadowReader.",
             )
         if self.name in ROLES.values():
-            raise UsageError(f"The agent {self.name} is uncanny's own", remedy="Choose another name.")
+            raise UsageError(f"The agent {self.name} is built in", remedy="Choose another name.")
         if self.per not in get_args(OwnPer):
             raise UsageError(f"The agent {self.name} has per={self.per!r}", remedy='Give "image" or "batch".')
         if self.look is not None and not is_coroutine_function(self.look):
@@ -97,7 +97,7 @@ class OwnAgent:
         object.__setattr__(self, "step", step)
         if step.text is None:
             if self.look is None:
-                raise UsageError(f"The agent {self.name} has nothing to ask", remedy="Give it a prompt.")
+                raise UsageError(f"The agent {self.name} has no prompt", remedy="Give it a prompt.")
         else:
             self._check_prompt(make_prompt(self.name, step.text))
 
@@ -123,7 +123,7 @@ class OwnAgent:
     def _check_prompt(self, prompt: Prompt) -> None:
         if not prompt.template.is_valid():
             raise UsageError(
-                f"The prompt of the agent {self.name} has a $ that begins no variable",
+                f"The prompt of the agent {self.name} has a $ that does not start a variable",
                 remedy="Write $$ for a dollar sign.",
             )
         if self.look is not None:
@@ -153,7 +153,7 @@ def check_agents(agents: Sequence[OwnAgent]) -> tuple[OwnAgent, ...]:
     names = [each.name for each in agents]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"Two agents are called {name}", remedy="Give each a name of its own.")
+            raise UsageError(f"Two agents are called {name}", remedy="Give each a different name.")
     return tuple(agents)
 
 
@@ -181,8 +181,8 @@ def _read(name: str, prompt: str | Path) -> str:
     elif isinstance(prompt, str):
         if _FILE_NAME.fullmatch(prompt):
             raise UsageError(
-                f"The prompt of the agent {name} is {shown(prompt)}, which reads like the name of a file",
-                remedy=f"Give Path({prompt!r}) to read it from there.",
+                f"The prompt of the agent {name} is {shown(prompt)}, which looks like a file name",
+                remedy=f"Give Path({prompt!r}) to read that file.",
             )
         text = prompt
     else:

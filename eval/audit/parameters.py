@@ -39,7 +39,7 @@ class AuditParameters(IntervalParameters, RunParameters, PixelParameters, TableP
     before: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE", place="file")] = None
     """Earlier releases of generators, on the same prompts; shows what changed."""
     own: Annotated[str | Sequence[str], Shown(metavar="NAME")] = ()
-    """Generators of your own, to be marked."""
+    """Generators to mark as your own."""
     pair_by: Annotated[
         str | None,
         Shown(metavar="stem|COLUMN|image", default="pairs and edits of an original, where columns say so"),
@@ -47,9 +47,9 @@ class AuditParameters(IntervalParameters, RunParameters, PixelParameters, TableP
     """What images of one prompt share, so that they are resampled together: their file name, or a column of a
     table or metadata file; `image` resamples them one by one."""
     allow_mixed: bool = False
-    """Compare annotations that were not made alike."""
+    """Compare annotations that were made with different settings."""
     group_names_by: SimilarityName | Similarity = "chrf"
-    """How names of anomalies are compared to be grouped. chrF is lexical; bertscore needs weights."""
+    """Similarity that groups the names of anomalies. chrF is lexical; bertscore needs weights."""
     group_threshold: Annotated[
         PositiveShare | None, Shown(default="0.6 for chrf, 0.9 for bertscore, 0.8 for your own")
     ] = None

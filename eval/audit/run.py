@@ -252,7 +252,7 @@ class Annotating:
         name = source.name
         if name in (".", "..") or any(mark in name for mark in ("/", "\\", "\0")):
             raise UsageError(
-                f"{name!r} cannot name a folder", remedy="Leave out slashes in the names of generators."
+                f"{name!r} cannot be a folder name", remedy="Leave out slashes in the names of generators."
             )
         return RunFolder(self.out / name)
 
@@ -274,8 +274,8 @@ class Annotating:
         if missing:
             known = sorted(set().union(*cells.values()))
             raise UsageError(
-                f"{option('pair_by')}: {counted(len(missing), 'image')} of {source.name} "
-                f"(as {shown(missing[0])}) without a value in the column {pair_by!r}",
+                f"{option('pair_by')}: the column {pair_by!r} is empty for "
+                f"{counted(len(missing), 'image')} of {source.name}, such as {shown(missing[0])}",
                 remedy=f"The columns are {', '.join(map(repr, known))}."
                 if known
                 else "Columns come from Parquet and Arrow files, and from metadata.csv beside images.",

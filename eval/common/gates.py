@@ -170,7 +170,7 @@ def _read(text: object, figures: Sequence[str], changes: Sequence[str]) -> Condi
             return Condition(text, match["figure"], float(match["number"]), match["sign"] == ">", side)
     quote = "Quote > and <, which a shell reads as redirections. " if text in figures else ""
     raise UsageError(
-        f"{option('conditions')} cannot be {shown(text)}",
+        f"{option('conditions')} does not understand {shown(text)}",
         remedy=(
             f"{quote}Write worse, FIGURE:worse, FIGURE>NUMBER or FIGURE<NUMBER, with lower: or upper: before "
             f"FIGURE for an end of its interval. FIGURE with a number is {', '.join(figures)}; "

@@ -42,10 +42,10 @@ Balance = Annotated[
 ]
 Root = Annotated[
     Folder | None,
-    Field(description="Folder from which image paths start."),
+    Field(description="Folder that image paths are relative to."),
     Shown(default="the file's folder"),
 ]
-Force = Annotated[bool, Field(description="Replace files that are not this command's own."), HERE]
+Force = Annotated[bool, Field(description="Replace files that this command did not write."), HERE]
 Device = Annotated[
     Text | None,
     Field(description="Device to compute on: cpu, cuda, cuda:1 or mps."),

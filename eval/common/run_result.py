@@ -182,8 +182,8 @@ class RunResult(TableResult, Generic[R]):
         task = None if manifest is None else manifest.task
         if self.task is not None and task not in (None, self.task):
             raise UsageError(
-                f"{self.path} is a run of another kind: of {task}, not of {self.task}",
-                remedy="Open it as that, or name the folder of a run of this kind.",
+                f"{self.path} is a run of {task}, not of {self.task}",
+                remedy=f"Open it as a run of {task}, or name another folder.",
             )
 
     def _lines(self) -> Path:
@@ -195,7 +195,7 @@ class RunResult(TableResult, Generic[R]):
         if other not in (None, self.record_file):
             raise UsageError(
                 f"{self.path} has no {self.record_file}, but {other}: it is a run of another kind",
-                remedy="Open it as that, or name the folder of a run of this kind.",
+                remedy="Name the folder of a run of this kind.",
             )
         if manifest is None:
             raise UsageError(
@@ -390,5 +390,5 @@ class ImagesRun(RunResult[R]):
             if each == (self.rows_of if of is None else of):
                 return each
         raise UsageError(
-            f"Rows are of findings or images, not {shown(of)}", remedy='Give "findings" or "images".'
+            f"Rows can be findings or images, not {shown(of)}", remedy='Give "findings" or "images".'
         )

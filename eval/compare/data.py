@@ -129,7 +129,7 @@ def named(
     else:
         wrong = [run for run in runs if isinstance(run, Mapping)]
         if wrong:
-            raise UsageError("Runs are given one by one, or all in one mapping with their names")
+            raise UsageError("Give runs one by one, or all in one mapping with their names")
         paths = [Path(run) for run in runs if isinstance(run, str | PathLike)]
         for path in paths:
             if not path.exists():
@@ -282,9 +282,9 @@ def _by_prompt(a: ComparedRun, b: ComparedRun) -> PairedRuns:
     ]
     if not pairs:
         raise UsageError(
-            f"No prompt of {a.name} is in {b.name}: by {rule} {next(iter(ours))!r} here, "
+            f"{a.name} and {b.name} have no prompt in common: by {rule}, {next(iter(ours))!r} here, "
             f"{next(iter(theirs))!r} there",
-            remedy="Give the records of both a key prompt_id, or name the images alike.",
+            remedy="Add the key prompt_id to the records of both, or give matching images the same name.",
         )
     return PairedRuns(
         a, b, tuple(pairs), tuple(_surplus(ours, theirs)), tuple(_surplus(theirs, ours)), {rule: len(pairs)}

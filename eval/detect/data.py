@@ -103,7 +103,8 @@ def find_truth(
         return _paired("the truth", _mapped(truth), False, files, digests or {})
     if not isinstance(truth, str | PathLike):
         raise UsageError(
-            f"A truth is a file, the word `scenes` or a mapping from image to source, not {shown(truth)}"
+            f"The truth must be a file, the word `scenes` or a mapping from image to source, "
+            f"not {shown(truth)}"
         )
     records, has_anomalies = load_sources(str(truth))
     return _paired(str(truth), records, has_anomalies, files, digests or {})

@@ -24,4 +24,4 @@ class DetectParameters(ImageParameters, DetectConfig):
     ] = None
     """What the images really are, to score against: a file with a line per image, or `scenes`."""
     format: RecordFormat = "jsonl"
-    """With parquet the records are also written as a table, annotations.parquet, when the run ends."""
+    """Format of the records. parquet also writes a table, annotations.parquet, when the run ends."""

@@ -119,7 +119,7 @@ class DetectRun(AnnotateRun):
         sources = self.truth if truth is None else self._truth_of(truth)
         if sources is None:
             raise UsageError(
-                f"No folder of the images of {self.path} says whether they are generated",
+                f"The folder names do not show which images of {self.path} are generated",
                 remedy=f"Give {option('truth')}: a file, or a mapping from image to generated or real.",
             )
         return self._score_against(sources)

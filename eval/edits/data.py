@@ -179,7 +179,9 @@ def load(source: EditSource | None, parameters: LoadParameters) -> EditSet:
         if source != SCENES or path.exists():
             return _of_path(path, root)
         if root is not None:
-            raise UsageError(f"{option('root')} does not go with the bundled pairs", remedy="Leave it out.")
+            raise UsageError(
+                f"{option('root')} cannot be used with the bundled pairs", remedy="Leave it out."
+            )
         return _of_scenes()
     assert source is not None
     if hasattr(source, "to_dict") and hasattr(source, "columns"):
@@ -248,7 +250,9 @@ def _checked(
         ordered = sorted(problems, key=by_line)
         raise ItemsError(what, ordered, remedy="Correct these records; nothing was started.")
     if not lines:
-        raise UsageError(f"{what} holds no pairs" if path else "There are no pairs", remedy="Give one.")
+        raise UsageError(
+            f"{what} holds no pairs" if path else "There are no pairs", remedy="Give at least one pair."
+        )
     pairs = tuple(_located(pair, root) for _, pair in lines)
     return EditSet(pairs, "program" if path is None else (path,))
 

@@ -110,7 +110,7 @@ def _given_limits(limits: object) -> dict[Gate, Limits]:
             given[gate_name] = Limits(_end(low), _end(high), open=gate_name in OPEN)
     except (AssertionError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise UsageError(
-            f"These are not limits: {shown(limits)}",
+            f"Invalid limits: {shown(limits)}",
             remedy='Give {"clip_similarity": [0.6, 0.9]}; gates are ' + ", ".join(MEASURED) + ".",
         ) from error
     return given

@@ -135,7 +135,7 @@ class SetCutoffs(JsonFields):
             clusters, distance, components = (None if each is None else float(each) for each in numbers)
         except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(
-                f"These are not cut-offs: {shown(content)}",
+                f"Invalid cut-offs: {shown(content)}",
                 remedy='Give {"bins": {"ssim": [0.5, 0.9]}, "clusters": 1.5, "distance": 40} or the JSON of '
                 "a measured set.",
             ) from error
@@ -155,8 +155,8 @@ def of_set(measures: Sequence[EditMeasure], parameters: MeasureConfig, given: Se
     """The set's own cut-offs, but for those given. Raises UsageError for cut-offs of another protocol."""
     if (given.bins or given.clusters is not None) and given.protocol != parameters.protocol:
         raise UsageError(
-            f"The cut-offs are of edits measured by the protocol {given.protocol}, not {parameters.protocol}",
-            remedy="Measure both sets alike; cut-offs written by hand say theirs under `protocol`.",
+            f"The cut-offs are for the protocol {given.protocol}, but these edits used {parameters.protocol}",
+            remedy="Measure both sets with one protocol; in cut-offs written by hand, set `protocol`.",
         )
     typical = [each for each in measures if each.counts]
     bins: dict[str, Cutoffs] = {}

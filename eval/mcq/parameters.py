@@ -25,9 +25,9 @@ class McqConfig(SamplingParameters):
 
     temperature: Temperature = 0.0
     control: bool = False
-    """Ask Q4 again without the image, with an option F for saying so."""
+    """Ask Q4 again without the image, with an option F for "no picture was provided"."""
     blind: bool = False
-    """Ask all questions again without the image, to be guessed from the words."""
+    """Ask all questions again without the image, so that the model guesses from the words."""
 
 
 class ItemsParameters(Parameters):

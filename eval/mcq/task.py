@@ -107,9 +107,8 @@ class McqTask(Task[PendingItem, Answer]):
         ours = self.config.control or self.config.blind
         if self.prompts.chosen and not ours and all(map(_asks_own_texts_only, self.items)):
             raise UsageError(
-                f"The items carry texts of their own and are asked with them, so {option('prompts')} has "
-                "nothing to say",
-                remedy="Leave it out, or ask items without texts.",
+                f"The items have their own prompts, so {option('prompts')} has no effect",
+                remedy="Remove it, or use items without prompts.",
             )
 
     @property

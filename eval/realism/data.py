@@ -106,7 +106,7 @@ def load(source: PairSource | None, parameters: LoadParameters) -> PairSet:
     if source != SCENES or path.exists():
         return load_pairs(path, None if root is None else Path(root))
     if root is not None:
-        raise UsageError(f"{option('root')} does not go with the bundled pairs", remedy="Leave it out.")
+        raise UsageError(f"{option('root')} cannot be used with the bundled pairs", remedy="Leave it out.")
     return scene_pairs()
 
 

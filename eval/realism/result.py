@@ -224,7 +224,7 @@ class RealismScore(RowsResult):
 
         target = self.page() if out is None else path_of("out", out)
         if target is None:
-            raise UsageError("These verdicts have no folder", remedy="Say where the page goes.")
+            raise UsageError("These verdicts have no folder", remedy="Give a path for the page.")
         folder = None if root is None else path_of("root", root)
         return write_realism_page(self, target, root=folder, title=title, pictures=pictures)
 

@@ -128,7 +128,8 @@ def verdict_sets(verdicts: Verdicts) -> tuple[VerdictSet, ...]:
     files = [each for each in verdicts if not isinstance(each, Verdict)]
     if files and records:
         raise UsageError(
-            "Verdicts and files are mixed", remedy="Give a mapping from a name to the verdicts or the file."
+            "Verdicts and files cannot be mixed",
+            remedy="Give a mapping from a name to the verdicts or the file.",
         )
     runs = [run for file in files for run in _runs_in(file)]
     return _named(_read_sets([("", run) for run in runs] or [("", records)]))

@@ -455,7 +455,7 @@ def check_callback(name: str, value: object, arguments: int = 1) -> None:
     except TypeError as error:
         number = "one argument" if arguments == 1 else f"{arguments} arguments"
         raise UsageError(
-            f"{option(name)} is called with {number}, and {shown(value)} takes others"
+            f"{option(name)} is called with {number}, but {shown(value)} takes other arguments"
         ) from error
 
 

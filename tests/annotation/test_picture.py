@@ -102,10 +102,10 @@ def test_no_text_of_a_record_becomes_markup(run: uncanny.AnnotateRun) -> None:
 def test_a_record_that_does_not_know_its_picture_is_told(run: uncanny.AnnotateRun) -> None:
     record = uncanny.Annotation.model_validate_json(run.annotations[0].model_dump_json())
     assert record == run.annotations[0]  # where a picture is is no part of what a record says
-    assert "It is not known where the picture is" in record._repr_html_()
+    assert "uncanny does not know where the image file is" in record._repr_html_()
     assert '<li value="2"><b>Lamp' in record._repr_html_()
     assert record._repr_png_() is None
-    with pytest.raises(UsageError, match=r"Give it, as in record.show\(image="):
+    with pytest.raises(UsageError, match=r"Give its path, as in record.show\(image="):
         record.show()
     expected = run.annotations[0].picture()
     with PIL.Image.open(TABLE) as opened:

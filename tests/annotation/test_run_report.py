@@ -223,7 +223,7 @@ def test_a_file_of_annotations_has_a_page_beside_it(small_run: Path) -> None:
 
 def test_a_page_never_replaces_what_it_is_of(small_run: Path) -> None:
     file = (small_run / "annotations.jsonl").rename(small_run / "annotations.html")
-    with pytest.raises(UsageError, match="would be written over"):
+    with pytest.raises(UsageError, match="would be overwritten"):
         write_report(file)
 
 

@@ -104,10 +104,10 @@ def test_files_that_are_wrong_are_told_in_lines(tmp_path: Path, truth: Path) -> 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--t", "0"), "--t 0 is not above 0 and at most 1"),
-        (("--bins", "niqe"), "no record has a number 'niqe'"),
-        (("--min-confidence", "2"), "--min-confidence 2 is not from 0 to 1"),
-        (("--n-bins", "x"), "--n-bins x is not a whole number"),
+        (("--t", "0"), "--t must be above 0 and at most 1, not 0"),
+        (("--bins", "niqe"), "no record has a number in 'niqe'"),
+        (("--min-confidence", "2"), "--min-confidence must be from 0 to 1, not 2"),
+        (("--n-bins", "x"), "--n-bins must be a whole number, not x"),
         (("--json", "-", "--csv", "-"), "cannot both go to standard output"),
     ],
 )

@@ -147,13 +147,13 @@ def test_refusals(tmp_path: Path) -> None:
     folder.mkdir()
     one_line(uncanny_here("audit", "nothing", *FAST), "'nothing' does not name", "NAME=RUN")
     for argument in ("=a", "a=", " =a"):
-        one_line(uncanny_here("audit", argument, *FAST), "has no name or no path", "NAME=PATH")
+        one_line(uncanny_here("audit", argument, *FAST), "lacks a name or a path", "NAME=PATH")
     one_line(uncanny_here("audit", "a=missing", *FAST), "missing does not exist")
-    one_line(uncanny_here("audit", good, good, *FAST), "two generators")
+    one_line(uncanny_here("audit", good, good, *FAST), "Two generators are called")
     one_line(uncanny_here("audit", good, f"b={folder}", *FAST), "no model is named", "--model")
     one_line(uncanny_here("audit", f"b={folder}", "--model", "demo", *FAST), "-o runs/NAME")
     one_line(uncanny_here("audit", good, "--against", f"good={folder}", *FAST), "Annotate them first")
-    one_line(uncanny_here("audit", good, "--against", good, *FAST), "1 of the generators in common")
+    one_line(uncanny_here("audit", good, "--against", good, *FAST), "share 1 generator")
     one_line(
         uncanny_here("audit", f"b={folder}", "--model", "demo", "-o", tmp_path / "o", *FAST), "No images in"
     )
@@ -261,9 +261,9 @@ def test_folders_that_hold_no_generators_are_refused(tmp_path: Path) -> None:
     one_line(uncanny_here("audit", run_of(tmp_path / "a"), *FAST), "is a run, not a folder", "NAME=")
     empty = tmp_path / "empty"
     empty.mkdir()
-    one_line(uncanny_here("audit", empty, *FAST), "holds no generators")
+    one_line(uncanny_here("audit", empty, *FAST), "contains no generators")
     (empty / "a.png").write_bytes(b"x")
-    one_line(uncanny_here("audit", empty, *FAST), "images and no folders", f"NAME={empty}")
+    one_line(uncanny_here("audit", empty, *FAST), "images, not a folder", f"NAME={empty}")
     good = generator(tmp_path, "good", 2.0)
     one_line(uncanny_here("audit", good, "--own", "bad", *FAST), "--own names 'bad'", "Name one of good")
 

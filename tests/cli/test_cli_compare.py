@@ -115,7 +115,7 @@ def test_what_cannot_be_compared_is_refused(files: tuple[Path, Path], tmp_path: 
     one_line(compared(a, tmp_path), "holds no annotations")
     one_line(compared(a, b, "--match-threshold", "0"), "--match-threshold")
     one_line(compared(a, b, "--truth", "scenes"), "no image of")
-    one_line(compared(a, b, "--truth", "scenes", "--by", "prompt"), "--truth is of one set")
+    one_line(compared(a, b, "--truth", "scenes", "--by", "prompt"), "--truth belongs to one set")
     one_line(compared(a, b, "--backbone", "x"), "chrf has no backbone")
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"image": "x.png"}\nno json\n')

@@ -63,7 +63,7 @@ def test_a_message_says_which_options_are_from_the_file(tmp_path: Path) -> None:
     assert done.code == 2
     assert done.err.splitlines()[1] == f"--limit is set in {file}, line 4."
     given = uncanny_here("annotate", "photos", "--dry-run", "--config", file, "--limit", "0")
-    one_line(given, "--limit 0")
+    one_line(given, "--limit must be from 1")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_message_says_which_options_are_from_the_file(tmp_path: Path) -> None:
         ("limit = true", ("limit must be a whole number, not True")),
         ("cache = 1", ("cache must be true or false, not 1",)),
         ('schedule = "papre"', ('one of "packed", "paper", "single"',)),
-        ("[token.add]\nname = 1", ("`uncanny token` takes no file of options",)),
+        ("[token.add]\nname = 1", ("`uncanny token` does not take options from a file",)),
         ("model = demo", ("is not valid TOML", "line 1")),
         ('openai-api-key = "x"', ("no file", "OPENAI_API_KEY", "line 1")),
         ('model = "anthropic/x"\napi_key = "abc"', ("ANTHROPIC_API_KEY",)),

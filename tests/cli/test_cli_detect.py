@@ -59,7 +59,7 @@ def test_tables_are_written_and_piped(tmp_path: Path) -> None:
     one_line(uncanny_here(*command, "--csv", "-", "--json"), "both go to standard output")
     records = (run / "annotations.jsonl").read_bytes()
     again = uncanny_here(*command, "--csv", run / "annotations.jsonl", "--force")
-    one_line(again, "is read by this command")
+    one_line(again, "is an input of this command")
     assert (run / "annotations.jsonl").read_bytes() == records
 
 

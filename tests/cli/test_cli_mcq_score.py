@@ -38,7 +38,7 @@ def test_run_then_score(demo: McqRun) -> None:
 
 def test_a_run_in_the_place_of_items_is_told(demo: McqRun) -> None:
     swapped = uncanny_here("mcq", "score", demo.path, "scenes", "--no-report")
-    one_line(swapped, "is a run, and no item file", f"uncanny mcq score ITEMS {demo.path}")
+    one_line(swapped, "is a run, not an item file", f"uncanny mcq score ITEMS {demo.path}")
 
 
 def other_model(demo: McqRun, path: Path, drop: int = 0) -> Path:

@@ -73,7 +73,7 @@ def test_no_input_is_written_over(force: tuple[str, ...], runs: Path) -> None:
     os.link(items, items.with_suffix(".csv"))
     before = contents(runs)
     for command in over_inputs(runs):
-        one_line(uncanny_here(*command, *force), "is read by this command", str(command[-1])[:20])
+        one_line(uncanny_here(*command, *force), "is an input of this command", str(command[-1])[:20])
         assert contents(runs) == before, command
 
 
@@ -84,7 +84,7 @@ def test_links_lead_to_the_same_file(runs: Path, tmp_path: Path) -> None:
     before = answers.read_bytes()
     for name in ("hard.json", "soft.json"):
         command = ("mcq", "score", "scenes", answers, *FAST, "--json", tmp_path / name, "--force")
-        one_line(uncanny_here(*command), name, "is read by this command")
+        one_line(uncanny_here(*command), name, "is an input of this command")
         assert answers.read_bytes() == before
 
 
@@ -144,7 +144,7 @@ def test_the_table_of_a_run_that_is_read_is_not_written_over(tmp_path: Path) -> 
     table = tmp_path / "run" / "annotations.parquet"
     table.parent.mkdir()
     table.write_bytes(b"rows")
-    with pytest.raises(UsageError, match="is read by this command"):
+    with pytest.raises(UsageError, match="is an input of this command"):
         check_outputs([page(table)], [table.parent], force=True)
 
 
@@ -280,7 +280,7 @@ def test_images_and_tables_of_folders_that_are_read_stay(tmp_path: Path) -> None
             if link != file:
                 link.unlink(missing_ok=True)
                 link.symlink_to(file)
-            with pytest.raises(UsageError, match="is read by this command"):
+            with pytest.raises(UsageError, match="is an input of this command"):
                 check_outputs([page(link)], [tmp_path / "images"], force=True)
     (tmp_path / "images/a.html").write_bytes(b"x")
     check_outputs([page(tmp_path / "images/a.html")], [tmp_path / "images"], force=True)

@@ -67,7 +67,11 @@ def test_a_report_of_any_run_is_the_page_of_its_protocol(tmp_path: Path) -> None
         assert (done.code, done.out, done.err) == (0, f"{run / 'report.html'}\n", "")
         assert "demo" in (run / "report.html").read_text(encoding="utf-8")
     shutil.rmtree(tmp_path / "mcq" / "items")
-    one_line(uncanny_here("report", tmp_path / "mcq"), "is a run of questions", "uncanny mcq score ITEMS")
+    one_line(
+        uncanny_here("report", tmp_path / "mcq"),
+        "cannot find its item file",
+        "uncanny mcq score ITEMS",
+    )
     one_line(uncanny_here("report", tmp_path), "is not a run")
     one_line(uncanny_here("report", tmp_path / "nowhere"), "is not a run")
 

@@ -97,8 +97,8 @@ def test_pairs_from_two_folders_are_those_of_a_file(tmp_path: Path) -> None:
         (["--limit", "0"], ["--limit"]),
         (["--role", "perceiver=demo"], ["perceiver", "realism", "order"]),
         (["--fallback", "gpt-4o"], ["gpt-4o"]),
-        (["--original", "a"], ["--original and --edited go together"]),
-        (["--original", "a", "--edited", "b"], ["Pairs are named twice"]),
+        (["--original", "a"], ["--original and --edited must be given together"]),
+        (["--original", "a", "--edited", "b"], ["Pairs are given twice"]),
         (["--root", "."], ["--root"]),
     ],
     ids=lambda value: " ".join(value),
@@ -111,7 +111,7 @@ def test_wrong_use_of_run_is_one_line(options: list[str], words: list[str], tmp_
 
 def test_a_run_needs_pairs_a_folder_and_a_key(tmp_path: Path) -> None:
     one_line(uncanny_here("realism", "run", "scenes", "--model", "demo"), "-o runs/NAME")
-    one_line(uncanny_here("realism", "run", "--model", "demo", "-o", tmp_path / "run"), "No pairs are named")
+    one_line(uncanny_here("realism", "run", "--model", "demo", "-o", tmp_path / "run"), "No pairs are given")
     command = ("realism", "run", "scenes", "--model", "openai/gpt-4o", "-o", tmp_path / "run")
     one_line(uncanny_here(*command, env={"OPENAI_API_KEY": None}), "OPENAI_API_KEY")
     missing = ("realism", "run", tmp_path / "nowhere.jsonl", "--model", "demo", "-o", tmp_path / "run")

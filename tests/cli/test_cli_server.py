@@ -254,7 +254,7 @@ def test_every_kind_of_run_and_of_score(service: RunningService, photos: Path, t
     )
     assert len(list((tmp_path / "out").glob("*.csv"))) == 1
     here = there(service, "export", tmp_path / "b", "--all", "--to", "csv", "-o", tmp_path / "out2")
-    assert (here.code, "lies here" in here.told) == (2, True)
+    assert (here.code, "is on this machine" in here.told) == (2, True)
 
 
 @pytest.mark.slow
@@ -361,4 +361,4 @@ def test_a_forecast_of_a_detached_run_needs_no_service(tmp_path: Path) -> None:
     assert with_service.out.startswith("Images   1, 1 to do")
     without = uncanny_here(*asked)
     assert without.code == 2
-    assert "--detach is for runs on a service" in without.err
+    assert "--detach works only on a service" in without.err

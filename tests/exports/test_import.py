@@ -96,7 +96,7 @@ def test_a_verdict_on_a_text_that_was_edited_since_is_stale(run: Path, tmp_path:
 def test_a_reviewer_is_needed_where_the_file_names_none(run: Path, tmp_path: Path) -> None:
     table = uncanny.export(run, to="csv", out=tmp_path / "x.csv", all=True).files["csv"]
     table.write_text(table.read_text().replace("No shadow is seen.", "No shadow at all."))
-    with pytest.raises(UsageError, match=r"who has made the change.*`reviewer`"):
+    with pytest.raises(UsageError, match=r"who made the change.*`reviewer`"):
         uncanny.import_reviews(table, run=run)
 
 
@@ -132,7 +132,7 @@ def test_an_input_is_not_written_over(run: Path, tmp_path: Path) -> None:
     ):
         before = target.read_bytes()
         for force in (True, False):
-            with pytest.raises(UsageError, match=r"is read and would be written over.*Name another file"):
+            with pytest.raises(UsageError, match=r"is an input and would be overwritten.*Name another file"):
                 uncanny.import_annotations(file, out=target, force=force)
         assert target.read_bytes() == before
 
@@ -260,7 +260,7 @@ def test_findings_added_to_one_image_in_several_places_are_several(run: Path, tm
 def test_a_finding_twice_in_a_file_is_a_problem(run: Path, tmp_path: Path) -> None:
     content = orjson.loads(edited_coco(run, tmp_path / "out").read_bytes())
     file = edited_coco(run, tmp_path / "out", content["annotations"][0] | {"id": 77, "bbox": [1, 1, 5, 5]})
-    with pytest.raises(ItemsError, match="annotation 77: is finding 0 of the image a second time"):
+    with pytest.raises(ItemsError, match="annotation 77: repeats finding 0 of the image"):
         uncanny.import_reviews(file, run=run, reviewer="eve")
 
 

@@ -235,7 +235,7 @@ def test_damaged_files_are_refused(run: Path, tmp_path: Path, table: Path, data_
         with pytest.raises(UsageError, match="not valid Arrow"):
             uncanny.import_reviews(saved, run=run, reviewer="eve")
     rows.unlink()
-    with pytest.raises(UsageError, match="is not whole"):
+    with pytest.raises(UsageError, match="is incomplete"):
         uncanny.import_reviews(saved, run=run, reviewer="eve")
     (saved / "state.json").write_text("{")
     with pytest.raises(UsageError, match="does not say which files"):
@@ -261,7 +261,7 @@ def test_pictures_of_one_file_name_are_not_taken_for_one(tmp_path: Path, data_se
         other.unlink()
     picture = {"bytes": b"", "path": "1.png"}
     rewrite(file, lambda _rows: [{"image": picture, "anomalies": [NEW]}] * 2)
-    with pytest.raises(UsageError, match=r"row 1: '1\.png' is there a second time"):
+    with pytest.raises(UsageError, match=r"row 1: '1\.png' appears twice"):
         uncanny.import_annotations(data_set, out=tmp_path / "truth.jsonl")
     rewrite(file, lambda rows: rows[:1])
     uncanny.import_annotations(data_set, out=tmp_path / "truth.jsonl")

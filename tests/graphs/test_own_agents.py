@@ -153,19 +153,19 @@ async def test_a_look_may_ask_nobody() -> None:
 @pytest.mark.parametrize(
     ("agent", "words"),
     [
-        ({"name": "shadows", "prompt": "x"}, "cannot name an agent"),
-        ({"name": "Shadow Reader", "prompt": "x"}, "cannot name an agent"),
-        ({"name": 5, "prompt": "x"}, "cannot name an agent"),
-        ({"name": "SceneScanner", "prompt": "x"}, "is uncanny's own"),
+        ({"name": "shadows", "prompt": "x"}, "is not a valid agent name"),
+        ({"name": "Shadow Reader", "prompt": "x"}, "is not a valid agent name"),
+        ({"name": 5, "prompt": "x"}, "is not a valid agent name"),
+        ({"name": "SceneScanner", "prompt": "x"}, "is built in"),
         ({"name": "A", "prompt": " \n"}, "is empty"),
         (
             {"name": "A", "prompt": "texts/shadows.md"},
-            r"reads like the name of a file\. Give Path\('texts/sh",
+            r"looks like a file name\. Give Path\('texts/sh",
         ),
         ({"name": "A", "prompt": b"x"}, "must be a text or a Path"),
-        ({"name": "A"}, "has nothing to ask"),
+        ({"name": "A"}, "has no prompt"),
         ({"name": "A", "prompt": Path("/nowhere/a.md")}, "cannot be read: /nowhere/a.md: No such file"),
-        ({"name": "A", "prompt": "It costs $5"}, r"has a \$ that begins no variable"),
+        ({"name": "A", "prompt": "It costs $5"}, r"has a \$ that does not start a variable"),
         (
             {"name": "A", "prompt": "$objects and $findings"},
             r"`packed` does not fill in: \$objects, \$findings",

@@ -94,7 +94,7 @@ async def test_only_the_last_few_images_are_kept() -> None:
 async def test_a_file_that_is_no_image_and_a_model_that_is_none_are_explained(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="none"):
         await in_studio(str(tmp_path / "none.png"))
-    with pytest.raises(UsageError, match="'gpt' names no provider"):
+    with pytest.raises(UsageError, match="'gpt' does not name a provider"):
         await in_studio(str(scenes()[0].image_path), model="gpt")
 
 

@@ -167,7 +167,7 @@ def test_files_that_are_not_what_they_are_called(tmp_path: Path) -> None:
     (saved / "state.json").write_text(
         '{"_data_files": [{"filename": "cache-1234.arrow"}, {"filename": "b"}]}'
     )
-    assert "is not whole: b is not there" in refusal(saved)
+    assert "is incomplete: b is missing" in refusal(saved)
     # Without it nothing tells rows from what an earlier call left in its cache.
     (saved / "state.json").write_text('{"_data_files": "data')
     assert "state.json does not say which files the data set has" in refusal(saved)

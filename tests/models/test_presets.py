@@ -107,7 +107,7 @@ def test_a_password_is_kept_for_the_call_and_not_said() -> None:
     ],
 )
 def test_what_is_not_certain_is_named_with_the_right_form(url: str, right: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(f"Write {right}, and the deployment behind azure/")):
+    with pytest.raises(UsageError, match=re.escape(f"Write {right}, and the deployment after azure/")):
         address_of(ALL["azure"], "m", url)
 
 

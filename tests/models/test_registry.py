@@ -45,14 +45,14 @@ def test_names_are_taken_apart_at_the_first_slash(text: str, model: ModelId) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' names no provider. Write provider/model with one of openai, anthropic, "),
-        ("gpt-4o", "'gpt-4o' names no provider"),
-        ("OpenAI/gpt-4o", "'OpenAI/gpt-4o' names no provider. Did you mean openai/gpt-4o?"),
-        ("antropic/claude", "'antropic/claude' names no provider. Did you mean anthropic/claude?"),
-        ("xyzzy/any", "'xyzzy/any' names no provider. Write provider/model with one of openai, "),
-        ("openai", "'openai' names no model. Write openai/ and the model's name"),
-        ("openai/", "'openai/' names no model"),
-        ("demo/large", "'demo/large': demo has one model only. Write demo"),
+        ("", "'' does not name a provider. Write provider/model with one of openai, anthropic, "),
+        ("gpt-4o", "'gpt-4o' does not name a provider"),
+        ("OpenAI/gpt-4o", "'OpenAI/gpt-4o' does not name a provider. Did you mean openai/gpt-4o?"),
+        ("antropic/claude", "'antropic/claude' does not name a provider. Did you mean anthropic/claude?"),
+        ("xyzzy/any", "'xyzzy/any' does not name a provider. Write provider/model with one of openai, "),
+        ("openai", "'openai' does not name a model. Write openai/ and the model's name"),
+        ("openai/", "'openai/' does not name a model"),
+        ("demo/large", "'demo/large': demo has only one model. Write demo"),
     ],
 )
 def test_other_names_are_refused_with_the_reason(text: str, message: str) -> None:

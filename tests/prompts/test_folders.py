@@ -117,7 +117,7 @@ def make_parent(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda _path: None, "is not there. `uncanny prompts mcq` shows 7 texts to begin from"),
+        (lambda _path: None, "does not exist. `uncanny prompts mcq` shows 7 prompts to start from"),
         (make_file, "is a file and no folder of texts. Name the folder it is in"),
         (Path.mkdir, "holds no texts"),
         (make_parent, "holds texts of several protocols. Name "),

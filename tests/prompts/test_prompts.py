@@ -140,6 +140,9 @@ def test_what_can_be_asked_with_in_place_of_another() -> None:
             {"look": "See $object and $more.", "listing": "All."},
             "look.md has the variable $more, which is not filled in any more",
         ),
-        ({"look": "See $object for 5$.", "listing": "All."}, "look.md has a $ that begins no variable"),
+        (
+            {"look": "See $object for 5$.", "listing": "All."},
+            "look.md has a $ that does not start a variable",
+        ),
     ):
         assert make_set("task", others).lacks(own) == why

@@ -14,7 +14,7 @@ from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 
 IMAGES = [scene.image_path for scene in scenes()[:2]]
-AMONG = "is a folder of the images, and results would be written among them"
+AMONG = "contains the images, and results would be written among them"
 
 
 @pytest.fixture

@@ -206,7 +206,7 @@ def test_items_with_texts_of_their_own_have_no_use_for_others(texts: Path, tmp_p
         "mcq", "run", tmp_path / "items.jsonl", "-m", "demo", "-o", tmp_path / "run", "--prompts", texts
     )
     assert done.code == 2
-    assert "carry texts of their own and are asked with them, so --prompts has nothing to say" in done.err
+    assert "have their own prompts, so --prompts has no effect" in done.err
 
 
 @pytest.mark.parametrize(("protocol", "schedule"), SCHEDULES.items())

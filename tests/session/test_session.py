@@ -264,7 +264,7 @@ async def test_leaving_ends_what_is_in_flight_and_what_comes_later(scripted: Cal
     assert (provider.now, provider.closed) == (0, 1)
     with pytest.raises(UsageError, match="was closed"):
         await annotator.annotate(IMAGE)
-    with pytest.raises(UsageError, match="opened once"):
+    with pytest.raises(UsageError, match="opened only once"):
         async with annotator:
             pass
     assert annotator.usage.calls == 0
@@ -413,8 +413,8 @@ async def test_what_a_node_or_a_callback_raises_reaches_the_one_who_asked(
         ({"temperature": 9}, "temperature"),
         ({"max_side": 0}, "`max_side` must be at least 1"),
         ({"roles": {"nobody": "noop"}}, "There is no role 'nobody'"),
-        ({"prompts": "nowhere"}, "nowhere is not there"),
-        ({"model": "nothing/x"}, "names no provider"),
+        ({"prompts": "nowhere"}, "nowhere does not exist"),
+        ({"model": "nothing/x"}, "does not name a provider"),
     ],
 )
 def test_a_wrong_option_is_named_when_it_opens(options: dict[str, Any], message: str) -> None:

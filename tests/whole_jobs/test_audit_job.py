@@ -24,7 +24,7 @@ def test_four_generators_are_ranked(shell: Shell, scenes: Path) -> None:
 
     assert "Did you mean audit" in shell.mistake("audti", *named)
     assert "given 2 times" in shell.mistake("audit", *named, "-m", "demo", "-m", "noop", "-o", "runs/a")
-    assert "names no provider" in shell.mistake("audit", *named, "-m", "gpt-4o", "-o", "runs/a")
+    assert "does not name a provider" in shell.mistake("audit", *named, "-m", "gpt-4o", "-o", "runs/a")
     unpriced = shell.mistake("audit", *named, "-m", "openai/own", "--max-cost-usd", 5, "-o", "runs/a")
     assert "--prices" in unpriced
 

@@ -49,6 +49,6 @@ def test_five_models_are_compared(shell: Shell, server: Server) -> None:
     again = shell.mistake(
         "mcq", "score", "scenes", "runs/five/demo", "--json", "runs/five/demo/answers.jsonl"
     )
-    assert "would be written over" in again
+    assert "would be overwritten" in again
     assert shell.uncanny("report", "runs/five/demo").code == 0
     assert "holds 5 runs" in shell.mistake("report", "runs/five")

@@ -124,7 +124,7 @@ class _Reader:
         if self.problems:
             raise ItemsError(origin, sorted(self.problems, key=by_line), remedy=_REMEDY)
         if not images:
-            raise UsageError(f"{origin} holds no image", remedy="Give a file with an image a line.")
+            raise UsageError(f"{origin} holds no image", remedy="Give a file with one image per line.")
         notes = {note: count for note, count in self.notes.items() if count}
         ids = {(image.record.model_extra or {}).get("prompts") for image in images}
         texts = tuple(sorted(each for each in ids if isinstance(each, str)))

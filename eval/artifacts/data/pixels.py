@@ -128,14 +128,13 @@ def image_size(image: ArtifactImage, predicted: ArtifactImage, pictures: Sequenc
     ours, theirs = image.record.size, predicted.record.size
     if ours is not None and theirs is not None and ours != theirs:
         raise UsageError(
-            f"is of {theirs[0]} × {theirs[1]} pixels in the predictions, and of {ours[0]} × {ours[1]} in the "
-            "truth"
+            f"is {theirs[0]} × {theirs[1]} pixels in the predictions, but {ours[0]} × {ours[1]} in the truth"
         )
     files = (folder / each.image for folder in pictures for each in (image, predicted))
     sizes = (stored_size(file) for file in files if file.is_file())
     size = ours or theirs or next(filter(None, sizes), None) or _mask_size(image) or _mask_size(predicted)
     if size is None:
-        raise UsageError("has no width and height, and its file is not there to look at")
+        raise UsageError("has no width and height, and its image file is missing")
     return size
 
 

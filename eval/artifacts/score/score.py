@@ -146,7 +146,7 @@ def _bin_values(
         sets = (truth, *(tally.predictions for tally in tallies.values()))
         known = {key for each in sets for image in each.images for key in numbers_of(image.record)}
         raise UsageError(
-            f"no record has a number {settings.bins!r} to make bins of",
+            f"no record has a number in {settings.bins!r} to bin by",
             remedy=f"Columns with numbers: {', '.join([PAR, *sorted(known)])}.",
         )
     return values

@@ -60,8 +60,10 @@ def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:
     if not generators:
         images = any(entry.suffix.lower() in IMAGE_SUFFIXES for entry in entries)
         raise UsageError(
-            f"{path} holds images and no folders of generators" if images else f"{path} holds no generators",
-            remedy=f"Write NAME={path} for the images of one generator."
+            f"{path} contains images, not a folder for each generator"
+            if images
+            else f"{path} contains no generators",
+            remedy=f"To audit these images as one generator, write NAME={path}."
             if images
             else "Name a folder with a folder of images, or a run, for each generator.",
         )

@@ -36,7 +36,7 @@ def gated(names: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
     if own or len(names) == 1:
         return tuple(own or names)
     raise UsageError(
-        f"{option('conditions')} does not know which of {len(names):,} generators it is about",
+        f"{option('conditions')} needs to know which of the {len(names):,} generators is yours",
         remedy=f"Name yours with {option('own', 'NAME')}.",
     )
 

@@ -111,7 +111,7 @@ def agreement(leaderboard: Leaderboard, against: Leaderboard) -> tuple[Agreement
     shared = [name for name in leaderboard.order if name in against.generators]
     if len(shared) < 2:
         raise UsageError(
-            f"The two assessors have {len(shared)} of the generators in common",
+            f"The two assessors share {counted(len(shared), 'generator')}",
             remedy=f"Give {option('against')} the same names, at least two of them.",
         )
     pairs = {

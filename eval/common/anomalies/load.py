@@ -94,7 +94,7 @@ def open_predictions(predictions: Predictions) -> dict[str, Callable[[], Anomaly
     if items and len(paths) < len(items):
         if paths:
             raise UsageError(
-                "predictions are paths and records in one list",
+                "predictions mix paths and records in one list",
                 remedy="Give a dict: a name for each path and for each list of records.",
             )
         return {"predictions": lambda: _load_records(items, "predictions", "the predictions")}
@@ -150,7 +150,7 @@ def _check_run(folder: Path, lines: Path) -> None:
     other = next((name for name in run_records() if (folder / name).is_file()), None)
     if other is not None:
         raise UsageError(
-            f"{folder} is a run that finds no anomalies: it has {other} and no {RECORDS}",
+            f"{folder} is a run without anomalies: it has {other} and no {RECORDS}",
             remedy="Name a run of `annotate` or `detect`.",
         )
 
@@ -177,7 +177,7 @@ def _read(
         problems.sort(key=lambda problem: problem.line or 0)
         raise ItemsError(what, problems, remedy="Correct these; nothing was scored.")
     if not images:
-        raise UsageError(f"{what} holds no image", remedy="Give a file with an image a line.")
+        raise UsageError(f"{what} holds no image", remedy="Give a file with one image per line.")
     allowances = reader.allowances
     return AnomalySet(
         origin,
@@ -233,7 +233,7 @@ def name_paths(paths: Sequence[tuple[str | None, Path]], *, what: str = "predict
         if name in named:
             raise UsageError(
                 f"two {what} are called {name!r}: {named[name]} and {path}",
-                remedy="Give names of their own: NAME=PATH.",
+                remedy="Give each its own name: NAME=PATH.",
             )
         named[name] = path
     return named

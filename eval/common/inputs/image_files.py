@@ -52,7 +52,7 @@ def read_bytes(path: Path) -> bytes:
             remedy="Name a JSON or JSON Lines file, or a run folder.",
         ) from error
     if not data.strip():
-        raise UsageError(f"{path} is empty", remedy="Give a file with an image a line.")
+        raise UsageError(f"{path} is empty", remedy="Give a file with one image per line.")
     return data
 
 

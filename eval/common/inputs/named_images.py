@@ -29,7 +29,9 @@ def name_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> Named
     if not bundled:
         return NamedImages(tuple(paths), None)
     if len(bundled) < len(paths):
-        raise UsageError("The bundled scenes do not go with other images", remedy="Make two runs of it.")
+        raise UsageError(
+            "The bundled scenes cannot be mixed with other images", remedy="Make a separate run for each."
+        )
     folder = (run or Path()) / "images"
     if not copy or run is None:
         copied = run is not None and folder.is_dir()

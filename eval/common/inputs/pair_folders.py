@@ -91,11 +91,11 @@ def check_named_once(source: object, original: object, edited: object) -> None:
     """Raises UsageError unless pairs are named by a source or by the folders of both sides, not by both."""
     if (original is None) != (edited is None):
         raise UsageError(
-            f"{option('original')} and {option('edited')} go together", remedy="Name both folders."
+            f"{option('original')} and {option('edited')} must be given together", remedy="Name both folders."
         )
     if (source is None) == (original is None):
         raise UsageError(
-            "No pairs are named" if source is None else "Pairs are named twice",
+            "No pairs are given" if source is None else "Pairs are given twice",
             remedy=f"Give a source, or both {option('original')} and {option('edited')}.",
         )
 

@@ -106,7 +106,7 @@ def page_of_run(path: Path) -> Path:
     read = open_annotations(path)
     target = read.folder.report if read.is_run else path.with_suffix(".html")
     if target == path:
-        raise UsageError(f"{path} is read and would be written over", remedy="Name a file for the page.")
+        raise UsageError(f"{path} is an input and would be overwritten", remedy="Name a file for the page.")
     return target
 
 

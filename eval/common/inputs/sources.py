@@ -64,7 +64,7 @@ def read_sources(sources: Mapping[str, AnnotationSource]) -> tuple[Source, ...]:
     """In the order given. Raises UsageError for what is not there or holds no annotations and no images."""
     if not isinstance(sources, Mapping):
         raise UsageError(
-            f"The generators of an audit are a mapping from name to annotations, not {sources!r}",
+            f"The generators of an audit must be a mapping from name to annotations, not {sources!r}",
             remedy='Write {"name": "runs/a"}.',
         )
     return tuple(_source(name, source) for name, source in sources.items())
@@ -84,7 +84,7 @@ def _source(name: str, source: AnnotationSource) -> Source:
     if scenes == SCENES and not path.exists():
         if colon and style not in STYLES:
             raise UsageError(
-                f"There are no bundled scenes {style!r}", remedy=f"Write scenes:{' or scenes:'.join(STYLES)}."
+                f"There is no bundled set {style!r}", remedy=f"Write scenes:{' or scenes:'.join(STYLES)}."
             )
         return Source(name, None, "images", style or SCENES)
     if path.is_dir():

@@ -61,7 +61,7 @@ def _split_files(split: Path) -> list[Path]:
     files = saved_files(split)
     if files is None:
         raise UsageError(
-            f"{split.parent} is not whole: its split {split.name} is not there",
+            f"{split.parent} is incomplete: its split {split.name} is missing",
             remedy="Save the data set again, or name the folder of a split.",
         )
     return files

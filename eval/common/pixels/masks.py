@@ -119,7 +119,8 @@ def read_heat_map(path: Path, size: Size | None = None) -> Floats:
             values = values / np.iinfo(array.dtype).max
         if values.size and not (values.min() >= 0 and values.max() <= 1):
             raise UsageError(
-                f"{path}: a heat map is in 0–1, and this one from {values.min():g} to {values.max():g}",
+                f"{path}: a heat map must be in 0–1, but this one goes from {values.min():g} "
+                f"to {values.max():g}",
                 remedy="Scale it to 0–1.",
             )
         return values
@@ -127,8 +128,8 @@ def read_heat_map(path: Path, size: Size | None = None) -> Floats:
         image, _ = _read_image(file, str(path), size)
     if image.mode not in _FULL_BY_MODE:
         raise UsageError(
-            f"{path}: a heat map is a grey image, and this one has the mode {image.mode}",
-            remedy="Save it as grey values, 0 to white, or as a .npy file.",
+            f"{path}: a heat map must be a grayscale image, but this one has the mode {image.mode}",
+            remedy="Save it in grayscale, from black (0) to white (1), or as a .npy file.",
         )
     return np.asarray(image, dtype=np.float64) / _FULL_BY_MODE[image.mode]
 
@@ -174,7 +175,7 @@ def decode_rle(rle: Mapping[str, Any], size: Size | None = None) -> Mask:
     total = int(runs.sum()) if within else int(runs.max())
     if total != height * width or not within:
         raise UsageError(
-            f"run lengths do not decode: they are of {total:,} pixels, and the image has {height * width:,}"
+            f"run lengths do not decode: they cover {total:,} pixels, but the image has {height * width:,}"
         )
     values = np.arange(len(runs)) % 2 == 1
     return np.ascontiguousarray(np.repeat(values, runs).reshape(width, height).T)
@@ -240,11 +241,11 @@ def _is_count(value: object) -> bool:
 def check_size(found: Size, wanted: Size | None, what: str) -> None:
     if wanted is not None and found != wanted:
         raise UsageError(
-            f"{what} is of {_sides(found)} pixels, and its image of {_sides(wanted)}",
-            remedy="A mask has the size of its image; none is resized.",
+            f"{what} is {_sides(found)} pixels, but its image is {_sides(wanted)}",
+            remedy="Give a mask of the size of its image; uncanny does not resize masks.",
         )
     if found[0] * found[1] > MOST_PIXELS:
-        raise UsageError(f"{what} is of {_sides(found)} pixels, more than can be read")
+        raise UsageError(f"{what} is {_sides(found)} pixels, more than uncanny can read")
 
 
 def _sides(size: Size) -> str:
@@ -290,7 +291,7 @@ def _read_array(path: Path, size: Size | None) -> NDArray[Any]:
         with _opened(path) as file:
             shape, kind = _declared(file)
             if len(shape) != 2 or kind not in "biuf":
-                raise UsageError(f"{path}: a mask is an array of (height, width), and this one is {shape}")
+                raise UsageError(f"{path}: a mask must be an array of (height, width), not {shape}")
             # Before any of it is in memory.
             check_size((shape[1], shape[0]), size, str(path))
             file.seek(0)

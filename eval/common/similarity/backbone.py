@@ -151,8 +151,8 @@ def _model(folder: Path, name: str, model_type: str, num_layers: int) -> Any:
     made_up = sorted(key for key in loading["missing_keys"] if "pooler" not in key)
     if made_up:
         raise UsageError(
-            f"Backbone {name!r}: {len(made_up)} of its tensors have no weights, {made_up[0]!r} first",
-            remedy="They would be random, and so would be the scores. Fetch the model again.",
+            f"Backbone {name!r}: {len(made_up)} of its tensors have no weights (first: {made_up[0]!r})",
+            remedy="The scores would be random. Download the model again.",
         )
     try:
         return _cut(model, num_layers)
@@ -248,7 +248,7 @@ def _fitting(backbone: Backbone, batch: Sequence[Ids]) -> torch.Tensor:
     except torch.OutOfMemoryError as error:
         if len(batch) == 1:
             raise UsageError(
-                f"{backbone.model.device} has no memory for a text of {len(batch[0])} tokens",
+                f"{backbone.model.device} has too little memory for a text of {len(batch[0])} tokens",
                 remedy=f"Score on another device, with {option('device', 'cpu')} for instance.",
             ) from error
     half = len(batch) // 2

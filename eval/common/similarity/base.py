@@ -102,8 +102,8 @@ def open_measure(
             )
         if chosen != MeasureParameters():
             raise UsageError(
-                "a similarity of your own takes no backbone, layers or device",
-                remedy="Set them where you make it.",
+                "your own similarity does not take a backbone, layers or device",
+                remedy="Set them where you create it.",
             )
         return similarity
     if similarity not in MEASURES:

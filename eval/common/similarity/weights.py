@@ -40,7 +40,7 @@ def local_folder(backbone: str) -> Path | None:
     looks_like_path = path.is_absolute() or backbone.startswith(("./", "../", "~", ".\\", "..\\"))
     if not looks_like_path and (first_name(backbone) in known_layers() or not path.is_dir()):
         if backbone.count("/") > 1 or not backbone.strip():
-            raise UsageError(f"Backbone {backbone!r}: no such folder, and no name of a model")
+            raise UsageError(f"Backbone {backbone!r}: neither a folder nor the name of a model")
         return None
     if not path.is_dir():
         raise UsageError(
@@ -67,8 +67,8 @@ def layer_of(backbone: str, num_layers: int | None, *, is_path: bool) -> int:
     default = None if is_path else known_layers().get(first_name(backbone))
     if default is None:
         raise UsageError(
-            f"Backbone {backbone!r}: which layer?",
-            remedy=f"Say it with {option('num_layers')}; bert-score knows the layer only of backbones it "
+            f"Backbone {backbone!r}: set its layer",
+            remedy=f"Add {option('num_layers')}; bert-score knows the layer only for the backbones it "
             "lists by name.",
         )
     return default
@@ -113,7 +113,7 @@ def files_of(folder: Path) -> list[Path]:
     if missing or weights is None:
         raise UsageError(
             f"Backbone {str(folder)!r} is not a whole model: {' and '.join(missing)} missing",
-            remedy="Name a folder as `save_pretrained` of model and tokenizer, or `hf download`, makes it.",
+            remedy="Name a folder made by `save_pretrained` (model and tokenizer) or `hf download`.",
         )
     return [*weights, config, *tokenizer]
 
@@ -158,7 +158,9 @@ def _download(name: str, layer: int) -> Path:
             # Not of the commit: by the branch's name it is found again without the hub.
             folder = snapshot_download(name, allow_patterns=_wanted(offered), etag_timeout=HUB_TIMEOUT_S)
     except (GatedRepoError, RepositoryNotFoundError) as error:
-        raise UsageError(f"Backbone {name!r}: the hub has no such model, or not for you") from error
+        raise UsageError(
+            f"Backbone {name!r}: the hub has no such model, or you have no access to it"
+        ) from error
     except Exception as error:  # of httpx, requests, the OS, or the client's own, as its version has it
         raise UsageError(
             f"Backbone {name!r}: its weights are not on this machine and the hub cannot be reached "

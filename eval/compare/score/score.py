@@ -115,7 +115,7 @@ def compare(runs: Sequence[Compared], parameters: CompareParameters) -> CompareR
     by, truth = parameters.by, parameters.truth
     if truth is not None and by == "prompt":
         raise UsageError(
-            f"{option('truth')} is of one set of images, and by prompt two sets are compared",
+            f"{option('truth')} belongs to one set of images, but a comparison by prompt has two",
             remedy=f"Leave out {option('truth')} or {option('by')}.",
         )
     measure = open_measure(parameters.match_by, parameters.part(MeasureParameters))

@@ -103,7 +103,8 @@ def score_people(pairs: EditSource, people: PeopleSource, parameters: PeoplePara
     judgements, left = task.known(recorded)
     if not judgements:
         raise UsageError(
-            "None of the judgements is of an image of these pairs", remedy="Name the pairs that were shown."
+            "None of the judgements is about an image of these pairs",
+            remedy="Name the pairs that were shown.",
         )
     rows = {person: [task.row(each) for each in own] for person, own in _by_person(judgements).items()}
     everything = [row for own in rows.values() for row in own]

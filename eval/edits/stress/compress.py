@@ -164,7 +164,7 @@ def _images(
     else:
         given = check_records(images, (str, os.PathLike), what="Images are folders or files")
     if not given:
-        raise UsageError("No images are named", remedy="Give a folder or image files.")
+        raise UsageError("No images are given", remedy="Give a folder or image files.")
     named: list[tuple[str, Path]] = []
     skipped = SkippedInputs()
     for each in given:

@@ -78,8 +78,8 @@ def export_table(source: ItemSource, parameters: ExportParameters) -> Path:
     form = export_form(path, parameters.to)
     if form != "hf" and (license is not None or title is not None):
         raise UsageError(
-            f"{option('license')} and {option('title')} are for the card of a folder",
-            remedy=f"Leave them out, or write one with {option('to', 'hf')}.",
+            f"{option('license')} and {option('title')} apply only to a dataset folder",
+            remedy=f"Remove them, or write such a folder with {option('to', 'hf')}.",
         )
     ours, further = read_prompts("mcq", parameters.prompts), _further(items)
     if form == "csv":
@@ -125,7 +125,7 @@ def _further(items: ItemSet) -> tuple[str, ...]:
     taken = [key for key in keys if key in COLUMNS]
     if taken:
         raise UsageError(
-            f"Items have the key {shown(taken[0])}, which is a column of the table with a meaning of its own",
+            f"Items have the key {shown(taken[0])}, which is a reserved column of the table",
             remedy="Rename the key in the item file.",
         )
     nameless = [key for key in keys if not key or "\0" in key]
@@ -314,11 +314,13 @@ def _check_folder(folder: Path, items: ItemSet, *, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", remedy="Name a folder for the dataset.")
     if items.file.exists() and items.file.resolve() in (folder.resolve(), *_data_files(folder.resolve())):
-        raise UsageError(f"{folder} is the set itself", remedy="Name another folder for the new one.")
+        raise UsageError(
+            f"{folder} is the folder of the items themselves", remedy="Name another folder to write to."
+        )
     for file in _data_files(folder):
         if not exported_before(file):
             raise UsageError(
-                f"{file} is not an export of items, and would be read along with it",
+                f"{file} is not an export of items, and would be read as part of it",
                 remedy="Remove it, or name another folder.",
             )
     if not force:

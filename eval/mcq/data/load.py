@@ -68,7 +68,7 @@ def load(source: ItemSource, parameters: LoadParameters) -> ItemSet:
     file = bundled_file(folder) if bundled and folder is not None else Path(source)
     if (file / "run.json").is_file():
         score = _score_call(file)
-        raise UsageError(f"{file} is a run, and no item file", remedy=f"Items come first: {score}")
+        raise UsageError(f"{file} is a run, not an item file", remedy=f"Give the items first: {score}")
     base = None if parameters.root is None else Path(parameters.root)
     items = ItemSet(_read(file, base), file, base, bundled, whole=True)
     return _inside(items, folder) if bundled and folder is not None else items
@@ -83,8 +83,8 @@ def load_run_items(run: Path) -> ItemSet:
     file = run / (manifest.items or "")
     if not file.is_file() and not record_tables(file):
         raise UsageError(
-            f"{run} is a run of questions, and its items are not where it has them from",
-            remedy=f"Name them: {_score_call(run)}",
+            f"{run} is a run, but uncanny cannot find its item file",
+            remedy=f"Name the item file: {_score_call(run)}",
         )
     items = load(file, root=manifest.root)
     if file.resolve().is_relative_to(run.resolve()):

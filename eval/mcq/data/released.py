@@ -59,7 +59,9 @@ def import_table(source: str | os.PathLike[str], parameters: ImportParameters) -
         return import_payloads(path, folder)
     target = folder / ITEMS_FILE
     if target.exists():
-        raise UsageError(f"{target} exists already", remedy="Choose another folder; it may have been edited.")
+        raise UsageError(
+            f"{target} already exists", remedy="Choose another folder: this file may contain your edits."
+        )
     files = table_files(path)
     where = _survey(path, files)
     stored = ImageFolder(folder / "images")

@@ -58,7 +58,7 @@ class AnswerKey:
         rows = {item.id: row for row, item in enumerate(everything)}
         if len(rows) < len(everything):
             twice = next(item.id for row, item in enumerate(everything) if rows[item.id] != row)
-            raise UsageError(f"item {twice!r} comes twice", remedy="Give every item its own id.")
+            raise UsageError(f"item {twice!r} appears twice", remedy="Give every item its own id.")
         codes = [
             [CODES.get(item.right(question) or "", MISSING) for question in QUESTIONS] for item in everything
         ]

@@ -150,7 +150,7 @@ def _of_one_model(model: str, source: AnswerFile | Sequence[Answer]) -> list[Ans
     names = sorted({answer.model for answer in answers})
     if len(names) > 1:
         raise UsageError(
-            f"The answers for {model!r} are of {len(names)} models: {', '.join(names)}",
+            f"The answers for {model!r} come from {len(names)} models: {', '.join(names)}",
             remedy="Give the answers of one model for each name.",
         )
     return answers

@@ -449,7 +449,7 @@ class SemanticScore(RowsResult):
         if page.out is None:
             first = next((Path(each.path) for each in self.predictions.values()), Path())
             if not first.exists() or not self.predictions:
-                raise UsageError("These predictions have no folder", remedy="Say where the page goes.")
+                raise UsageError("These predictions have no folder", remedy="Give a path for the page.")
         target = page_beside(first) if page.out is None else Path(page.out)
         return write_semantic_page(self, target, title=page.title, pictures=page.pictures)
 

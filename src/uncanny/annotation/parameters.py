@@ -39,4 +39,4 @@ class AnnotateParameters(ImageParameters, OwnParameters, AnnotateConfig):
     """The parameters of `annotate`."""
 
     format: RecordFormat = "jsonl"
-    """With parquet the records are also written as a table, annotations.parquet, when the run ends."""
+    """Format of the records. parquet also writes a table, annotations.parquet, when the run ends."""

@@ -41,7 +41,7 @@ class FindingsPicture:
 
     def __init__(self, record: Pictured, image: Picture | None = None) -> None:
         if not isinstance(record, Annotation | Anomaly):
-            raise UsageError(f"A picture is of an annotation or an anomaly, not {shown(record)}")
+            raise UsageError(f"Only an annotation or an anomaly can be shown, not {shown(record)}")
         self._record: Annotation | Anomaly = record
         self._image = image
         if isinstance(record, Annotation):
@@ -140,8 +140,8 @@ class FindingsPicture:
             digest = place.sha256 or ("" if read.is_run else None)
         if file is None:
             raise UsageError(
-                "It is not known where the picture is",
-                remedy="Give it, as in record.show(image='photos/a.png').",
+                "uncanny does not know where the image file is",
+                remedy="Give its path, as in record.show(image='photos/a.png').",
             )
         picture = None if digest == "" else shrunk(file, side, sha256=digest)
         if picture is None:

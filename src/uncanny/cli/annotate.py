@@ -54,10 +54,10 @@ MOST_SHOWN = 12
 def command(
     images: tuple[Path, ...], report: bool, pictures: PicturesMode, force: bool, as_json: bool, **values: Any
 ) -> None:
-    """Annotate images: what is in them that cannot be, why, and how unreal it makes them.
+    """Annotate images: find what cannot be real, say why, and rate how unreal it looks.
 
     IMAGES are image files and folders. Results go to RUN/annotations.jsonl as they come; the same command
-    resumes the run. Exit code: 0 all annotated, 1 some failed, 2 wrong use, 3 budget spent,
+    resumes the run. Exit code: 0 all annotated, 1 some failed, 2 usage error, 3 budget spent,
     130 interrupted.
 
     \b
@@ -74,7 +74,7 @@ def command(
     if values["dry_run"]:
         raise click.exceptions.Exit(show_forecast(annotate_forecast(images, **asking), as_json=as_json))
     if values["out"] is None:
-        raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
+        raise UsageError("No run folder is given", remedy="Name one with -o runs/NAME.")
     check_run_folder(values["out"], report=report, force=force)
     run = asyncio.run(annotate_async(images, stop=TerminalStop(), **asking))
     summary = AnnotateSummary(run, values["root"], report, pictures)

@@ -60,7 +60,7 @@ def run_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
     IMAGES are image files and folders, or the word `scenes` for the bundled images. Results go to
     RUN/artifacts.jsonl as they come; the same command resumes the run. With several models each has
     a run in a folder of its own in RUN, and a table of all follows. Exit code, of several models the worst:
-    0 all answered, 1 some failed, 2 wrong use, 3 budget spent, 130 interrupted.
+    0 all answered, 1 some failed, 2 usage error, 3 budget spent, 130 interrupted.
 
     Role: locator.
     """

@@ -54,10 +54,12 @@ if TYPE_CHECKING:
 )
 @parameter_options(AuditPageParameters)
 @click.option(
-    "--reports", is_flag=True, help="Write a page for each generator that has none, linked from the page."
+    "--reports",
+    is_flag=True,
+    help="Write a page for each generator that has none, linked from the audit page.",
 )
 @gate_options
-@score_options("OUT/audit.html; without -o none is written", quiet=False)
+@score_options("OUT/audit.html; no page without -o", quiet=False)
 @asking_options(AuditParameters, without=["before", "against"], several=False, summary=False)
 def command(
     generators: tuple[str, ...],
@@ -69,13 +71,13 @@ def command(
     junit: Path | None,
     **values: Any,
 ) -> None:
-    """How plausible is what a generator makes? A leaderboard with MAI, AF and CAP; lower is better.
+    """Rank image generators by how plausible their images are: MAI, AF and CAP; lower is better.
 
     Each generator is a run of `uncanny annotate`, a file of annotations, or a folder of images, which is
     annotated first, into OUT/NAME; the same command resumes the run. A FOLDER without a
     name has a folder of images or a run for each generator. `scenes:rendered` and `scenes:drawn` are the
-    bundled images by style. Exit code: 0 all audited, 1 some images failed and are left out, 2 wrong use, 3
-    budget spent, 4 a --fail-if failed, 130 interrupted.
+    bundled images by style. Exit code: 0 all audited, 1 some images failed and are left out, 2 usage error, 3
+    budget spent, 4 a --fail-if condition holds, 130 interrupted.
 
     \b
     Out of the box:
@@ -162,10 +164,10 @@ def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:
             written = f"NAME={argument}" if place.exists() else "NAME=RUN, NAME=FILE.jsonl or NAME=FOLDER"
             raise UsageError(
                 f"{argument!r} does not name a generator and its annotations",
-                remedy=f"Write {written}, or a folder of generators' folders.",
+                remedy=f"Write {written}, or name a folder with a folder for each generator.",
             )
         if name in sources:
-            raise UsageError(f"{name!r} names two generators", remedy="Give each a name of its own.")
+            raise UsageError(f"Two generators are called {name!r}", remedy="Give each a different name.")
         sources[name] = str(place)
     return sources
 

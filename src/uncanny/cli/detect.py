@@ -65,7 +65,7 @@ def command(images: tuple[Path, ...], report: bool, pictures: PicturesMode, **va
     RUN/annotations.jsonl as they come; the same command resumes the run. With several models each
     has a run in a folder of its own in RUN, and a table of all follows. --csv, --markdown and --latex have
     the scores where the truth is known, else the verdicts. Exit code, of several models the worst: 0 all
-    judged, 1 some failed, 2 wrong use, 3 budget spent, 130 interrupted.
+    judged, 1 some failed, 2 usage error, 3 budget spent, 130 interrupted.
 
     \b
     Out of the box:

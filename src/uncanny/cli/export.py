@@ -25,10 +25,10 @@ from uncanny.exports.parameters import (
 @json_option
 @quiet_option
 def command(run: Path, as_json: bool, quiet: bool, **values: Any) -> None:
-    """Write the verified anomalies of RUN as data sets in the forms that other tools read.
+    """Export the verified anomalies of RUN as datasets in formats that other tools read.
 
-    Verified are those that a majority of reviewers accepts. RUN is a run of `annotate` or `detect`, or a file
-    of annotations. Exit code: 0 written, 2 wrong use.
+    An anomaly is verified if a majority of reviewers accepts it. RUN is a run of `annotate` or `detect`, or a
+    file of annotations. Exit code: 0 written, 2 usage error.
 
     \b
     Out of the box:
@@ -64,7 +64,9 @@ def import_command(files: tuple[Path, ...], as_json: bool, quiet: bool, **values
     from uncanny.exports.reading import import_annotations, import_reviews
 
     if (values["run"] is None) == (values["out"] is None):
-        raise UsageError("One of --run and -o is needed", remedy="--run for reviews, -o for annotations.")
+        raise UsageError(
+            "Neither --run nor -o is given", remedy="Use --run to import reviews, -o to import annotations."
+        )
     if values["run"] is not None:
         result = import_reviews(files, **given_parameters(ImportReviewsParameters, values))
     else:

@@ -83,7 +83,7 @@ def command(words: tuple[str, ...], source: Path | None, out: Path, force: bool)
       uncanny init --from runs/published -o again.toml
     """
     if source is not None and words:
-        raise UsageError(f"{source} says which command it is of", remedy=f"Leave out {' '.join(words)}.")
+        raise UsageError(f"{source} already names its command", remedy=f"Leave out {' '.join(words)}.")
     chosen = [] if source is not None else _chosen(words)
     if out != STANDARD_OUTPUT:
         # Options that somebody has changed are theirs: not even an earlier file of this command is replaced.
@@ -122,7 +122,7 @@ def _chosen(words: Words) -> list[tuple[Words, click.Command]]:
                 f"`{' '.join(words[:number])}` has no command {shown(word)}", remedy="Leave it out."
             )
         if not number and _is_run(word) and group.get_command(ctx, word) is None:
-            raise UsageError(f"{word} is a run and no command", remedy=f"Write uncanny init --from {word}.")
+            raise UsageError(f"{word} is a run, not a command", remedy=f"Write uncanny init --from {word}.")
         _, inner, _ = group.resolve_command(ctx, [word])
         assert inner is not None
         group = inner
@@ -130,7 +130,7 @@ def _chosen(words: Words) -> list[tuple[Words, click.Command]]:
         return list(commands(group, words))
     if not takes_file(group):
         raise UsageError(
-            f"`uncanny {' '.join(words)}` takes no file of options", remedy="Name another command."
+            f"`uncanny {' '.join(words)}` does not take options from a file", remedy="Name another command."
         )
     return [(words, group)]
 
@@ -293,7 +293,7 @@ def _of_run(source: Path, out: Path, *, force: bool) -> str:
     maker = protocols().get(manifest.task or "")
     words = None if maker is None or not maker.asks else maker.command
     if words is None:
-        raise UsageError(f"{source} is a run of {manifest.task or 'no task'}, which no command makes")
+        raise UsageError(f"{source} is a run of {manifest.task or 'no task'}, which no uncanny command makes")
     ((_, command),) = _chosen(words)
     here = Path() if out == STANDARD_OUTPUT else out.parent
     run = RunValues({"model": manifest.model, "models": [manifest.model]})

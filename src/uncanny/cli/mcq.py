@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 def command() -> None:
     """Benchmark models on four questions about an artifact: is there one, where, which box, what.
 
-    ITEMS is a JSON Lines file, one item an image, or the word `scenes` for the bundled set.
+    ITEMS is a JSON Lines file, one item per image, or the word `scenes` for the bundled set.
 
     \b
     Out of the box:
@@ -69,9 +69,9 @@ command.add_command(mcq_author_command)
 @asking_options(McqParameters)
 @force_option
 def run_command(items: str, force: bool, **values: Any) -> None:
-    """Ask every question of ITEMS, each in a call of its own; the same command resumes the run.
+    """Ask every question of ITEMS, each in its own call; the same command resumes the run.
 
-    With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
+    With several models, each gets its own run folder in RUN, and a table of all scores follows.
     """
     from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.mcq.data.load import load

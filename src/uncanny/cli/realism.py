@@ -59,7 +59,7 @@ def command() -> None:
 def run_command(pairs: str | None, force: bool, **values: Any) -> None:
     """Judge every pair of PAIRS, in one call or three each; the same command resumes the run.
 
-    With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
+    With several models, each gets its own run folder in RUN, and a table of all scores follows.
     """
     from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.realism.data import load

@@ -211,7 +211,7 @@ def read_sources(source: str | Path | None) -> Mapping[str, Source] | Source | N
     path = Path(source)
     if not path.is_file():
         raise UsageError(
-            f"{option('source')} is generated, real or a file, not {shown(str(source))}",
+            f"{option('source')} must be generated, real or a file, not {shown(str(source))}",
             remedy="A file has records with `image` and `source`.",
         )
     entries, problems = take_apart(read_bytes(path), path)

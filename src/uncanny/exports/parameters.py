@@ -33,7 +33,7 @@ class ExportParameters(Parameters):
     ]
     """Formats to write."""
     out: Annotated[Place, Shown(on=HERE.on, short="-o")]
-    """Folder to write to. Of one format that is a single file, it may be that file."""
+    """Folder to write to. For one format that is a single file, this can be the file."""
     all: Annotated[bool, Shown(label="Unreviewed ones too", first=True)] = False
     """Include anomalies without a review, and those that reviewers are unsure of."""
     rejected: Annotated[bool, Shown(label="Rejected ones too")] = False
@@ -44,7 +44,7 @@ class ExportParameters(Parameters):
     ] = None
     """What the images are, for sft-detect: one word for all, or a file with `image` and `source`."""
     test_fraction: Share = 0.5
-    """Share of images on the test side, 0–1, by a hash of their digests."""
+    """Share of images in the test split, 0–1, by a hash of their digests."""
     group_by: Annotated[
         Text | None,
         Shown(
@@ -52,7 +52,7 @@ class ExportParameters(Parameters):
             default="sides of a pair and edits of an original together, where columns say so",
         ),
     ] = None
-    """Keep images that share this column, or their file name (`stem`), on one side; `image` keeps none
+    """Keep images that share this column, or their file name (`stem`), in one split; `image` keeps none
     together."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     """Seed of the order of anomalies in chats: the same seed, the same order."""
@@ -63,7 +63,7 @@ class ExportParameters(Parameters):
     chat: ChatForm = "parts"
     """Write messages as lists of parts (TRL), or as texts with <image> (LLaMA-Factory, ms-swift)."""
     copy_pictures: Annotated[bool, Shown(first=True)] = False
-    """Copy pictures into OUT/images, instead of referring to where they lie."""
+    """Copy pictures into OUT/images, instead of referring to the original files."""
     image_prefix: Annotated[Text | None, Shown(on=HERE.on, metavar="URL")] = None
     """Write this before the names of pictures, instead of a path."""
     force: Annotated[bool, HERE] = False

@@ -145,7 +145,7 @@ def import_annotations(files: Files, parameters: ImportAnnotationsParameters) ->
         raise UsageError(f"{target} is a folder", remedy="Name a file.")
     sources = import_files(files, parameters.format)
     if target.exists() and any(target.samefile(file) for file in files_read(sources)):
-        raise UsageError(f"{target} is read and would be written over", remedy="Name another file.")
+        raise UsageError(f"{target} is an input and would be overwritten", remedy="Name another file.")
     if target.exists() and not parameters.force:
         raise UsageError(
             f"{target} already exists",
@@ -275,8 +275,8 @@ class _Changes:
         key = (file, str(entry.index), entry.text_sha256, entry.reviewer, entry.at)
         if key in self._taken:
             raise UsageError(
-                f"is finding {entry.index} of the image a second time",
-                remedy="Remove one of them; of a copy that is a finding of its own empty `index`.",
+                f"repeats finding {entry.index} of the image",
+                remedy="Remove one of them. If the copy is a new finding, leave its `index` empty.",
             )
         self._taken.add(key)
         for finding in self._findings:
@@ -305,7 +305,9 @@ class _Changes:
         self, entry: Returned, decision: Decision | None, reviewer: str | None, counts: Counter[str]
     ) -> list[Review]:
         if entry.anomaly is None:
-            raise UsageError("a verdict on no finding that the run has", remedy="Export the run again.")
+            raise UsageError(
+                "this verdict is about a finding that the run does not have", remedy="Export the run again."
+            )
         anomaly = _anomaly(entry.anomaly)
         text = quadruple_sha256(anomaly)
         for each in self._findings:
@@ -337,7 +339,7 @@ def _who(entry: Returned, reviewer: str | None) -> str:
     who = reviewer or entry.reviewer
     if not who or not who.strip():
         raise UsageError(
-            f"It does not say who has made the change in {entry.where}",
+            f"It is not known who made the change in {entry.where}",
             remedy=f"Name them with {option('reviewer')}.",
         )
     return writable(who).strip()[:200].strip()
@@ -386,7 +388,8 @@ def _decision(entry: Returned) -> Decision | None:
     decision = str(entry.decision).strip().lower()
     if decision not in DECISIONS:
         raise UsageError(
-            f"the decision is {shown(entry.decision)}", remedy=f"Write {', '.join(DECISIONS)} or nothing."
+            f"the decision cannot be {shown(entry.decision)}",
+            remedy=f"Write {', '.join(DECISIONS)} or nothing.",
         )
     return decision
 

@@ -158,7 +158,7 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
     if not parameters.all and not log.path.is_file():
         raise UsageError(
             f"{path} has no reviews, so none of its anomalies is verified",
-            remedy=f"Review it with `uncanny review`, or give {option('all', True)} for what models said.",
+            remedy=f"Review it with `uncanny review`, or give {option('all', True)} to include all.",
         )
     places = _places(names, out, read, force=parameters.force)
     if places.manifest is not None and not places.manifest.is_file():
@@ -199,7 +199,7 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
 def _calls(read: ReadRun) -> LinesByImage:
     if read.calls is None or not read.calls.is_file():
         raise UsageError(
-            f"{read.folder.path} has no calls.jsonl: what agents answered is not on record",
+            f"{read.folder.path} has no calls.jsonl: the answers of the agents are not recorded",
             remedy="Name the run folder itself.",
         )
     return LinesByImage(read.calls)
@@ -281,7 +281,7 @@ def _places(names: Sequence[FormatName], out: Path, read: ReadRun, *, force: boo
     inputs = [read.file, read.folder.calls, ReviewLog.of_run(read.folder.path).path]
     for name, target in places.targets.items():
         if any(file.exists() and target.exists() and target.samefile(file) for file in inputs):
-            raise UsageError(f"{target} is read and would be written over", remedy="Name another file.")
+            raise UsageError(f"{target} is an input and would be overwritten", remedy="Name another file.")
         if target.is_symlink() or not target.exists() or force or name in earlier:
             if target.is_symlink():
                 raise UsageError(f"{target} is a link", remedy="Remove it, or name another folder.")

@@ -293,8 +293,8 @@ class _TableWalk(_Walk):
                 return False
             if missing := [each for each in saved if not each.is_file()]:
                 raise UsageError(
-                    f"{short_path(table.parent)} is not whole: {missing[0].name} is not there",
-                    remedy="Save the data set again, or name the files that are there.",
+                    f"{short_path(table.parent)} is incomplete: {missing[0].name} is missing",
+                    remedy="Save the data set again, or name the files that exist.",
                 )
         try:
             if not has_pictures(table):

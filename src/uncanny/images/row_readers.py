@@ -274,7 +274,7 @@ class _Parquet(RowFile):
                     if taken > self._most:
                         raise UsageError(
                             f"{short_path(self.file)} holds more than {self._most:,} bytes of texts and "
-                            f"numbers, as far as the column {leaf!r}",
+                            f"numbers, up to the column {leaf!r}",
                             remedy=f"Name the columns that you need with {option('columns')}.",
                         )
                     yield array

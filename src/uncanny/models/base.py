@@ -176,7 +176,7 @@ class Capabilities:
 class Provider(Protocol):
     """What a provider of one's own must have; `models.custom` adds the rest of `ModelProvider`.
 
-    `name` is `provider/model`, as the user wrote it: answers are kept under it.
+    `name` is `provider/model`, as the user wrote it: answers are stored under this name.
     """
 
     @property

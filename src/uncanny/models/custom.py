@@ -164,7 +164,7 @@ class CustomModel(ModelProvider):
         if provider.name != model:
             raise UsageError(
                 f"{model} cannot be used: the name of {kind} is {provider.name!r}",
-                remedy=f"Set it to {model!r}: answers are kept under it.",
+                remedy=f"Set it to {model!r}: answers are stored under this name.",
             )
         if not isinstance(provider.capabilities, Capabilities):
             raise UsageError(

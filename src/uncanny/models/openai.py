@@ -51,8 +51,8 @@ class OpenAIProvider(ChatModel):
         address, notices = address_of(OPENAI, model, base_url)
         if address.authorization:
             raise UsageError(
-                f"{name} sends its key in the header that user and password of {address} need",
-                remedy="Leave them out, or use openai-compatible/ without a key.",
+                f"{name} sends its key in the same header as the user and password of {address}",
+                remedy="Remove these from the address, or use openai-compatible/ without a key.",
             )
         warn_of_open(address, f"The key of {name}", key)
         client = AsyncOpenAI(
@@ -155,7 +155,7 @@ def preset_key(preset: Preset, address: Address, key: str | None = None) -> tupl
             variable, key = each, found
     if key and address.authorization and preset.key_header == "Authorization":
         raise UsageError(
-            f"{variable} is set, and {address} has a user and a password: one header is to carry both",
+            f"{variable} is set, and {address} has a user and a password: both need the same header",
             remedy="Leave one of them out.",
         )
     return variable, key or NO_KEY

@@ -51,7 +51,7 @@ def address_of(
             whose = f" of the deployment {deployment!r}" if deployment else ""
             raise UsageError(
                 f"{address} is the older form of an address{whose}, and the model is {name}",
-                remedy=f"Write {form}, and the deployment behind {preset.name}/.",
+                remedy=f"Write {form}, and the deployment after {preset.name}/.",
             )
     if right is not None:
         return _put_right(preset, name, parts, right, bare=not path and not base_url)

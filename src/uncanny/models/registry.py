@@ -106,14 +106,16 @@ def register_provider(name: str, factory: ProviderFactory, *, replace: bool = Fa
         'constant/b'
     """
     if not isinstance(name, str) or NAME.fullmatch(name) is None:
-        raise UsageError(f"{name!r} cannot name a provider", remedy="Use letters, digits, '.', '_' and '-'.")
+        raise UsageError(
+            f"{name!r} is not a valid provider name", remedy="Use letters, digits, '.', '_' and '-'."
+        )
     if not callable(factory):
         raise UsageError(
             f"The factory of the provider {name!r} cannot be called: {factory!r}",
             remedy="Give the class itself, or a function that makes a provider.",
         )
     if name in PROVIDERS:
-        raise UsageError(f"The provider {name!r} is uncanny's own", remedy="Choose another name.")
+        raise UsageError(f"The provider {name!r} is built in", remedy="Choose another name.")
     if name in _REGISTERED and not replace:
         raise UsageError(
             f"A provider {name!r} is registered already",
@@ -136,8 +138,8 @@ def parse_model(text: str) -> ModelId:
     """`openai/gpt-4o`, `vllm/Qwen/Qwen3-VL-8B-Instruct`, `demo`. Raises UsageError."""
     if not isinstance(text, str):
         raise UsageError(
-            f"A model is one name, not {shown(text)}",
-            remedy="Write provider/model, as openai/gpt-4o.",
+            f"A model must be one name, not {shown(text)}",
+            remedy="Write provider/model, such as openai/gpt-4o.",
         )
     provider, _, name = text.strip().partition("/")
     if not is_provider(provider):
@@ -148,12 +150,14 @@ def parse_model(text: str) -> ModelId:
         remedy = f"Write provider/model with one of {', '.join(known)}."
         if near:
             remedy = f"Did you mean {near[0]}/{name}?"
-        raise UsageError(f"{shown(text)} names no provider", remedy=remedy)
+        raise UsageError(f"{shown(text)} does not name a provider", remedy=remedy)
     if provider in WITHOUT_NAME:
         if name:
-            raise UsageError(f"{shown(text)}: {provider} has one model only", remedy=f"Write {provider}.")
+            raise UsageError(f"{shown(text)}: {provider} has only one model", remedy=f"Write {provider}.")
     elif not name:
-        raise UsageError(f"{shown(text)} names no model", remedy=f"Write {provider}/ and the model's name.")
+        raise UsageError(
+            f"{shown(text)} does not name a model", remedy=f"Write {provider}/ and the model's name."
+        )
     return ModelId(provider, name)
 
 

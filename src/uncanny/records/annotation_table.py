@@ -44,7 +44,7 @@ def check_format(name: object) -> RecordFormat:
     for each in RECORD_FORMATS:
         if name == each:
             return each
-    raise UsageError(f"`format` is {shown(name)}", remedy=f"Give {' or '.join(RECORD_FORMATS)}.")
+    raise UsageError(f"`format` cannot be {shown(name)}", remedy=f"Give {' or '.join(RECORD_FORMATS)}.")
 
 
 def schema(record_type: type[Annotation]) -> Any:

@@ -51,9 +51,9 @@ class AnswerCache:
                 self._journal = AnswerJournal(folder)
         except Timeout as error:
             raise UsageError(
-                f"The answer cache in {folder} is being opened by another process since {OPENING_S:.0f} s",
-                remedy="Try again; where no other runs, look what holds "
-                f"{folder / _OPENING}, or name another folder with {option('cache_dir')}.",
+                f"Another process has been opening the answer cache in {folder} for {OPENING_S:.0f} s",
+                remedy="Try again. If no other process runs, find out what keeps "
+                f"{folder / _OPENING} open, or name another folder with {option('cache_dir')}.",
             ) from error
         except (OSError, sqlite3.Error, StorageError, DamagedError) as error:
             raise UsageError(

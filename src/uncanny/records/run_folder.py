@@ -257,8 +257,8 @@ def check_apart(out: Path, pictures: Iterable[Path], folders: Iterable[Path] = (
         with suppress(OSError):
             if os.path.samefile(folder, out):  # noqa: PTH121
                 raise UsageError(
-                    f"{out} is a folder of the images, and results would be written among them",
-                    remedy=f"Name a folder of their own with {option('out', str(out / 'uncanny'))}.",
+                    f"{out} contains the images, and results would be written among them",
+                    remedy=f"Name a separate folder with {option('out', str(out / 'uncanny'))}.",
                 )
 
 

@@ -180,7 +180,7 @@ def check_prices(models: ModelOptions, run: RunOptions, prices: PriceTable) -> N
         only_fallback = model == models.fallback and model.provider in SELF_HOSTED
         if not known and not only_fallback:
             raise UsageError(
-                f"{option('max_cost_usd')} needs the price of {model}, and none is known",
+                f"{option('max_cost_usd')} needs the price of {model}, which uncanny does not know",
                 remedy=f"Give one with {option('prices')}, or limit tokens with "
                 f"{option('max_tokens_total')}.",
             )

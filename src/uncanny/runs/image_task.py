@@ -391,12 +391,12 @@ def image_paths(images: Images) -> tuple[Path, ...]:
     """One path or several, as paths. Raises UsageError for anything else, and where there are none."""
     if isinstance(images, str | PathLike):
         images = (images,)
-    refuse_table(images, "Images of a run are paths of files and folders")
+    refuse_table(images, "The images of a run must be paths of files and folders")
     paths = tuple(images) if isinstance(images, Iterable) and not isinstance(images, bytes) else (images,)
     for path in paths:
         if not isinstance(path, str | PathLike):
             raise UsageError(
-                f"Images of a run are paths of files and folders, not {type(path).__name__}",
+                f"The images of a run must be paths of files and folders, not {type(path).__name__}",
                 remedy="Save it first, or give it to annotate_image.",
             )
         if not str(path) or "\0" in str(path):

@@ -65,15 +65,15 @@ class CallLimits(SpendLimits):
     patience_s: Annotated[
         float, Field(gt=0, le=WEEK_S), Shown(flag="--patience", label="Patience, in seconds")
     ] = Field(default_factory=lambda: settings().patience_s)
-    """Give a model up after this many seconds without a good answer. Below 4 timeouts, at least 10 calls must
-    have failed too."""
+    """Give up on a model after this many seconds without a good answer. If this is below 4
+    timeouts, at least 10 calls must have failed, too."""
 
 
 class CacheParameters(Parameters):
     """Whether and where answers are kept."""
 
     cache: bool = True
-    """Keep answers, so that an interrupted input does not pay for them again."""
+    """Store answers, so that a resumed run does not pay for them again."""
     cache_dir: Annotated[Place | None, HERE] = Field(default_factory=lambda: settings().cache_dir)
     """Share answers between runs through this folder."""
 
@@ -93,7 +93,7 @@ class RunOptions(CallLimits, CacheParameters):
     limit: Annotated[Inputs | None, Shown(metavar="N", label="Only the first inputs", first=True)] = None
     """Take only the first N inputs."""
     retry_failed: Annotated[bool, Shown(off="--keep-failed")] = True
-    """When resuming, ask again for what failed."""
+    """When resuming, retry failed inputs."""
     keep_missing: bool = False
     """When resuming, keep records whose input is gone, instead of moving them to removed.jsonl."""
 
@@ -112,7 +112,7 @@ class ConnectParameters(CallLimits, CacheParameters):
     roles: Annotated[Mapping[str, Text], Shown(flag="--role", metavar="ROLE=MODEL", place="model")] = Field(
         default_factory=dict
     )
-    """Ask another model in one role."""
+    """Use another model for one role."""
     fallback: Annotated[Text | None, Shown(metavar="MODEL", place="model")] = None
     """Ask this model when another is out of budget or quota, or is down."""
     base_url: Annotated[str | Mapping[str, str] | None, Shown(on=HERE.on, metavar="[PROVIDER=]URL")] = None
@@ -228,7 +228,7 @@ class TableParameters(Parameters):
     """What a run over images takes from tables."""
 
     image_column: Annotated[Text | None, Shown(metavar="NAME")] = None
-    """Column with the pictures in Parquet and Arrow files, if several columns have some."""
+    """Column with the pictures in Parquet and Arrow files, if several columns have pictures."""
     columns: Annotated[
         Sequence[str] | None, Shown(flag="--column", metavar="NAME", default="all with text or numbers")
     ] = None

@@ -105,7 +105,7 @@ def model_folders(models: Sequence[ModelId], out: Path | None) -> list[Path]:
         if first < number:
             raise UsageError(
                 f"{models[first]} and {models[number]} would share the folder {parent / name}",
-                remedy="Name each model once, or ask each by itself, into a folder of its own.",
+                remedy="Name each model once, or run each separately, into its own folder.",
             )
     return [parent / name for name in names]
 

@@ -78,7 +78,7 @@ class Service:
             for folder in folders:
                 if not folder.is_dir():
                     raise UsageError(
-                        f"{option(name)} {folder} is not a folder", remedy="Name one that is there."
+                        f"{option(name)} {folder} is not a folder", remedy="Name an existing folder."
                     )
         for folder in (data, *roots):
             if os.pathsep in str(folder.resolve()):

@@ -191,7 +191,7 @@ class _Session:
 
     def start(self) -> LoopThread[Examiner]:
         if self._started:
-            raise UsageError("A session is opened once", remedy="Make another Annotator.")
+            raise UsageError("A session can be opened only once", remedy="Create another Annotator.")
         self._started = True
         self.thread.start()
         return self.thread

@@ -283,7 +283,7 @@ def test_masks_of_labelme_that_are_wrong_are_listed(tmp_path: Path) -> None:
         "item 'a.json', field shapes.0.mask: must be a PNG in base64, not None",
         "item 'b.json', field shapes.0.mask: is not base64",
         "item 'c.json', field shapes.0.mask: the mask is not an image",
-        "item 'd.json', field shapes.0.mask: the mask is of 3 × 2 pixels, and",
+        "item 'd.json', field shapes.0.mask: the mask is 3 × 2 pixels, but",
         "item 'e.json', field shapes.0.mask: lies outside the image of 8 × 8 pixels",
         "item 'f.json', field shapes.0.mask: a mask needs imageWidth and imageHeight",
         "item 'g.json', field shapes.0.points: do not make a 'mask'",
@@ -338,14 +338,14 @@ def test_a_size_that_is_only_claimed_is_no_reason_to_run_out_of_memory(tmp_path:
     with pytest.raises(ItemsError) as caught:
         uncanny.artifacts.score(records, truth=records)
     assert len(caught.value.problems) == 4
-    assert "1,000,000 × 1,000,000 pixels, more than can be read" in str(caught.value)
+    assert "1,000,000 × 1,000,000 pixels, more than uncanny can read" in str(caught.value)
     beyond = write_lines(tmp_path / "artifacts.jsonl", [{"image": "a.png", "width": 10**12, "height": 1}])
     assert "field width" in "\n".join(problems(beyond))
     flat = [corner for corners in whole for corner in corners]
     document = coco_document({"segmentation": [flat, flat]})
     document["images"][0] |= {"width": 1_000_000, "height": 1_000_000}
     (tmp_path / "instances.json").write_text(json.dumps(document))
-    assert "more than can be read" in "\n".join(problems(tmp_path / "instances.json"))
+    assert "more than uncanny can read" in "\n".join(problems(tmp_path / "instances.json"))
 
 
 def test_annotations_are_boxes_with_kinds_for_categories(tmp_path: Path) -> None:

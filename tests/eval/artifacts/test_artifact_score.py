@@ -118,7 +118,7 @@ def test_accuracy_by_artifact_ratio_and_by_any_column() -> None:
         (2, 3, 2, 0.5),
     ]
     assert by_niqe.left_out.without_value == ("e.png",)
-    with pytest.raises(UsageError, match=r"no record has a number 'mdfs'.*niqe"):
+    with pytest.raises(UsageError, match=r"no record has a number in 'mdfs'.*niqe"):
         scored(predicted, true, bins="mdfs")
 
 
@@ -276,10 +276,10 @@ def test_everything_wrong_with_masks_is_said_at_once(tmp_path: Path) -> None:
         lines,
         (
             "line 1, item 'a.png', field regions.0.mask: run lengths do not decode",
-            "large.png is of 9 × 8 pixels, and its image of 8 × 8",
+            "large.png is 9 × 8 pixels, but its image is 8 × 8",
             "none.png cannot be read",
-            "of 4 × 4 pixels, and its image of 8 × 8",
-            "item 'b.png': is of 9 × 8 pixels in the predictions, and of 8 × 8 in the truth",
+            "is 4 × 4 pixels, but its image is 8 × 8",
+            "item 'b.png': is 9 × 8 pixels in the predictions, but 8 × 8 in the truth",
         ),
         strict=True,
     ):

@@ -277,7 +277,7 @@ def test_two_assessors(tmp_path: Path) -> None:
         assert each.generators == 3
         assert [each.spearman, each.kendall] == pytest.approx([-1, -1])
     del others["a"], others["b"]
-    with pytest.raises(UsageError, match="have 1 of the generators in common"):
+    with pytest.raises(UsageError, match="share 1 generator"):
         audit(places, against=others, resamples=0)
 
 

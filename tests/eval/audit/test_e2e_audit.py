@@ -221,7 +221,7 @@ def test_names_that_make_no_folder(tmp_path: Path) -> None:
     for name in ("../a", "a/b", ".."):
         done = uncanny_here("audit", f"{name}=scenes:drawn", "--model", "demo", "-o", tmp_path / "o", *FAST)
         assert done.code == 2
-        assert "cannot name a folder" in done.err
+        assert "cannot be a folder name" in done.err
     assert orjson.dumps([str(each) for each in tmp_path.iterdir()]) == b"[]"
 
 

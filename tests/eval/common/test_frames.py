@@ -138,7 +138,7 @@ def test_cells_of_tables_are_no_trouble_whatever_they_are(tmp_path: Path) -> Non
 def test_rows_of_anything_else_are_refused(tmp_path: Path) -> None:
     run = run_of(tmp_path, CLEAN)
     for of in ("anomalies", "", ["images"], 3):
-        with pytest.raises(UsageError, match="Rows are of findings or images, not"):
+        with pytest.raises(UsageError, match="Rows can be findings or images, not"):
             run.to_pandas(of)  # type: ignore[arg-type]
 
 

@@ -89,7 +89,7 @@ def test_any_text_decodes_or_is_refused(counts: str) -> None:
 
 
 def test_run_lengths_of_another_size() -> None:
-    with pytest.raises(UsageError, match=r"3 × 2 pixels, and its image of 2 × 3"):
+    with pytest.raises(UsageError, match=r"3 × 2 pixels, but its image is 2 × 3"):
         decode_rle({"size": [2, 3], "counts": [6]}, (2, 3))
 
 
@@ -169,7 +169,7 @@ def test_heat_maps_are_in_zero_to_one(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="0–1"):
             read_heat_map(tmp_path / f"{name}.npy")
     Image.new("RGB", (2, 2)).save(tmp_path / "g.png")
-    with pytest.raises(UsageError, match="grey"):
+    with pytest.raises(UsageError, match="grayscale"):
         read_heat_map(tmp_path / "g.png")
 
 
@@ -197,5 +197,5 @@ def test_files_that_are_no_masks_are_named(tmp_path: Path) -> None:
     for name in ("text.png", "empty.npy", "cube.npy", "objects.npy", "missing.png", "cut.png"):
         with pytest.raises(UsageError, match=name):
             read_mask(tmp_path / name)
-    with pytest.raises(UsageError, match=r"small\.png is of 4 × 3 pixels, and its image of 5 × 3"):
+    with pytest.raises(UsageError, match=r"small\.png is 4 × 3 pixels, but its image is 5 × 3"):
         read_mask(tmp_path / "small.png", (5, 3))

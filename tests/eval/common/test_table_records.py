@@ -128,7 +128,7 @@ def test_a_damaged_table_is_an_error_in_words(tmp_path: Path) -> None:
     saved = tmp_path / "saved"
     (saved / "train").mkdir(parents=True)
     (saved / "dataset_dict.json").write_text('{"splits": ["train"]}')
-    with pytest.raises(UsageError, match="is not whole: its split train is not there"):
+    with pytest.raises(UsageError, match="is incomplete: its split train is missing"):
         uncanny.mcq.load(saved)
     (saved / "train" / "state.json").write_text("{")
     with pytest.raises(UsageError, match=r"state\.json does not say which files"):

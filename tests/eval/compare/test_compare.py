@@ -309,7 +309,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         uncanny.compare(ours, ours, by="stem")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="`match_threshold` must be more than 0, not 0"):
         uncanny.compare(ours, ours, match_threshold=0)
-    with pytest.raises(UsageError, match="`truth` is of one set"):
+    with pytest.raises(UsageError, match="`truth` belongs to one set"):
         uncanny.compare(ours, ours, truth="scenes", by="prompt")
     broken = written(tmp_path / "broken.jsonl", [*b, b[0], {"image": "x.png"}])
     with pytest.raises(ItemsError) as caught:

@@ -45,16 +45,16 @@ def test_folders_are_the_truth_also_of_a_run_that_is_opened(tmp_path: Path) -> N
 def test_a_wrong_truth_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     folder = sorted_scenes(tmp_path / "set", 2)
     for wrong in (tmp_path / "nowhere.jsonl", 3):
-        with pytest.raises(UsageError, match=r"nowhere\.jsonl|A truth is a file"):
+        with pytest.raises(UsageError, match=r"nowhere\.jsonl|The truth must be a file"):
             uncanny.detect(folder, model="demo", out=tmp_path / "run", truth=wrong)  # type: ignore[arg-type]
-        with pytest.raises(UsageError, match=r"nowhere\.jsonl|A truth is a file"):
+        with pytest.raises(UsageError, match=r"nowhere\.jsonl|The truth must be a file"):
             uncanny.detect_forecast(folder, model="demo", truth=wrong)  # type: ignore[arg-type]
     assert not (tmp_path / "run" / "annotations.jsonl").exists()
     flat = tmp_path / "flat.png"
     shutil.copy(scenes()[0].image_path, flat)
     run = uncanny.detect(flat, model="demo", out=tmp_path / "run")
     assert run.to_json()["scores"] is None
-    with pytest.raises(UsageError, match="No folder"):
+    with pytest.raises(UsageError, match="The folder names"):
         run.score()
 
 
@@ -75,7 +75,7 @@ def test_a_run_of_annotate_is_not_one_of_detect(tmp_path: Path) -> None:
     image = scenes()[0].image_path
     annotated = uncanny.annotate(image, model="noop", out=tmp_path / "annotate")
     detected = uncanny.detect(image, model="demo", out=tmp_path / "detect")
-    with pytest.raises(UsageError, match="another kind: of annotate, not of detect"):
+    with pytest.raises(UsageError, match="is a run of annotate, not of detect"):
         uncanny.DetectRun(annotated.path)
     with pytest.raises(UsageError, match="another kind: of detect, not of annotate"):
         uncanny.AnnotateRun(detected.path)

@@ -171,8 +171,8 @@ def truth_of(run: uncanny.DetectRun) -> dict[str, Source | None]:
 @pytest.mark.parametrize(
     ("truth", "message"),
     [
-        (None, "No folder of the images of .* says whether they are generated. Give `truth`"),
-        (3, "A truth is a file, .*, not 3"),
+        (None, "The folder names do not show which images of .* are generated. Give `truth`"),
+        (3, "The truth must be a file, .*, not 3"),
         ({}, "The truth is empty"),
         ({"a.png": "fake"}, "must be generated or real, not 'fake'"),
         ("nowhere.jsonl", "nowhere.jsonl"),

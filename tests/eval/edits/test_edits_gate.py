@@ -181,5 +181,5 @@ def test_parameters_without_a_meaning_are_refused(wrong: dict[str, Any]) -> None
     ],
 )
 def test_limits_that_are_none_are_refused(wrong: Any) -> None:
-    with pytest.raises(UsageError, match=r"not limits|must be a mapping"):
+    with pytest.raises(UsageError, match=r"Invalid limits|must be a mapping"):
         gate("scenes", limits=wrong)

@@ -163,5 +163,5 @@ def test_the_scenes_are_one_word() -> None:
     assert all(files.masks for files in pairs)
     assert all(files.pair.texts for files in pairs)
     assert load(pairs) is pairs
-    with pytest.raises(UsageError, match="does not go with"):
+    with pytest.raises(UsageError, match="cannot be used with"):
         load("scenes", root=Path.cwd())

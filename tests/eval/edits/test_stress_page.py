@@ -143,7 +143,7 @@ def test_the_whole_path_on_the_bundled_scenes(
     assert run(*stress) == 0
     capsys.readouterr()
     assert run("edits", "stress", detected, "--meta", edits, "--json", edits) == 2
-    assert "is read by this command" in capsys.readouterr().err
+    assert "is an input of this command" in capsys.readouterr().err
     measured = uncanny.edits.measure("scenes")
     result = uncanny.edits.stress({"demo": detected}, meta=measured, resamples=100)
     assert result.to_json()["detectors"]["demo"]["conditions"]["as given"] == condition
@@ -157,7 +157,7 @@ def test_the_commands_refuse_in_words(tmp_path: Path, capsys: pytest.CaptureFixt
     for arguments, words in (
         ((), "line 1, item 'e.png', field score"),
         (("--cutoffs", "mask_ratio"), "must be like mask_ratio=0.05,0.3"),
-        (("--threshold", "3"), "--threshold 3 is not from 0 to 1"),
+        (("--threshold", "3"), "--threshold must be from 0 to 1, not 3"),
         (("--by", "weather"), "no column 'weather'"),
     ):
         if arguments:

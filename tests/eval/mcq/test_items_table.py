@@ -384,7 +384,7 @@ def test_a_folder_with_items_is_left_alone(tmp_path: Path) -> None:
     table = parquet(tmp_path / "t.parquet", release())
     target = import_table(table, out=tmp_path / "out").file
     target.write_text("edited")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         import_table(table, out=tmp_path / "out")
     assert target.read_text() == "edited"
 

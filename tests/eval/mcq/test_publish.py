@@ -315,7 +315,7 @@ def test_a_key_that_is_called_as_a_column_is_refused(items: Path, tmp_path: Path
     loaded = mcq.load(items)
     named = mcq.ItemSet((Item.model_validate({**loaded[0].model_dump(), "q1_answer": "no"}),), loaded.file)
     for name, to in (("hub", "hf"), ("t.parquet", None), ("t.csv", None)):
-        with pytest.raises(UsageError, match="'q1_answer', which is a column of the table"):
+        with pytest.raises(UsageError, match="'q1_answer', which is a reserved column of the table"):
             mcq.export_table(named, out=tmp_path / name, to=to)  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 
@@ -409,10 +409,10 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
     wrong: list[tuple[Path, dict[str, Any], str]] = [
         (tmp_path / "file", {"to": "hf"}, "is a file"),
         (tmp_path / "x", {}, "neither the suffix"),
-        (tmp_path / "x.parquet", {"license": "mit"}, "are for the card"),
+        (tmp_path / "x.parquet", {"license": "mit"}, "apply only to"),
         (tmp_path / "x", {"to": "json"}, "`to` must be 'hf', 'parquet' or 'csv', not 'json'"),
-        (published, {"to": "hf"}, "is the set itself"),
-        (tmp_path / "x", {"to": "hf", "prompts": tmp_path / "none"}, "is not there"),
+        (published, {"to": "hf"}, "is the folder of the items themselves"),
+        (tmp_path / "x", {"to": "hf", "prompts": tmp_path / "none"}, "does not exist"),
     ]
     for out, options, words in wrong:
         with pytest.raises(UsageError, match=words):

@@ -179,7 +179,7 @@ def test_wrong_files_are_refused() -> None:
     items, answers = _four(), answered(_four(), ["1111", "1111", "1111", "-111"])
     with pytest.raises(UsageError, match="'m' answers q1 of item 'a' twice"):
         scored(items, [*answers, answers[0]])
-    with pytest.raises(UsageError, match="item 'a' comes twice"):
+    with pytest.raises(UsageError, match="item 'a' appears twice"):
         scored([*items, items[0]], answers)
     with pytest.raises(UsageError, match="no answers to score"):
         scored(items, [])

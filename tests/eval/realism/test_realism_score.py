@@ -224,7 +224,7 @@ def test_verdicts_of_a_program_are_scored_like_those_of_a_file(tmp_path: Path) -
     scores = realism.score(records, resamples=50)
     assert list(scores.sets) == ["m/one"]
     assert scores.to_json() == scored(path, resamples=50).to_json()
-    with pytest.raises(UsageError, match="Say where the page goes"):
+    with pytest.raises(UsageError, match="Give a path for the page"):
         scores.report()
     assert scores.report(tmp_path / "page.html").is_file()
     contradicting = [records[0].model_copy(update={"label": "intermediate"}), records[0]]
@@ -233,7 +233,7 @@ def test_verdicts_of_a_program_are_scored_like_those_of_a_file(tmp_path: Path) -
     assert "item 'p0', field id: the id was used before; keep one" in str(caught.value)
     with pytest.raises(UsageError, match="holds no verdicts"):
         realism.score([])
-    with pytest.raises(UsageError, match="are mixed"):
+    with pytest.raises(UsageError, match="cannot be mixed"):
         realism.score([path, records[0]])  # type: ignore[arg-type]
 
 

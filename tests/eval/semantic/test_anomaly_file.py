@@ -215,7 +215,7 @@ def test_a_folder_that_is_no_such_run_says_what_it_holds(tmp_path: Path) -> None
         load(tmp_path / "two")
     assert f"demo={tmp_path / 'two' / 'demo'} other=" in str(refused.value.remedy)
     (tmp_path / "answers.jsonl").write_text("")
-    with pytest.raises(UsageError, match=r"finds no anomalies: it has answers\.jsonl"):
+    with pytest.raises(UsageError, match=r"without anomalies: it has answers\.jsonl"):
         load(tmp_path)
 
 

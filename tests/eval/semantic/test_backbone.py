@@ -45,7 +45,7 @@ def test_a_layer_that_is_not_there(copied: Path, layer: int) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert "no such folder" in refused(tmp_path / "nothing")
     assert "no such folder" in refused("./nothing")
-    assert "no such folder" in refused("a/b/c")
+    assert "neither a folder" in refused("a/b/c")
 
 
 @pytest.mark.parametrize(

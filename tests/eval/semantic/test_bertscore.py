@@ -199,7 +199,7 @@ def test_a_batch_that_does_not_fit_goes_in_parts(
     monkeypatch.setattr(small, "_store", None)
     np.testing.assert_allclose(np.array(list(small.matrices(pairs))), np.array(whole), atol=1e-5)
     most = 100
-    with pytest.raises(UsageError, match="no memory for a text of 512 tokens"):
+    with pytest.raises(UsageError, match="too little memory for a text of 512 tokens"):
         list(small.matrices(pairs))
 
 

@@ -117,7 +117,7 @@ def test_what_are_no_predictions(predictions: Any, message: str) -> None:
         ({"balance": 2}, "`balance` must be at most 1"),
         ({"resamples": -1}, "resamples"),
         ({"backbone": "bert"}, "chrf has no backbone"),
-        ({"similarity": ByKind(), "num_layers": 3}, "of your own takes no"),
+        ({"similarity": ByKind(), "num_layers": 3}, "does not take a backbone"),
         ({"truth": []}, "the truth holds no image"),
         ({"truth": [{"image": "a.png", "status": "failed"}]}, "no image with status ok"),
     ],

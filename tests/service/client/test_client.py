@@ -121,7 +121,7 @@ def test_bytes_are_images_too(client: Client) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("images", "message"),
-    [("nowhere", "nowhere"), ([], "no image"), ([3], "int"), (b"no image", "took no image")],
+    [("nowhere", "nowhere"), ([], "no image"), ([3], "int"), (b"no image", "accepted no images")],
 )
 def test_what_is_no_image_is_refused_in_words(client: Client, images: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):

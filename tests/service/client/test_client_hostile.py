@@ -151,7 +151,7 @@ def test_a_redirect_is_not_followed(httpserver: HTTPServer, client: Client) -> N
         elsewhere.expect_request("/").respond_with_data("caught")
         target = elsewhere.url_for(f"/?{TOKEN}")
         httpserver.expect_request("/api/v1/me").respond_with_data("", 307, {"Location": target})
-        with pytest.raises(UsageError, match="sends on to") as error:
+        with pytest.raises(UsageError, match="redirects to") as error:
             client.me()
         assert is_said(error.value)
         assert not elsewhere.log

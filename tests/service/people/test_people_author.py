@@ -326,7 +326,7 @@ def test_what_an_item_says_is_never_obeyed(file: Path) -> None:
 
 
 def test_without_file_and_images_there_is_nothing_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not there"):
+    with pytest.raises(UsageError, match="does not exist"):
         ItemsFile(tmp_path / "none.jsonl")
     with pytest.raises(UsageError, match="cannot be an item file"):
         ItemsFile(tmp_path)

@@ -218,7 +218,7 @@ def test_folders_of_something_else_are_left_alone(items: ItemSet, tmp_path: Path
         run(items[:1], model="demo", out=tmp_path / "people")
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "answers.jsonl").write_text("{}\n")
-    with pytest.raises(UsageError, match="something else"):
+    with pytest.raises(UsageError, match="another kind"):
         PeopleAnswers(items, tmp_path / "odd")
 
 

@@ -25,10 +25,10 @@ _MODELS = click.option(
     required=True,
     shell_complete=complete_model,
     metavar="PROVIDER/NAME",
-    help="The model to ask. Repeatable: a run of each, in folders of their own in RUN.",
+    help="Model to ask; repeatable. Each model gets its own run folder in RUN.",
 )
 _DRY_RUN = click.option(
-    "--dry-run", is_flag=True, help="Count calls and estimate tokens and cost; ask nothing."
+    "--dry-run", is_flag=True, help="Count calls and estimate tokens and cost, without calling a model."
 )
 
 
@@ -63,8 +63,8 @@ def _check_one_model(name: str) -> None:
     if len(parts) > 1 and all(is_provider(part.partition("/")[0]) for part in parts):
         separately = " ".join(f"-m {part}" for part in parts)
         raise UsageError(
-            f"{name!r} is {len(parts)} models and not the name of one",
-            remedy=f"Where a command asks several, write {separately}.",
+            f"{name!r} is {len(parts)} models, not one",
+            remedy=f"If the command takes several models, write {separately}.",
         )
 
 
@@ -74,7 +74,9 @@ def role_models(roles: Sequence[str]) -> dict[str, str]:
     for each in roles:
         role, equals, model = each.partition("=")
         if not equals:
-            raise UsageError(f"--role {each!r} names no model", remedy="Write --role ROLE=PROVIDER/NAME.")
+            raise UsageError(
+                f"--role {each!r} does not name a model", remedy="Write --role ROLE=PROVIDER/NAME."
+            )
         _check_one_model(model)
         if models.setdefault(role, model) != model:
             raise UsageError(f"--role gives {role} two models", remedy="Leave one of them out.")
@@ -96,7 +98,7 @@ def _base_urls(base_urls: Sequence[str], models: Sequence[str]) -> dict[str, str
         if not (equals and is_provider(provider)):
             if len(providers) > 1:
                 raise UsageError(
-                    f"A --base-url is for one provider, and {', '.join(providers)} are asked",
+                    f"--base-url needs a provider, because the models are from {', '.join(providers)}",
                     remedy="Write --base-url PROVIDER=URL.",
                 )
             provider, url = providers[0], each

@@ -55,8 +55,8 @@ class Command(click.Command):
             self.help = f"{cleandoc(self.help or '')}\n\nNeeds the extra `{extra}`. {install_hint(extra)}"
         self.job = job
         if job is not None:
-            address = "Run it on the service at this address (`uncanny serve`)."
-            detach = "With --server: start it there and leave."
+            address = "Run the command on the service at this address (`uncanny serve`)."
+            detach = "With --server: start the job, then exit."
             self.params.append(click.Option(["--server"], metavar="URL", help=address))
             self.params.append(click.Option(["--detach"], is_flag=True, help=detach))
         if config:
@@ -115,7 +115,7 @@ class Command(click.Command):
                 ctx.command = copy(self)
                 ctx.command.callback = partial(run_on_server, self.job, ctx, server, detach=detach)
             if detach and server is None:
-                raise UsageError("--detach is for runs on a service", remedy="Name one with --server URL.")
+                raise UsageError("--detach works only on a service", remedy="Name one with --server URL.")
         return ctx
 
     def _take_values(self, ctx: click.Context, values: Mapping[str, Any]) -> list[str]:

@@ -156,7 +156,7 @@ def _read(path: Path) -> ConfigFile:
             f"{path} cannot be read: {error.strerror or error}", remedy="`uncanny init` writes such a file."
         ) from error
     if len(content) > _MOST_BYTES:
-        raise UsageError(f"{path} is far too large for a file of options", remedy="Name another --config.")
+        raise UsageError(f"{path} is too large for a config file", remedy="Name another file with --config.")
     try:
         text = content.decode("utf-8-sig")  # some editors begin a file with a mark
         return ConfigFile(path, tuple(text.splitlines()), tomllib.loads(text))
@@ -205,8 +205,8 @@ def _check(
             if not takes:
                 name = " ".join(("uncanny", *tables, key))
                 raise UsageError(
-                    f"{file.where(tables, key)}: `{name}` takes no file of options",
-                    remedy="Leave the table out.",
+                    f"{file.where(tables, key)}: `{name}` does not take options from a file",
+                    remedy="Remove this table.",
                 )
             _check(file, (*tables, key), value, inner)
             continue

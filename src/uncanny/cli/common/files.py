@@ -309,13 +309,13 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: b
         if path == STANDARD_OUTPUT:
             raise UsageError("Cannot write to standard output (-) here", remedy="Name a file.")
         if any(_same(path, other.path) for other in wanted[:number]):
-            raise UsageError(f"{path} is named for two outputs", remedy="Name a file for each.")
+            raise UsageError(f"{path} is given for two outputs", remedy="Name a file for each.")
         _check_place(path)
         if not path.exists():
             continue
         if any(_same(path, file) for file in read) or (_is_read_in(path, folders) and not _is_ours(output)):
             raise UsageError(
-                f"{path} is read by this command and would be written over", remedy="Name another file."
+                f"{path} is an input of this command and would be overwritten", remedy="Name another file."
             )
         if not force and not _is_ours(output):
             raise UsageError(
@@ -341,7 +341,7 @@ def check_run_folder(
     for file in (file for each in inputs if each.is_file() for file in _files(each)):
         if any(_same(file, written) for written in own):
             raise UsageError(
-                f"{file} is read by this command and would be written to", remedy="Name another -o."
+                f"{file} is an input of this command, which would write to it", remedy="Name another -o."
             )
     manifest = run / "run.json"
     if manifest.is_file() and not _is_manifest(manifest):

@@ -30,9 +30,9 @@ class Whole(click.ParamType[int]):
         try:
             number = int(value)
         except ValueError:
-            raise _wrong(param, value, "is not a whole number") from None
+            raise _wrong(param, value, "a whole number") from None
         if not self.least <= number <= self.most:
-            raise _wrong(param, value, f"is not from {self.least:,} to {self.most:,}")
+            raise _wrong(param, value, f"from {self.least:,} to {self.most:,}")
         return number
 
 
@@ -50,11 +50,11 @@ class Real(click.ParamType[float]):
         except ValueError:
             number = math.nan
         if math.isnan(number):
-            raise _wrong(param, value, "is not a number")
+            raise _wrong(param, value, "a number")
         low = number > self.least if self.above else number >= self.least
         if not (low and number <= self.most):
             start = f"above {self.least:g} and at most" if self.above else f"from {self.least:g} to"
-            raise _wrong(param, value, f"is not {start} {self.most:,.0f}")
+            raise _wrong(param, value, f"{start} {self.most:,.0f}")
         return number
 
 
@@ -78,12 +78,11 @@ def type_of(param: click.Parameter) -> click.ParamType[Any]:
     return param.type.item if isinstance(param.type, Several) else param.type
 
 
-def _wrong(param: click.Parameter | None, value: object, why: str) -> UsageError:
+def _wrong(param: click.Parameter | None, value: object, right: str) -> UsageError:
     name = "A number" if param is None else param.opts[0]
     text = str(value)
-    return UsageError(
-        f"{name} {text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + '…'} {why}"
-    )
+    given = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+    return UsageError(f"{name} must be {right}, not {given}")
 
 
 PATH = PathOnDisk(path_type=Path)
@@ -112,17 +111,17 @@ run_option = click.option(
     help="The run folder. Needed to run.",
 )
 run_page_option = click.option(
-    "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
+    "--report/--no-report", default=True, help="Write RUN/report.html at the end. [default: report]"
 )
 pictures_option = click.option(
     "--pictures",
     type=click.Choice(["link", "embed"]),
     default="link",
     show_default=True,
-    help="Full-size pictures on the page: linked from their files, or embedded, to send the page on.",
+    help="Link full-size pictures on the page to their files, or embed them so that you can send the page.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Hide progress and summary.")
 port_option = click.option(
     "--port",
     type=Whole(0, 65_535),
@@ -130,7 +129,7 @@ port_option = click.option(
     show_default=True,
     help="Port on 127.0.0.1; 0 takes a free one.",
 )
-force_option = click.option("--force", is_flag=True, help="Replace files that are not this command's own.")
+force_option = click.option("--force", is_flag=True, help="Replace files that this command did not write.")
 images_root_option = click.option(
     "--root", type=FOLDER, help="Name images in records relative to this. [default: the run folder]"
 )
@@ -176,9 +175,7 @@ no_page_option = click.option("--no-report", is_flag=True, help="Write no page."
 
 
 def page_option(default: str) -> Callable[[F], F]:
-    return click.option(
-        "--report", type=PATH, metavar="FILE", help=f"Where the page goes. [default: {default}]"
-    )
+    return click.option("--report", type=PATH, metavar="FILE", help=f"Path of the page. [default: {default}]")
 
 
 def score_options(page: str | None = None, *, quiet: bool = True) -> Callable[[F], F]:

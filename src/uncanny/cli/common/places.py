@@ -84,7 +84,7 @@ def name_and_path(argument: str) -> tuple[str | None, Path]:
     readings = [("=".join(parts[:end]).strip(), "=".join(parts[end:])) for end in range(1, len(parts))]
     readings = [(name, path) for name, path in readings if name and path]
     if not readings:
-        raise UsageError(f"{argument!r} has no name or no path", remedy="Write NAME=PATH.")
+        raise UsageError(f"{argument!r} lacks a name or a path", remedy="Write NAME=PATH.")
     for name, path in readings:
         if Path(path).exists():
             return name, Path(path)

@@ -19,7 +19,8 @@ from uncanny.protocol import Protocol, named
 _HELP = """{summary}
 
 Results go to RUN/{records} as they come; the same command resumes the run. With several models each has a run
-in a folder of its own in RUN. Exit code, of several models the worst: 0 all done, 1 some failed, 2 wrong use,
+in a folder of its own in RUN. Exit code, of several models the worst: 0 all done, 1 some failed, 2 usage
+error,
 3 budget spent, 130 interrupted."""
 
 

@@ -156,7 +156,9 @@ def bring_home(job: ClientJob, run: Path, state: ServerState, names: LocalNames,
         write_state(run, state)
 
     if staging.is_symlink():
-        raise UsageError(f"{staging} is a link; nothing is written through it", remedy="Remove it.")
+        raise UsageError(
+            f"{staging} is a link, and uncanny does not write through links", remedy="Remove it."
+        )
     job.download(staging, under=under, only=wanted, on_file=take, passing=True)
     _remove_empty(staging)
     return warnings

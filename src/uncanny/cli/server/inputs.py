@@ -198,8 +198,8 @@ def _with_images(
     present = {text: path for text, path in paths.items() if path.is_file()}
     if not present:
         raise UsageError(
-            f"None of {len(paths):,} images is there, from {base.absolute()}",
-            remedy=f"Say with {option('root')} where their paths start.",
+            f"None of the {len(paths):,} images exists below {base.absolute()}",
+            remedy=f"Name the folder that their paths start from with {option('root')}.",
         )
     digests: dict[str, str] = {}
     contents: dict[str, Path] = {}
@@ -293,8 +293,8 @@ def _generators(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) ->
                 uploaded = sent.upload([source.path])
                 if len(uploaded.references) > 1:
                     raise UsageError(
-                        f"{name}: some images are there twice, with other names",
-                        remedy="Leave one of each in the folder, or annotate it first.",
+                        f"{name}: some images appear twice, under different names",
+                        remedy="Keep one of each in the folder, or annotate the folder first.",
                     )
                 there = uploaded.references[0]
             else:
@@ -331,7 +331,7 @@ def _run_to_export(sent: Sent, run: Path, params: dict[str, Any]) -> None:
         (run / "reviews.jsonl").is_file() or job_of(run, sent.client.url) is None
     ):
         raise UsageError(
-            f"{run} lies here, and so do its reviews",
+            f"{run} is on this machine, and so are its reviews",
             remedy="Export it here, without --server, or name a run of the service: job:ID.",
         )
     params["run"] = _records(sent, run)

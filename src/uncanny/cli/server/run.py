@@ -99,8 +99,8 @@ class _ServerRun:
             if name == "models":
                 if len(value) > 1:
                     raise UsageError(
-                        "On a service one model is asked at a time",
-                        remedy="Start the command for each, with -o for each, and --detach to go on at once.",
+                        "A command on a service takes one model",
+                        remedy="Run the command for each model, with its own -o; --detach does not wait.",
                     )
                 params["model"] = value[0]
             elif name == "roles":
@@ -113,7 +113,7 @@ class _ServerRun:
         """Raises UsageError that names every option the service does not take for this command."""
         kind = self._client.kinds().get(self._command.kind)
         if kind is None:
-            raise UsageError(f"{self._client.url} runs no {self._usage.removeprefix('uncanny ')}")
+            raise UsageError(f"{self._client.url} cannot run {self._usage.removeprefix('uncanny ')}")
         taken = kind.params.get("properties", {})
         known = {"root", "original", "edited", "masks"} & self._inputs_of_pairs()
         refused = sorted(name for name in params if name not in taken and name not in known)
@@ -126,8 +126,8 @@ class _ServerRun:
         for name in files:
             if params[name].is_dir():
                 raise UsageError(
-                    f"{option(name)} names a folder, and folders are not sent",
-                    remedy="Name one of the service's own: server:PATH.",
+                    f"{option(name)} names a folder, and uncanny does not upload folders",
+                    remedy="Name a folder of the service: server:PATH.",
                 )
 
     def _inputs_of_pairs(self) -> set[str]:
@@ -147,7 +147,7 @@ class _ServerRun:
         target: Path | None = self._values.get(self._command.folder)
         # A page of figures needs no folder.
         if target is None and not detach and self._command.page is None:
-            raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
+            raise UsageError("No run folder is given", remedy="Name one with -o runs/NAME.")
         return target
 
     # The job.
@@ -176,8 +176,8 @@ class _ServerRun:
             return ServerFolder(target, state)
         if (state.server, state.kind) != (self._client.url, self._command.kind):
             raise UsageError(
-                f"{target} is the run of {state.job or 'a job'}, {state.kind}, on {state.server}",
-                remedy="Name another run with -o, or that server.",
+                f"{target} belongs to {state.job or 'a job'} ({state.kind}) on {state.server}",
+                remedy="Name another run folder with -o, or use that server.",
             )
         differing = differing_options(state.options, options)
         if state.job is not None and not set(differing) <= set(LIMITS):

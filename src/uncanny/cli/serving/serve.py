@@ -24,8 +24,8 @@ def data_options(command: click.decorators.FC) -> click.decorators.FC:
             "--database",
             metavar="URL",
             envvar="UNCANNY_DATABASE",
-            help="PostgreSQL, as postgresql://USER@HOST/NAME. UNCANNY_DATABASE says it, too, and keeps a "
-            "password out of lists of processes.  [default: SQLite in the data folder]",
+            help="PostgreSQL, as postgresql://USER@HOST/NAME. UNCANNY_DATABASE sets it, too, and keeps a "
+            "password out of the list of processes.  [default: SQLite in the data folder]",
         ),
         click.option(
             "--data",
@@ -44,7 +44,7 @@ def data_options(command: click.decorators.FC) -> click.decorators.FC:
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on. Beyond this machine a token is needed: `uncanny token add`.",
+    help="Address to listen on. To listen beyond this machine, first create a token: `uncanny token add`.",
 )
 @click.option(
     "--port", type=Whole(0, 65_535), default=8765, show_default=True, help="Port; 0 takes a free one."
@@ -55,36 +55,36 @@ def data_options(command: click.decorators.FC) -> click.decorators.FC:
     "roots",
     type=PATH,
     multiple=True,
-    help="A folder whose files jobs may name by their path. May be repeated.  [default: uploads only]",
+    help="Folder whose files jobs may read; repeatable.  [default: uploads only]",
 )
 @click.option(
     "--weights",
     "weights",
     metavar="[NAME=]DIR",
     multiple=True,
-    help="A folder of a model's weights that jobs may load, by its name. Loading may run code that lies in "
-    "it. May be repeated.",
+    help="Folder of model weights that jobs may load by name; repeatable. Loading may run code in "
+    "the folder.",
 )
 @click.option(
     "--jobs",
     type=Whole(0, 64),
     default=2,
     show_default=True,
-    help="How many jobs run at once; 0 leaves them to other processes on the same database.",
+    help="Number of jobs that run at once; 0 leaves them to other processes on the same database.",
 )
 @click.option(
     "--name",
     "names",
     multiple=True,
     metavar="HOST",
-    help="A name under which it is asked for, as at a proxy before it. May be repeated.",
+    help="Host name that users reach the service by, such as that of a proxy; repeatable.",
 )
 @click.option(
     "--proxy",
     "proxies",
     multiple=True,
     metavar="ADDRESS",
-    help="Address of a proxy whose X-Forwarded-For and -Proto are believed. May be repeated.",
+    help="Address of a proxy whose X-Forwarded-For and -Proto are trusted; repeatable.",
 )
 def command(
     host: str,
@@ -97,14 +97,14 @@ def command(
     names: tuple[str, ...],
     proxies: tuple[str, ...],
 ) -> None:
-    """Serve pages and an interface under which others upload images, start runs, follow and review them.
+    """Serve web pages and an HTTP API to upload images, start runs, watch them and review findings.
 
-    Each job is one of uncanny's commands, in a process of its own. Keys of providers are those in the
-    environment of this command, and never leave it. The first line printed is `listening on http://…`, Ctrl-C
-    ends it, and jobs go on when it is started again.
+    Each job is an uncanny command in a process of its own. API keys come from the
+    environment of this command; users never see them. The first line printed is `listening on http://…`.
+    Ctrl-C stops the service; jobs resume when it starts again.
 
     \b
-    uncanny token add ann --role operator    # make a token, and say who may do what
+    uncanny token add ann --role operator    # create a token and set its role
     uncanny serve --root /data/photos        # for people on this machine
     uncanny serve --name lab.example.org --proxy 127.0.0.1    # for others, behind a proxy
     """
@@ -166,7 +166,7 @@ def _named(weights: tuple[str, ...]) -> dict[str, Path]:
         name = name or folder.resolve().name
         if name in named:
             raise UsageError(
-                f"{option('weights')} names {name!r} twice", remedy="Give each a name of its own: NAME=DIR."
+                f"{option('weights')} names {name!r} twice", remedy="Give each a different name: NAME=DIR."
             )
         named[name] = folder
     return named

@@ -70,8 +70,8 @@ class FakeServerOptions:
                 raise UsageError(f"The fake server cannot work with a {what} of {value!r}")
         if self.provider is not None and self.provider not in DIALECTS:
             raise UsageError(
-                f"The fake server cannot stand for {self.provider!r}",
-                remedy=f"It can for {', '.join(DIALECTS)}.",
+                f"The fake server cannot imitate {self.provider!r}",
+                remedy=f"Choose one of {', '.join(DIALECTS)}.",
             )
         _check_rates(self.faults)
 
@@ -105,7 +105,8 @@ def _check_rates(faults: Mapping[FaultName, float]) -> None:
             raise UsageError(f"The rate of fault {name!r} is {rate!r}", remedy="Rates go from 0 to 1.")
     if sum(faults.values()) > 1 + 1e-9:
         raise UsageError(
-            f"The rates of the faults add up to {sum(faults.values()):g}", remedy="Keep them within 1."
+            f"The rates of the faults add up to {sum(faults.values()):g}",
+            remedy="Their sum must be at most 1.",
         )
 
 

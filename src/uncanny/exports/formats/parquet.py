@@ -96,7 +96,7 @@ def read(place: Path) -> Iterator[Returned]:
         )
     for file in files:
         if not file.is_file():
-            raise UsageError(f"{place} is not whole: {file} is not there", remedy="Export it again.")
+            raise UsageError(f"{place} is incomplete: {file} is missing", remedy="Export it again.")
         first_of = "" if file == place else f"{file.relative_to(place).as_posix()}, "
         is_arrow = file.suffix == ".arrow"
         opened = pyarrow("pyarrow").memory_map if is_arrow else pyarrow("pyarrow.parquet").ParquetFile
@@ -209,7 +209,7 @@ def returned_rows(batches: Iterable[Any], file: Path, first_of: str = "") -> Ite
                 # A file name alone: of two pictures one would get the findings of the other.
                 if name in pictures:
                     raise UsageError(
-                        f"{file}, {where}: {shown(name)} is there a second time",
+                        f"{file}, {where}: {shown(name)} appears twice",
                         remedy="Keep the column `run_image`.",
                     )
                 pictures.add(name)

@@ -73,7 +73,7 @@ class Connection:
         )
         if address.authorization or address.parameters:
             raise UsageError(
-                f"{redacted(url)!r} has more in it than the address of a service",
+                f"{redacted(url)!r} is more than the address of a service",
                 remedy=f"Give http://HOST:PORT, and the token as {TOKEN_VARIABLE}.",
             )
         self.shown: Final = address.shown.rstrip("/")
@@ -305,8 +305,8 @@ class Connection:
             return
         if 300 <= status < 400:
             raise UsageError(
-                f"{self.shown} sends on to {host_of(response.headers.get('location', ''), self._secrets)}",
-                remedy="Nothing was sent there. Give that address if it is the service's.",
+                f"{self.shown} redirects to {host_of(response.headers.get('location', ''), self._secrets)}",
+                remedy="uncanny sent nothing there. If it is the service, give that address.",
             )
         try:
             body = self._body(response, _LARGEST_ERROR)
@@ -364,7 +364,7 @@ def _as_json(content: object) -> bytes:
     try:
         return orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"What is to be sent cannot be written as JSON: {error}") from None
+        raise UsageError(f"The request cannot be written as JSON: {error}") from None
 
 
 def _checked_token(token: str | None) -> str | None:
@@ -373,7 +373,7 @@ def _checked_token(token: str | None) -> str | None:
     token = token.strip()
     if not (token.isascii() and token.isprintable()) or " " in token:
         raise UsageError(
-            "The token of the service has characters that no token has",
+            "The token of the service contains invalid characters",
             remedy=f"Set {TOKEN_VARIABLE} to what `uncanny token add` printed.",
         )
     return token

@@ -55,7 +55,7 @@ def safe_path(folder: Path, name: str) -> Path:
         place = place / each
         if place.is_symlink():
             raise UsageError(
-                f"{place} is a link; nothing is written through it", remedy="Name another folder."
+                f"{place} is a link, and uncanny does not write through links", remedy="Name another folder."
             )
     place = place / pieces[-1]
     if place.is_symlink() or (place.exists() and not place.is_file()):
@@ -70,7 +70,9 @@ def take_folder(folder: Path, job_id: str, places: Iterable[tuple[JobFile, Path]
     StorageError where it cannot be made.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file", remedy="Name a folder; it is made where it is not there.")
+        raise UsageError(
+            f"{folder} is a file", remedy="Name a folder; uncanny creates it if it does not exist."
+        )
     mark = folder / MARK
     try:
         if mark.is_file():

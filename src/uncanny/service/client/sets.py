@@ -90,7 +90,7 @@ def upload_images(
         refused += filling.refused
     if not images:
         why = "; ".join(f"{each.name}: {each.message}" for each in refused[:3])
-        raise UsageError(f"{connection.shown} took no image: {why or 'there are none'}")
+        raise UsageError(f"{connection.shown} accepted no images: {why or 'there are none'}")
     return UploadedImages(tuple(images), tuple(refused), new)
 
 

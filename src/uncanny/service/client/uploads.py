@@ -42,7 +42,9 @@ class LocalImage:
         except OSError as error:
             raise _unreadable(self.source, error) from error
         if hashlib.sha256(data).hexdigest() != self.sha256:
-            raise UsageError(f"{self.source} changes while it is sent", remedy="Upload it when it is whole.")
+            raise UsageError(
+                f"{self.source} changed during the upload", remedy="Upload it again when it is complete."
+            )
         return data
 
 
@@ -75,8 +77,8 @@ def collect(images: Images) -> LocalImages:
     for path in paths:
         if path.suffix.lower() in ROW_SUFFIXES and path.is_file():
             raise UsageError(
-                f"{path} is a table, which is not uploaded",
-                remedy="Have it put into a folder that the service may read, or work on it here.",
+                f"{path} is a table, and tables cannot be uploaded",
+                remedy="Put it into a folder that the service can read, or run the command without --server.",
             )
     discovered = discover(paths)
     taken: dict[str, LocalImage] = {}

@@ -40,7 +40,9 @@ class Place:
         parts = text.split(".")
         digits = all(part.isascii() and part.isdigit() and len(part) <= _MOST_DIGITS for part in parts)
         if len(parts) != 2 or not digits:
-            raise UsageError("This is not where a page ended", remedy="Give `next` of the page before.")
+            raise UsageError(
+                "This is not a valid page position", remedy="Give `next` from the previous page."
+            )
         return cls(*map(int, parts))
 
 

@@ -96,7 +96,7 @@ class PeopleAnswers(PeopleSession[Asked, Answer]):
             (item, question) for item in items for question in item.questions() if question in wanted
         ]
         if not self._asked:
-            raise UsageError("None of the items is asked these questions", remedy="Choose others.")
+            raise UsageError("None of the items has these questions", remedy="Choose others.")
         check_apart(run, map(items.image_path, items))
         self._by_id = {item.id: item for item in items}
         self._items = {_key(item): item for item in items}

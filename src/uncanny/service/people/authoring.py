@@ -115,7 +115,7 @@ class ItemsFile:
             raise UsageError(f"{path} cannot be an item file", remedy="Name a file in a folder that exists.")
         if not path.is_file() and not self.images:
             raise UsageError(
-                f"{path} is not there",
+                f"{path} does not exist",
                 remedy=f"Name an item file, or images to begin one with {option('images')}.",
             )
         entries = self.entries()

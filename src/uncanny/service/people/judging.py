@@ -141,10 +141,10 @@ class PeopleJudging(PeopleSession[Trial, Judgement]):
             file = self._files[key]
             assert isinstance(file, Measured)
             if judged == "real" and boxes:
-                raise UsageError("A picture that is real has no boxes")
+                raise UsageError("A real picture cannot have boxes")
             for x0, y0, x1, y1 in boxes:
                 if not (0 <= x0 < x1 <= file.width and 0 <= y0 < y1 <= file.height):
-                    raise UsageError("A box reaches beyond the picture", remedy="Draw it anew.")
+                    raise UsageError("A box reaches beyond the picture", remedy="Draw it again.")
             return self._line(
                 person,
                 trial,

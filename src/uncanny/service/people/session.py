@@ -184,7 +184,7 @@ class PeopleSession(Generic[T, L]):
 def _begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
     """Make the folder with a `run.json` that has `settings`, or see to it that its own has the same.
 
-    Raises UsageError where it cannot be made or holds records of something else, RunMismatchError.
+    Raises UsageError where it cannot be made or contains records of another kind, RunMismatchError.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ def _begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
         return
     if folder.begun():
         raise UsageError(
-            f"{path} holds records of something else", remedy=f"Name another one with {option('out')}."
+            f"{path} contains records of another kind", remedy=f"Name another one with {option('out')}."
         )
     head = {"format": FORMAT, "uncanny": __version__, "started": datetime.now(UTC).isoformat()}
     manifest = RunManifest.model_validate({**head, **settings, "record_file": record_file})

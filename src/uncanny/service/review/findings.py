@@ -25,7 +25,7 @@ class FindingId(NamedTuple):
         """Raises UsageError for what is none."""
         image, _, anomaly = text.partition("-")
         if not (image.isascii() and anomaly.isascii() and anomaly.isdigit() and len(anomaly) < 10):
-            raise UsageError("This names no finding")
+            raise UsageError("This does not name a finding")
         return cls(image, int(anomaly))
 
 
@@ -73,5 +73,5 @@ def check_box(anomaly: Anomaly, record: Annotation) -> None:
     if anomaly.box[2] > record.width or anomaly.box[3] > record.height:
         raise UsageError(
             f"The box reaches beyond the picture, which is {record.width} × {record.height}",
-            remedy="Draw it anew.",
+            remedy="Draw it again.",
         )

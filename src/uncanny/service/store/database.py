@@ -233,7 +233,7 @@ def _checked(address: str) -> URL:
         ) from error
     if url.get_backend_name() not in ("postgresql", "postgres"):
         raise UsageError(
-            f"{option('database')} names {url.get_backend_name()!r}; PostgreSQL is what is supported",
+            f"{option('database')} names {url.get_backend_name()!r}; only PostgreSQL is supported",
             remedy="Write postgresql://USER@HOST/NAME, or leave it out: SQLite in the data folder.",
         )
     return url.set(drivername="postgresql+psycopg")

@@ -223,7 +223,7 @@ class UploadStore:
         safe = PurePosixPath(safe_name(name)).name
         if PurePosixPath(safe).suffix.lower() not in FILE_SUFFIXES:
             raise UsageError(
-                "Files of this kind are not taken",
+                "Files of this kind are not accepted",
                 remedy=f"Give one that ends in {', '.join(FILE_SUFFIXES)}.",
             )
         if incoming.too_large:
