@@ -287,7 +287,7 @@ def test_masks_of_labelme_that_are_wrong_are_listed(tmp_path: Path) -> None:
         "item 'e.json', field shapes.0.mask: lies outside the image of 8 × 8 pixels",
         "item 'f.json', field shapes.0.mask: a mask needs imageWidth and imageHeight",
         "item 'g.json', field shapes.0.points: do not make a 'mask'",
-        "item 'h.json', field shapes.0.mask: its image is of 1,000,000 × 1,000,000 pixels, more",
+        "item 'h.json', field shapes.0.mask: its image is 1,000,000 × 1,000,000 pixels, more",
     ):
         assert item in found
 

@@ -77,7 +77,7 @@ def test_a_run_of_annotate_is_not_one_of_detect(tmp_path: Path) -> None:
     detected = uncanny.detect(image, model="demo", out=tmp_path / "detect")
     with pytest.raises(UsageError, match="is a run of annotate, not of detect"):
         uncanny.DetectRun(annotated.path)
-    with pytest.raises(UsageError, match="another kind: of detect, not of annotate"):
+    with pytest.raises(UsageError, match="is a run of detect, not of annotate"):
         uncanny.AnnotateRun(detected.path)
     with pytest.raises(UsageError, match="but annotations"):
         uncanny.mcq.McqRun(detected)
