@@ -50,6 +50,7 @@ def _by_schedule(parameter: Literal["repeats", "scene_scans"]) -> str:
 class BoxParameters(Parameters):
     """How models are asked for boxes."""
 
+    heading = "Agents"
     box_format: Annotated[BoxFormatName | None, Shown(default="as each model was trained, by its name")] = (
         None
     )
@@ -65,6 +66,7 @@ class AnnotateConfig(SamplingParameters, BoxParameters):
     the authors' released settings.
     """
 
+    heading = "Agents"
     schedule: Annotated[
         ScheduleName, Shown(default=f"{DEFAULT_SCHEDULE}, or that of the run", first=True)
     ] = DEFAULT_SCHEDULE

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import uncanny.cli
 from uncanny.agents.steps import ROLES
@@ -90,3 +91,14 @@ def test_every_option_says_what_it_does(name: str) -> None:
     for option in command.params:
         if isinstance(option, click.Option) and not option.hidden:
             assert option.help, option.opts
+
+
+def test_help_groups_options_under_headings_of_their_parameters() -> None:
+    text = CliRunner().invoke(command_named("annotate"), ["--help"]).output
+    headings = re.findall(r"^(\S.*):$", text, re.MULTILINE)
+    assert headings[:3] == ["Options", "Agents", "Sampling"]
+    assert len(headings) == len(set(headings))
+    sampling = text.partition("\nSampling:\n")[2].partition("\n\n")[0]
+    assert re.findall(r"--[\w-]+", sampling) == ["--temperature", "--top-p", "--max-output-tokens"]
+    main = text.partition("\nOptions:\n")[2].partition("\n\n")[0]
+    assert {"--model", "--run", "--limit", "--max-cost-usd", "--help"} <= set(re.findall(r"--[\w-]+", main))

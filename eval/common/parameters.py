@@ -70,6 +70,7 @@ else:  # what reads them says what is wrong with them
 class IntervalParameters(Parameters):
     """How intervals are made."""
 
+    heading = "Intervals"
     resamples: Resamples = RESAMPLES
     seed: Seed = 0
 
@@ -93,6 +94,7 @@ class PairFolders(Parameters):
 class BackboneParameters(Parameters):
     """The model that BERTScore compares texts with."""
 
+    heading = "Similarity"
     backbone: Annotated[Text | None, Shown(place="hub", default="distilbert-base-uncased")] = None
     """Name or folder of BERTScore's model."""
     num_layers: Annotated[int | None, Field(ge=1, le=1_000), Shown(default="the usual one")] = None
@@ -105,6 +107,7 @@ class BackboneParameters(Parameters):
 class MeasureParameters(BackboneParameters):
     """What a measure of similarity is opened with."""
 
+    heading = "Similarity"
     keep_all: bool = False
     """Keep the embeddings of predicted texts on disk too, not only those of true ones."""
 
@@ -112,6 +115,7 @@ class MeasureParameters(BackboneParameters):
 class ReportParameters(Parameters):
     """Where the page of a run goes, and what it shows."""
 
+    heading = "Page"
     out: Annotated[
         Place | None,
         Shown(on=HERE.on, short="-o", metavar="FILE", default="RUN/report.html; of a file beside it"),

@@ -101,6 +101,7 @@ class LoadParameters(PairFolders):
 class PerceptualParameters(Parameters):
     """The parameters of `open_perceptual`: measures by learned models. Nothing is downloaded."""
 
+    heading = "Perceptual metrics"
     lpips: LpipsNet | None = None
     """Measure LPIPS with this network."""
     lpips_weights: Annotated[Place | None, Shown(metavar="FILE", default="the file in torch's cache")] = None
@@ -115,6 +116,7 @@ class PerceptualParameters(Parameters):
 class MeasureConfig(Parameters):
     """The constants of the measures; `docs/edits.md` says what each does."""
 
+    heading = "Measurements"
     protocol: EditProtocol = metrics.PROTOCOL
     """How post-edit masks are made and shapes are told: uncanny's way, as Semi-Truths prints it (paper), or
     as its authors' program does it (release)."""
@@ -183,6 +185,7 @@ class MeasureParameters(MeasureConfig, PerceptualParameters, LoadParameters):
 class GateConfig(Parameters):
     """Where the gates are, as in Semi-Truths by default."""
 
+    heading = "Gates"
     brisque: Figure = 70.0
     """BRISQUE below which edits pass; it is read from a column of that name."""
     clip_low: Percentile = 20.0

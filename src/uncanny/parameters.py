@@ -20,6 +20,7 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    ClassVar,
     Concatenate,
     Literal,
     ParamSpec,
@@ -61,10 +62,12 @@ T_co = TypeVar("T_co", covariant=True)
 class Parameters(BaseModel):
     """Base of the parameters of a function. The docstring of a field is its help on every interface.
 
+    `heading` is what `--help` puts above the options of a class.
     None stands for the default where a field does not take None. Scalars of NumPy count as numbers of Python.
     Raises UsageError for a value that does not fit, and for a name that is not a parameter.
     """
 
+    heading: ClassVar[str] = ""
     model_config = ConfigDict(
         strict=True,
         frozen=True,

@@ -30,6 +30,7 @@ OutputTokens = Annotated[
 class SamplingParameters(Parameters):
     """How answers are sampled; each protocol has its own defaults."""
 
+    heading = "Sampling"
     temperature: Temperature = None
     top_p: TopP = None
     max_output_tokens: OutputTokens = 2_000

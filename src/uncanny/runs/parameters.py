@@ -43,6 +43,7 @@ Calls = Annotated[int, Field(ge=1, le=10_000)]
 class SpendLimits(Parameters):
     """What a run may cost; with several models these limits hold for all of them together."""
 
+    heading = "Limits"
     max_cost_usd: Annotated[
         Usd | None, Shown(default="no limit", label="Maximum cost, in US dollars", first=True)
     ] = None
@@ -56,6 +57,7 @@ class SpendLimits(Parameters):
 class CallLimits(SpendLimits):
     """How many calls at once, and for how long."""
 
+    heading = "Limits"
     concurrency: Calls = Field(default_factory=lambda: settings().concurrency)
     """Maximum number of calls in flight per model."""
     timeout_s: Annotated[
@@ -72,6 +74,7 @@ class CallLimits(SpendLimits):
 class CacheParameters(Parameters):
     """Whether and where answers are kept."""
 
+    heading = "Cache and resuming"
     cache: bool = True
     """Store answers, so that a resumed run does not pay for them again."""
     cache_dir: Annotated[Place | None, HERE] = Field(default_factory=lambda: settings().cache_dir)
@@ -90,6 +93,7 @@ class RunOptions(CallLimits, CacheParameters):
     Limits of cost and tokens hold for the run as a whole, earlier sessions included.
     """
 
+    heading = "Cache and resuming"
     limit: Annotated[Inputs | None, Shown(metavar="N", label="Only the first inputs", first=True)] = None
     """Take only the first N inputs."""
     retry_failed: Annotated[bool, Shown(off="--keep-failed")] = True
@@ -109,6 +113,7 @@ LIMITS = (*SpendLimits.model_fields, "concurrency", "limit")
 class ConnectParameters(CallLimits, CacheParameters):
     """How models are asked, how often, and for how much."""
 
+    heading = "Models"
     roles: Annotated[Mapping[str, Text], Shown(flag="--role", metavar="ROLE=MODEL", place="model")] = Field(
         default_factory=dict
     )
@@ -208,6 +213,7 @@ class AskEachParameters(RunParameters):
 class PixelParameters(Parameters):
     """How images are sent."""
 
+    heading = "Images as they are sent"
     max_side: Annotated[int | None, Field(ge=1, le=1_000_000), Shown(default="send as is")] = None
     """Scale larger images down to this many pixels on the longest side."""
     image_format: Literal["keep", "png", "jpeg"] = "keep"
@@ -227,6 +233,7 @@ class PixelParameters(Parameters):
 class TableParameters(Parameters):
     """What a run over images takes from tables."""
 
+    heading = "Tables"
     image_column: Annotated[Text | None, Shown(metavar="NAME")] = None
     """Column with the pictures in Parquet and Arrow files, if several columns have pictures."""
     columns: Annotated[

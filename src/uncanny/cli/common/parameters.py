@@ -50,7 +50,8 @@ def parameter_options(
 
     def decorate(command: F) -> F:
         for name, field in reversed(fields):
-            command = _option(name, field, required=field.is_required() and name not in optional)(command)
+            needed = field.is_required() and name not in optional
+            command = _option(name, field, required=needed, section=_section(kind, name, field))(command)
         return command
 
     return decorate
@@ -66,12 +67,33 @@ def given_parameters(kind: type[Parameters], values: Mapping[str, Any]) -> dict[
     }
 
 
-def _option(name: str, field: FieldInfo, *, required: bool) -> Callable[[F], F]:
+class Option(click.Option):
+    """An option that `--help` shows in a `section` of its own."""
+
+    def __init__(self, *names: Any, section: str = "", **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.section = section
+
+
+def _section(kind: type[Parameters], name: str, field: FieldInfo) -> str:
+    """The heading of the class that has the field; none for what most people look for."""
+    if field.is_required() or shown_as(field).first:
+        return ""
+    classes = (each for each in reversed(kind.__mro__) if name in inspect.get_annotations(each))
+    return next((each.__dict__["heading"] for each in classes if "heading" in each.__dict__), "")
+
+
+def _option(name: str, field: FieldInfo, *, required: bool, section: str) -> Callable[[F], F]:
     shown = shown_as(field)
     flag, off = flags_of(name, field)
     names = [each for each in (shown.short, flag) if each]
     kind = _without_none(field.annotation)
-    more: dict[str, Any] = {"help": _help(field, shown), "required": required}
+    more: dict[str, Any] = {
+        "help": _help(field, shown),
+        "required": required,
+        "cls": Option,
+        "section": section,
+    }
     if name in _COMPLETIONS:
         more["shell_complete"] = _COMPLETIONS[name]
     if kind is bool:
