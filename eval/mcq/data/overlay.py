@@ -110,9 +110,7 @@ def overlay(source: ItemSource, parameters: OverlayParameters) -> ItemSet:
     items = load(source, root=parameters.root, folder=folder)
     target = folder / ITEMS_FILE
     if target.exists() and items.file.exists() and target.samefile(items.file):
-        raise UsageError(
-            f"{target} is the folder of the items themselves", remedy="Name another folder to write to."
-        )
+        raise UsageError(f"{target} is the item file itself", remedy="Name another folder to write to.")
     drawn = []
     for item in items:
         paths = {"image": _from(folder, item, items)}

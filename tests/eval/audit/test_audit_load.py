@@ -186,7 +186,7 @@ def test_pairing_by_file_name_or_column(tmp_path: Path) -> None:
 def test_a_place_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"a: .*nowhere does not exist"):
         read_sources({"a": tmp_path / "nowhere"})
-    with pytest.raises(UsageError, match="no bundled scenes 'painted'"):
+    with pytest.raises(UsageError, match="no bundled set 'painted'"):
         read_sources({"a": "scenes:painted"})
 
 

@@ -106,7 +106,7 @@ def test_answers_come_in_many_forms(demo: McqRun, tmp_path: Path) -> None:
     assert list(mcq.score("scenes", tmp_path, resamples=0)) == ["a", "b"]
     content = uncanny_here("mcq", "score", "scenes", tmp_path, "--resamples", 0, "--json", "-").json()
     assert list(content["models"]) == ["a", "b"]
-    with pytest.raises(UsageError, match="'both' are of 2 models: a, b"):
+    with pytest.raises(UsageError, match="'both' come from 2 models: a, b"):
         mcq.score("scenes", {"both": tmp_path})
 
 
@@ -149,7 +149,7 @@ def test_sets_are_checked_drawn_and_stored_as_by_the_commands(tmp_path: Path) ->
     drawn = mcq.overlay(some, out=tmp_path / "python")
     assert uncanny_here("mcq", "overlay", some, "-o", tmp_path / "command").code == 0
     assert drawn.file.read_bytes() == (tmp_path / "command" / "items.jsonl").read_bytes()
-    with pytest.raises(UsageError, match="the set itself"):
+    with pytest.raises(UsageError, match="is the item file itself"):
         mcq.overlay(drawn.file, out=drawn.file.parent)
     table = mcq.export_table(drawn, out=tmp_path / "python.csv")
     assert uncanny_here("mcq", "export", drawn.file, "-o", tmp_path / "command.csv").code == 0
@@ -169,7 +169,7 @@ def test_drafts_are_those_of_the_command_and_never_replaced(tmp_path: Path, bund
     assert drafts.file.read_bytes() == (tmp_path / "command.jsonl").read_bytes()
     assert mcq.load(drafts.file).items == drafts.items
     drafts.file.write_text("worked on\n")
-    with pytest.raises(UsageError, match="no file of just these drafts"):
+    with pytest.raises(UsageError, match="holds more than these drafts"):
         mcq.build(run, out=drafts.file, seed=5)
     assert drafts.file.read_text() == "worked on\n"
     mcq.build(run, out=drafts.file, seed=5, force=True)
