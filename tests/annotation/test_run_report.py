@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -106,11 +107,32 @@ def test_a_call_without_figures_leaves_those_of_the_others(
     assert "cost at least $1.50 2 calls did not say what they used" in page.text
 
 
-def test_order_is_failures_then_severity(page: Page) -> None:
+def test_the_least_realistic_come_first_and_failures_last(page: Page) -> None:
     records = page.data["data"]["images"]
-    assert [record["status"] for record in records[:3]] == ["failed", "partial", "unreadable"]
-    worst = [min((a["severity"] for a in record["anomalies"]), default=101) for record in records[3:]]
+    assert {record["status"] for record in records[-2:]} == {"failed", "unreadable"}
+    worst = [min((a["severity"] for a in record["anomalies"]), default=101) for record in records[:-2]]
     assert worst == sorted(worst)
+
+
+def test_the_title_is_the_result(page: Page) -> None:
+    records = page.data["data"]["images"]
+    anomalies = sum(len(record["anomalies"]) for record in records)
+    assert page.text.startswith(f"{anomalies} anomalies in ")
+    assert page.text.index("Search") < page.text.index("How calls ended")
+
+
+def test_kinds_are_counted_and_only_recurring_names_listed(
+    tmp_path: Path, write_run: WriteRun, record: MakeRecord
+) -> None:
+    records = [record(number) for number in range(3)]
+    kinds = ["contact", "contact", "anatomy", None]
+    for number, anomaly in enumerate(each for one in records for each in one["anomalies"]):
+        anomaly |= {"kind": kinds[number % 4], "name": f"name {number}"}
+    counted = Counter(each["kind"] for one in records for each in one["anomalies"] if each["kind"])
+    page = Page(write_report(write_run(tmp_path, records)))
+    listed = " ".join(f"{kind} {count}" for kind, count in counted.most_common())
+    assert f"Kinds of anomalies {listed}" in page.text
+    assert "Names that recur" not in page.text
 
 
 def test_what_models_wrote_is_inert_and_whole(page: Page, shared_run: Path) -> None:
@@ -154,7 +176,7 @@ def test_a_large_run_says_what_it_leaves_out(tmp_path: Path, write_run: WriteRun
     assert "Showing 50 of 1,000 images" in page.text
     assert "images 1,000 999 ok, 1 failed" in page.text
     assert len(page.data["data"]["images"]) == 50
-    assert page.data["data"]["images"][0]["status"] == "failed"
+    assert page.data["data"]["images"][-1]["status"] == "failed"
     assert "d50" in page.data
     assert "d51" not in page.data
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.annotation.test_run_report import MakeRecord, WriteRun
 from tests.eval.common.page_in_browser import browser, needs_browser
 from uncanny.annotation.report.page import write_report
 
@@ -50,6 +51,26 @@ async def test_keys_lead_through_the_page(shared_run: Path, tmp_path: Path) -> N
             "Page.javascriptDialogOpening",
         )
         assert [event for event in tab.events if event["method"] in loud] == []
+
+
+async def test_findings_show_their_part_of_the_picture(
+    tmp_path: Path, write_run: WriteRun, record: MakeRecord
+) -> None:
+    records = [record(number) for number in range(30)]
+    found = records[1]["anomalies"][0]
+    records[1]["anomalies"] = [found | {"severity": n, "box": [10, 10, 40, 30]} for n in range(7)]
+    address = write_report(write_run(tmp_path, records)).resolve().as_uri()
+    first = "document.querySelector('.card')"
+    async with browser(tmp_path) as tab:
+        await tab.visit(address, 1280)
+        assert await tab.js(f"{first}.querySelectorAll('.part image').length") == 7
+        assert await tab.js(f"{first}.querySelectorAll('.shot .line').length") == 7
+        assert await tab.js(f"{first}.querySelector('.rest summary').textContent") == "3 more anomalies"
+        assert await tab.js("document.querySelectorAll('.card').length") == 24
+        await tab.js("document.getElementById('more').click()")
+        assert await tab.js("document.querySelectorAll('.card').length") == 30
+        assert await tab.js(FOCUS) == "image-25"
+        assert await tab.js("document.getElementById('more').hidden")
 
 
 async def test_deep_link_on_a_phone_needs_no_sideways_scrolling(shared_run: Path, tmp_path: Path) -> None:

@@ -5,27 +5,66 @@ function picture(image, source, onclick, label) {
   }
   const shot = el("img", { src: source, alt: image.image, decoding: "async", width: image.width, height: image.height });
   shot.style.height = "auto";
-  return el("button", { type: "button", class: "shot", "aria-label": label, onclick }, shot);
+  const boxes = image.anomalies.map((anomaly) => anomaly.box).filter(Boolean);
+  const drawn = image.width && boxes.length ? svg("svg", { class: "marks", viewBox: `0 0 ${image.width} ${image.height}`, "aria-hidden": "true" }, boxes.map(outline)) : null;
+  return el("button", { type: "button", class: "shot", "aria-label": label, onclick }, shot, drawn);
+}
+
+function outline([x, y, right, bottom]) {
+  const size = { x, y, width: right - x, height: bottom - y };
+  return svg("g", {}, svg("rect", { ...size, class: "edge" }), svg("rect", { ...size, class: "line" }));
+}
+
+// Where an anomaly is: its own box, else one around the objects it names.
+function boxAround(image, anomaly) {
+  if (anomaly.box) return anomaly.box;
+  const boxes = image.objects.filter((object) => object.box && anomaly.objects.includes(object.name)).map((object) => object.box);
+  if (!boxes.length) return null;
+  const side = (i, end) => end(...boxes.map((box) => box[i]));
+  return [side(0, Math.min), side(1, Math.min), side(2, Math.max), side(3, Math.max)];
+}
+
+// The part of the picture that an anomaly is about, enlarged, 4 : 3.
+function part(image, anomaly) {
+  const box = boxAround(image, anomaly), copy = views[image.n - 1].layers[0].copy;
+  const source = copy ? (image.large ??= readJson(copy)) : image.thumb;
+  if (!box || !source || !image.width || !image.height) return null;
+  const [x, y, right, bottom] = box;
+  const least = Math.max((right - x) * 1.4, (bottom - y) * 1.4 * 4 / 3, image.width / 5);
+  const width = Math.min(least, image.width), height = Math.min(least * 3 / 4, image.height);
+  const within = (middle, size, whole) => Math.max(0, Math.min(middle - size / 2, whole - size));
+  const at = [within((x + right) / 2, width, image.width), within((y + bottom) / 2, height, image.height)];
+  const shown = svg("svg", { viewBox: [...at, width, height].join(" "), "aria-hidden": "true" },
+    svg("image", { href: source, width: image.width, height: image.height, preserveAspectRatio: "none" }), anomaly.box && outline(box));
+  return el("button", { type: "button", class: "part marks", "aria-label": `Enlarge: ${anomaly.name}`, onclick: () => openPicture(image.n) }, shown);
 }
 
 function severity(value) {
   const scale = svg("svg", { "aria-hidden": "true" },
     svg("line", { x1: "2", x2: "100%", y1: 5, y2: 5 }),
     svg("circle", { cx: `${4 + value * 0.92}%`, cy: 5, r: 4 }));
-  return el("div", { class: `sev ${shade(value)}`, title: `severity ${value}: 0 is completely unreal, 100 fully realistic` },
-    String(value), el("small", {}, " of 100 realistic"), scale);
+  return el("div", { class: `sev ${shade(value)}`, title: "0 is completely unreal, 100 fully realistic" },
+    el("small", {}, "realism "), String(value), el("small", {}, " of 100"), scale);
 }
 
-function quad(anomaly) {
+const LISTED = 4;
+
+function quad(image, anomaly) {
   const names = [...anomaly.objects.map((name) => prose("span", "", name)), anomaly.kind && el("span", { class: "kind" }, anomaly.kind)];
   const tags = names.some(Boolean) ? el("p", { class: "tags" }, names.filter(Boolean)) : null;
-  return el("li", { class: "quad" }, severity(anomaly.severity),
-    el("div", {}, prose("p", "name", anomaly.name), tags),
-    prose("p", "", anomaly.phenomenon), prose("p", "why", anomaly.reasoning));
+  return el("li", { class: "quad" }, part(image, anomaly),
+    el("div", {}, prose("p", "name", anomaly.name), severity(anomaly.severity), tags,
+      prose("p", "", anomaly.phenomenon), prose("p", "why", anomaly.reasoning)));
 }
 
-function quads(image) {
-  if (image.anomalies.length) return el("ul", { class: "quads" }, [...image.anomalies].sort((a, b) => a.severity - b.severity).map(quad));
+function quads(image, most = Infinity) {
+  if (image.anomalies.length) {
+    const found = [...image.anomalies].sort((a, b) => a.severity - b.severity).map((anomaly) => quad(image, anomaly));
+    const list = (some) => el("ul", { class: "quads" }, some);
+    if (found.length <= most + 1) return list(found);
+    return el("div", {}, list(found.slice(0, most)),
+      el("details", { class: "rest" }, el("summary", {}, `${count(found.length - most)} more anomalies`), list(found.slice(most))));
+  }
   const { verdict, source, description } = image.extra;
   if (typeof description === "string") return prose("p", "", description);
   if (typeof verdict === "string" && !source) return el("p", { class: "empty" }, "Asked whether it is generated, the model said: ", prose("bdi", "", verdict.trim() || "nothing"));
@@ -91,7 +130,7 @@ function card(image, open) {
     el("header", {}, el("span", { class: "sub" }, `#${image.n}`), el("h3", {}, prose("bdi", "", image.image)),
       el("span", { class: `badge is-${image.status}` }, image.status), sourceBadge(image),
       el("span", { class: "sub" }, image.anomalies.length ? plural(image.anomalies.length, "anomaly", "anomalies") : "")),
-    el("div", {}, errorList(image, 2), quads(image)),
+    el("div", {}, errorList(image, 2), quads(image, LISTED)),
     el("footer", {}, el("button", { type: "button", class: "link", onclick: () => open(image.n) }, "Calls and details"),
       usage(image), size && el("span", {}, size)));
 }

@@ -1,4 +1,4 @@
-// The list of cards: filtered and sorted in memory, put on the page in batches as one scrolls.
+// The list of cards: filtered and sorted in memory, put on the page in batches.
 const BATCH = 24;
 const data = readJson("data");
 const images = data.images.map((image, index) => ({ ...image, n: index + 1 }));
@@ -8,10 +8,8 @@ let listed = images;
 let placed = 0;
 let current = -1;
 
-const worst = (image) => Math.min(101, ...image.anomalies.map((anomaly) => anomaly.severity));
 const used = (image) => total(image.usage) ?? -1;
 const ORDERS = {
-  severe: (a, b) => worst(a) - worst(b),
   many: (a, b) => b.anomalies.length - a.anomalies.length,
   cost: (a, b) => (b.usage.cost_usd ?? -1) - (a.usage.cost_usd ?? -1),
   tokens: (a, b) => used(b) - used(a),
@@ -19,7 +17,7 @@ const ORDERS = {
 };
 
 function words(image) {
-  image.words ??= [image.image, ...image.anomalies.flatMap((a) => [a.name, a.phenomenon, a.reasoning, ...a.objects]),
+  image.words ??= [image.image, ...image.anomalies.flatMap((a) => [a.name, a.kind, a.phenomenon, a.reasoning, ...a.objects]),
     ...image.objects.map((object) => object.name), ...image.errors.flatMap((e) => [e.agent, e.kind, e.message])].join("\n").toLowerCase();
   return image.words;
 }
@@ -42,6 +40,8 @@ function place(upTo) {
     if (!made.has(image.n)) made.set(image.n, card(image, openImage));
     byId("cards").append(made.get(image.n));
   }
+  byId("more").hidden = placed >= listed.length;
+  byId("more").textContent = `Show ${count(Math.min(BATCH, listed.length - placed))} more of ${count(listed.length)}`;
 }
 
 function update() {
@@ -126,16 +126,13 @@ function start() {
   addEventListener("hashchange", fromHash);
   // A modal dialog prints its first page only; the same dialog in the flow prints whole.
   const again = (show) => { if (dialog.open) { dialog.close(); dialog[show](); } };
-  addEventListener("beforeprint", () => { place(listed.length); again("show"); });
+  addEventListener("beforeprint", () => {
+    place(listed.length);
+    for (const rest of document.querySelectorAll(".rest")) rest.open = true;
+    again("show");
+  });
   addEventListener("afterprint", () => again("showModal"));
-  const watch = new IntersectionObserver((seen) => {
-    if (placed >= listed.length || !seen.some((entry) => entry.isIntersecting)) return;
-    place(placed + BATCH);
-    // Observed anew, since an end that stays in view reports nothing.
-    watch.unobserve(byId("more"));
-    watch.observe(byId("more"));
-  }, { rootMargin: "1500px" });
-  watch.observe(byId("more"));
+  byId("more").addEventListener("click", () => { const first = placed; place(placed + BATCH); made.get(listed[first].n).focus(); });
   update();
   fromHash();
 }

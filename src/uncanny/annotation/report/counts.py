@@ -35,6 +35,7 @@ class RunCounts:
     severities: Counter[int] = field(default_factory=Counter)
     per_image: Counter[int] = field(default_factory=Counter)
     names: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
     calls: int = 0
     input_tokens: int | None = None
     cached_tokens: int | None = None
@@ -59,6 +60,8 @@ class RunCounts:
         for anomaly in record.anomalies:
             self.severities[anomaly.severity] += 1
             self.names[anomaly.name.casefold()] += 1
+            if anomaly.kind is not None:
+                self.kinds[anomaly.kind] += 1
         usage = record.usage
         self.calls += usage.calls
         self.input_tokens = _sum(self.input_tokens, usage.input_tokens)
@@ -75,13 +78,22 @@ def _sum(so_far: Number | None, more: Number | None) -> Number | None:
 
 
 def rank(record: Annotation) -> tuple[int, int, str]:
-    """Sort key of the page: failed, partial, unreadable, then lowest severity; images without any last."""
-    worst = min((anomaly.severity for anomaly in record.anomalies), default=101)
-    return _ORDER[record.status], worst, record.image
+    """Which images a page keeps: failed, partial, unreadable, then the least realistic anomaly; images
+    without any last."""
+    return _ORDER[record.status], _worst(record), record.image
+
+
+def worst_first(record: Annotation) -> tuple[bool, int, str]:
+    """Sort key of the page: the least realistic anomaly first, images that were not examined last."""
+    return record.status in ("failed", "unreadable"), _worst(record), record.image
+
+
+def _worst(record: Annotation) -> int:
+    return min((anomaly.severity for anomaly in record.anomalies), default=101)
 
 
 def select(records: Iterable[Annotation], limit: int) -> tuple[list[Annotation], RunCounts]:
-    """Count all `records` and keep the `limit` that rank first, in memory for `limit` records only."""
+    """Count all `records` and keep the `limit` that rank first, worst first; only these are in memory."""
     counts = RunCounts()
 
     def counted() -> Iterator[Annotation]:
@@ -89,7 +101,7 @@ def select(records: Iterable[Annotation], limit: int) -> tuple[list[Annotation],
             counts.add(record)
             yield record
 
-    return heapq.nsmallest(limit, counted(), key=rank), counts
+    return sorted(heapq.nsmallest(limit, counted(), key=rank), key=worst_first), counts
 
 
 OUTCOMES = {
@@ -127,7 +139,7 @@ def anomalies_lead(counts: RunCounts) -> str:
     faulty = examined - counts.per_image[0]
     images = f"{examined:,} {'image' if examined == 1 else 'images'}"
     number = f"{counts.anomalies:,} {'anomaly' if counts.anomalies == 1 else 'anomalies'}"
-    return f"{number} in {faulty:,} of {images}." if faulty else f"No anomaly in {images}."
+    return f"{number} in {faulty:,} of {images}" if faulty else f"No anomaly in {images}"
 
 
 def run_totals(info: RunManifest, counts: RunCounts, index: CallIndex) -> list[Total]:
@@ -273,8 +285,8 @@ def severity_histogram(severities: Counter[int]) -> Histogram:
         counts[min(severity // 10, 9)] += count
     labels = [(str(10 * i), f"{10 * i}–{100 if i == 9 else 10 * i + 9}") for i in range(10)]
     return Histogram(
-        title="Severity of anomalies",
-        axis="severity",
+        title="Realism of anomalies",
+        axis="realism",
         low="0 unreal",
         high="100 real",
         bars=_place(counts, labels, shaded=True),

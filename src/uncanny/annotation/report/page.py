@@ -1,7 +1,7 @@
 """The HTML report of annotations, those of a run or of a file: one page that asks nothing of the network.
 
-It has totals, distributions, and a gallery in which each image opens with its anomalies and every call on a
-timeline. The script of the page is in `eval/common/templates`.
+It has a gallery in which each image opens with its anomalies and every call on a timeline, then
+distributions, totals, and how the run was made. The script of the page is in `eval/common/templates`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def write_report(
     That is `run/report.html`, or beside a file the same name with `.html`, unless `out` is given.
 
     Totals and histograms are over all images. Above `max_images` the gallery holds the failed, partial and
-    unreadable ones, then those of lowest severity, and the page says how many it leaves out. Full-size
+    unreadable ones and the least realistic of the others, and the page says how many it leaves out. Full-size
     pictures are linked or embedded, as `pictures` says. The file appears whole or not at all. Raises
     `UsageError` when `run` is no run folder, and `RecordError` on an invalid line. Of a run, the page counts
     lines that are no JSON, and shows the others.
@@ -118,7 +118,10 @@ def write_report(
         forecast=forecast_error(read.info),
         outcomes=outcomes(read.info, index),
         histograms=[severity_histogram(counts.severities), per_image_histogram(counts.per_image)],
-        names=counts.names.most_common(_TOP_NAMES),
+        tallies=[
+            ("Kinds of anomalies", counts.kinds.most_common()),
+            ("Names that recur", [each for each in counts.names.most_common(_TOP_NAMES) if each[1] > 1]),
+        ],
         data=page_json(_gallery(records, shown, index, scores.right if scores else {})),
         page_views=views,
         scores=scores,
