@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from uncanny.eval.mcq.report.browse import browse
 from uncanny.eval.mcq.report.gallery import gallery
 from uncanny.eval.mcq.report.tables import (
     GROUPS,
+    QuestionRates,
     cell,
     is_asked,
     main_row,
@@ -78,6 +79,7 @@ def write_page(
     # The order of the terminal's table and of those for papers: the best first.
     models = {name: scores.models[name] for name in ranked(scores)}
     groups = grouped(scores.responses)
+    rates = {name: question_rates(groups[name]) for name in models if name in groups}
     return write_rendered(
         _environment(),
         "mcq.html.j2",
@@ -88,7 +90,13 @@ def write_page(
         random=RANDOM,
         result=scores,
         items=items,
-        rates={name: question_rates(groups[name]) for name in models if name in groups},
+        rates=rates,
+        unread=_unread(rates.values()),
+        dots=[
+            (name, share)
+            for name, score in models.items()
+            if (share := score.share("overall", "all_q1_4")) is not None and share.value is not None
+        ],
         controls=scores.controls,
         published=known,
         caveat=published_caveat(scores),
@@ -102,6 +110,17 @@ def write_page(
         charts_open=CHARTS_OPEN,
         page_views=views,
     )
+
+
+def _unread(rates: Iterable[Sequence[QuestionRates]]) -> list[tuple[str, int]]:
+    """How many answers of all models are missing, invalid or refused; only what there is."""
+    every = [rate for of_model in rates for rate in of_model]
+    counts = {
+        "missing": sum(rate.missing for rate in every),
+        "invalid": sum(rate.invalid for rate in every),
+        "refused": sum(rate.refused for rate in every),
+    }
+    return [(what, count) for what, count in counts.items() if count]
 
 
 def _about(scores: McqScores, *, published: bool) -> dict[str, Any]:

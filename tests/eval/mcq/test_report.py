@@ -111,10 +111,21 @@ def test_missing_answers_are_told_first(tmp_path: Path) -> None:
     assert "5 answers are missing." in page.text
     assert "1 timed out" in page.text
     assert "4 not answered" in page.text
-    assert page.text.index("answers are missing") < page.text.index("Scores Percent of images")
+    assert "answers asked for: 5 missing." in page.text
+    assert page.text.index("answers are missing") < page.text.index("All four questions right")
     assert "Items with a missing answer 2, in none of these lists" in page.text
     complete = report(tmp_path, items, answered(items, ["1111"] * 8))
-    assert "are missing" not in complete.text.split("Scores Percent")[0]
+    assert "are missing" not in complete.text.split("Percent of images")[0]
+
+
+def test_the_main_score_is_drawn_first_and_how_it_was_made_comes_last(tmp_path: Path) -> None:
+    items = made_set({"art_dg": 4})
+    page = report(tmp_path, items, answered(items, ["1111", "1111", "1111", "0111"]))
+    drawn = page.text.index("All four questions right percent of all images")
+    assert page.text[drawn:].index("75 %") < page.text[drawn:].index("Percent of images")
+    assert "Every question that was asked has a readable answer." in page.text
+    assert page.text.index("Items that everybody gets right") < page.text.index("How this page was made")
+    assert page.text.index("How this page was made") < page.text.index("Intervals 95 %, Wilson")
 
 
 def test_what_is_not_asked_is_no_zero(tmp_path: Path) -> None:
