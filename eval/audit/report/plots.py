@@ -284,7 +284,7 @@ def plot_severities(leaderboard: Leaderboard) -> Markup:
         (min(WIDE, 420.0 * wide), 22 + (148.0 if wide > 3 else 210.0) * rows[wide]),
         (NARROW, 22 + 138.0 * rows[narrow]),
         key="severities",
-        title="Anomalies an image by severity in steps of ten, from 0 to 100",
+        title="Anomalies an image by realism in steps of ten, from 0 to 100",
         words=words,
     )
 
@@ -319,7 +319,7 @@ def _draw_severities(scores: Sequence[GeneratorScore], figure: Figure) -> Mappin
         for step, value in enumerate(values):
             axes.bar(step + 0.5, value, 0.86, color=colour(f"s{step // 2}"), gid=f"bar-{place}-{step}")
             tips[f"bar-{place}-{step}"] = (
-                f"{score.name}, severity {10 * step}–{10 * step + 9 + (step == 9)}: {value:.2f} an image"
+                f"{score.name}, realism {10 * step}–{10 * step + 9 + (step == 9)}: {value:.2f} an image"
             )
         axes.set_xlim(0, 10)
         axes.set_ylim(0, top)
@@ -331,5 +331,5 @@ def _draw_severities(scores: Sequence[GeneratorScore], figure: Figure) -> Mappin
             axes.set_yticklabels([])
         name = plain_label(score.name, int(panel / 8) - 2)
         axes.set_title(f"{place + 1}  {name}", loc="left", pad=5)
-    figure.text(0.5, 5 / height, "severity, 0 unreal to 100 real", ha="center", color=colour("soft"))
+    figure.text(0.5, 5 / height, "realism, 0 unreal to 100 real", ha="center", color=colour("soft"))
     return tips

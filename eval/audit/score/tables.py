@@ -231,7 +231,7 @@ def _faults_table(result: AuditResult) -> Table:
     ]
     notes = [
         headline(result),
-        f"Visible: a fault of severity below {VISIBLE_BELOW} of 100, 100 being realistic.",
+        f"Visible: a fault of realism below {VISIBLE_BELOW} of 100, 100 being realistic.",
     ]
     for name in measured[:_MOST_WITH_KINDS]:
         kinds = board.generators[name].faults.kinds.items()

@@ -149,7 +149,7 @@ def _part(comparison: Comparison, views: PageViews, max_images: int) -> dict[str
         "anomalies": list(_bars(found)),
         "groups": (
             ("kind", _strips(comparison.by_kind)),
-            ("severity", _strips(comparison.by_severity)),
+            ("realism", _strips(comparison.by_severity)),
         ),
         "cards": cards,
         "kinds": sorted({kind for card in cards for kind in card.kinds.split()}),

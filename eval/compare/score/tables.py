@@ -72,7 +72,7 @@ def headline(comparison: Comparison) -> str:
     parts.append(
         proven_first(
             claims(comparison),
-            nothing="no figure, kind or band of severity differs significantly",
+            nothing="no figure, kind or band of realism differs significantly",
             untested="whether the two differ is not tested",
         )
     )
@@ -92,7 +92,7 @@ def claims(comparison: Comparison) -> Iterator[Claim]:
         words = f"{FIGURE_WORDS[name] if is_share else name.upper()} {write(figure.a)} → {write(figure.b)}"
         yield _claim(words, effect, figure, name if is_share else "penalty")
     images = max(len(comparison.images), 1)
-    bands = {f"severity {name}": group for name, group in comparison.by_severity.items()}
+    bands = {f"realism {name}": group for name, group in comparison.by_severity.items()}
     for name_of_group, group in (*comparison.by_kind.items(), *bands.items()):
         effect = rate_effect(group.a / images, group.b / images)
         yield _claim(f"{name_of_group} {group.a:,} → {group.b:,} anomalies", effect, group, name_of_group)
@@ -208,7 +208,7 @@ def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
     tables = [_headed(comparison), _changed(comparison)]
     if comparison.by_kind:
         tables.append(_groups(comparison, "kind", comparison.by_kind))
-    tables += [_groups(comparison, "severity, 0 unreal", comparison.by_severity), *more_tables(comparison)]
+    tables += [_groups(comparison, "realism, 0 unreal", comparison.by_severity), *more_tables(comparison)]
     # With a truth an image got worse only where something true was lost, or a false alarm is new.
     has_truth = comparison.truth is not None
     worst = [image for image in comparison.images if (image.lost if has_truth else image.regression)]
@@ -289,7 +289,7 @@ def _legend(comparison: Comparison) -> Iterator[str]:
         yield (
             f"{100 * LEVEL:.10g} % intervals of B − A by {settings.resamples:,} resamples of {drawn}. "
             f"{MAY_BE_CHANCE} may be chance: the interval holds 0, or a t test does not find the difference, "
-            "corrected by Holm for the figures, the kinds, or the bands of severity."
+            "corrected by Holm for the figures, the kinds, or the bands of realism."
         )
 
 

@@ -78,6 +78,11 @@ def test_the_page_stands_by_itself(page: Page) -> None:
     check_static_page(page)
 
 
+def test_the_scale_is_called_realism_and_how_it_was_made_comes_last(page: Page) -> None:
+    assert "Realism of anomalies" in page.text
+    assert page.text.index("Leaderboard Lower is better") < page.text.index("Intervals 95 %, bootstrap")
+
+
 def test_every_generator_has_its_row_with_the_results_figures(fifteen: AuditResult, page: Page) -> None:
     rows = leaderboard_rows(page)
     assert len(rows) == 15

@@ -38,6 +38,9 @@ def test_the_page_holds_headline_figures_and_every_image(tmp_path: Path) -> None
     compared = result(tmp_path)
     page = compared.report(tmp_path / "page.html").read_text(encoding="utf-8")
     (comparison,) = compared.comparisons
+    assert "By realism" in page
+    assert "By severity" not in page
+    assert page.index("How much") < page.index("How this page was made")
     assert comparison.headline.split(" anomalies")[0].split()[-3] in page
     assert "5</b> only new" not in page
     assert re.findall(r'data-change="(\w+)"', page)[0] == "found_to_none"

@@ -83,7 +83,7 @@ def anomalies_line(end: RunEnd) -> str:
     """How many anomalies were found, and how to read their severity."""
     anomalies = end.progress.items_found
     noun = "anomaly" if anomalies == 1 else "anomalies"
-    return f"Found    {anomalies:,} {noun} (severity 0 = unreal, 100 = real)"
+    return f"Found    {anomalies:,} {noun} (realism 0 = unreal, 100 = real)"
 
 
 def skipped_lines(end: RunEnd) -> list[str]:
