@@ -230,7 +230,7 @@ def test_the_same_mistake_is_answered_in_the_words_of_its_interface() -> None:
         uncanny.audit(scenes)
     done = uncanny_here("audit", "drawn=scenes:drawn")
     assert "with --model." in done.err
-    with pytest.raises(UsageError, match=r"`original` and `edited` go together"):
+    with pytest.raises(UsageError, match=r"`original` and `edited` must be given together"):
         uncanny.realism.load(original="a")
 
 

@@ -308,7 +308,7 @@ def test_cutoffs_of_another_protocol_are_refused(tmp_path: Path) -> None:
     pairs = known_cases(tmp_path)
     theirs = measure(pairs, protocol="release").to_json()
     assert measure(pairs, protocol="release", cutoffs=theirs).to_json()["cutoffs"] == theirs["cutoffs"]
-    with pytest.raises(UsageError, match="edits measured by the protocol release, not uncanny"):
+    with pytest.raises(UsageError, match="for the protocol release, but these edits used uncanny"):
         measure(pairs, cutoffs=theirs)
     with pytest.raises(UsageError, match=r"protocol.* is 'mine'"):
         SetCutoffs.read({"bins": {}, "protocol": "mine"})

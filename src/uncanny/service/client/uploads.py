@@ -78,7 +78,7 @@ def collect(images: Images) -> LocalImages:
         if path.suffix.lower() in ROW_SUFFIXES and path.is_file():
             raise UsageError(
                 f"{path} is a table, and tables cannot be uploaded",
-                remedy="Put it into a folder that the service can read, or run the command without --server.",
+                remedy="Put it into a folder that the service can read, or ask about its images here.",
             )
     discovered = discover(paths)
     taken: dict[str, LocalImage] = {}
