@@ -55,7 +55,7 @@ def check_stopped(done: Done, *words: str) -> None:
     check_no_traceback(done)
     assert done.code == 1, done.err
     (line,) = [line for line in done.told.splitlines() if line.startswith("Stopped, ")]
-    for word in (*words, "run the same again"):
+    for word in (*words, "Run the same again"):
         assert word in line
 
 

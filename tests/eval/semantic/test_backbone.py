@@ -38,8 +38,8 @@ def test_a_folder_needs_a_layer(copied: Path) -> None:
 
 @pytest.mark.parametrize("layer", [5, 99, -1])
 def test_a_layer_that_is_not_there(copied: Path, layer: int) -> None:
-    what = "has 4 layers" if layer > 0 else "must be at least 1"
-    assert f"{what}, not {layer}" in refused(copied, layer)
+    what = f"has 4 layers, so there is no layer {layer}" if layer > 0 else f"must be at least 1, not {layer}"
+    assert what in refused(copied, layer)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_from_images_to_a_reviewed_and_exported_data_set(browser: Browser, tmp_p
         assert "/" not in (full.get_attribute("src") or "").removeprefix("picture/")
         assert full.evaluate("image => image.decode().then(() => image.naturalWidth)") == 768
         page.keyboard.press("Escape")
-        report.get_by_label("Sort by").select_option("most severe")
+        report.get_by_label("Sort by").select_option("worst first")
         expect(report.locator(".card h3").first).to_contain_text("d02-three-arms")
         page.get_by_role("link", name="First look").click()
         page.wait_for_url(job)
