@@ -72,17 +72,17 @@ class AnnotateConfig(SamplingParameters, BoxParameters):
     ] = DEFAULT_SCHEDULE
     """How agents are asked: several objects a call (packed), one object at a time as published (paper), or
     one call for the whole image (single)."""
-    repeats: Annotated[int, Field(ge=1, le=100), Shown(default=_by_schedule("repeats"))] = Field(
-        default_factory=_of_schedule("repeats")
-    )
+    repeats: Annotated[
+        int, Field(ge=1, le=100), Shown(label="Drafts of the object list", default=_by_schedule("repeats"))
+    ] = Field(default_factory=_of_schedule("repeats"))
     """Number of drafts of the object list that are merged."""
-    max_objects: Annotated[int, Field(ge=1, le=1_000)] = 12
+    max_objects: Annotated[int, Field(ge=1, le=1_000), Shown(label="Maximum objects per image")] = 12
     """Maximum number of objects examined per image; the record names those that were cut."""
-    scene_scans: Annotated[int, Field(ge=0, le=100), Shown(default=_by_schedule("scene_scans"))] = Field(
-        default_factory=_of_schedule("scene_scans")
-    )
+    scene_scans: Annotated[
+        int, Field(ge=0, le=100), Shown(label="Looks at the whole image", default=_by_schedule("scene_scans"))
+    ] = Field(default_factory=_of_schedule("scene_scans"))
     """Number of looks at the image as a whole. The authors' released code has three, the paper none."""
-    batch_objects: Annotated[int, Field(ge=1, le=100)] = 6
+    batch_objects: Annotated[int, Field(ge=1, le=100), Shown(label="Objects per call")] = 6
     """Maximum number of objects in one call of the schedule packed."""
     strictness: Strictness = "open"
     """Report what is odd or unlikely too (open), or only what is impossible (strict)."""
@@ -90,7 +90,9 @@ class AnnotateConfig(SamplingParameters, BoxParameters):
     """Language of the answers, by its name."""
     temperature: Temperature = 0.3
     top_p: TopP = 0.95
-    formatter_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 5_000
+    formatter_output_tokens: Annotated[
+        int, Field(ge=1, le=1_000_000), Shown(label="Maximum tokens of the last step")
+    ] = 5_000
     """Maximum tokens of the last step's answer; doubled when it is cut off."""
 
     def model_post_init(self, _context: object) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import wraps
 from os import PathLike
@@ -116,9 +116,8 @@ class Shown:
     `off` the option that says False, and `metavar` stands for the value; `named` ones are files, each of
     which may have a name, as NAME=FILE. `default` says in words what None means.
 
-    On a service, `place` says what a text names: a file (as every `Place` and `Folder` does), a file or the
-    bundled `scenes`, a model to ask, a model of a hub, or a folder of weights by its name there. In forms
-    `label` stands before the field, and with `first` it is shown without a click.
+    On a service, `place` says what a text names: a file (as every `Place` and `Folder`), a file or `scenes`,
+    a model, a model of a hub, or a folder of weights. In forms `label` and `names` name it and its choices.
     """
 
     on: tuple[Interface, ...] = ("python", "terminal", "service")
@@ -130,6 +129,7 @@ class Shown:
     default: str = ""
     place: Literal["", "file", "source", "model", "hub", "weights"] = ""
     label: str = ""
+    names: Mapping[str, str] = field(default_factory=dict, hash=False)
     first: bool = False
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from uncanny.eval.common.parameters import Share
-from uncanny.exports.formats import FormatName, ReadName
+from uncanny.exports.formats import FORMATS, FormatName, ReadName
 from uncanny.parameters import CALLBACK, HERE, PYTHON, Parameters, Place, Shown, Text
 
 ChatForm = Literal["parts", "tags"]
@@ -29,7 +29,12 @@ class ExportParameters(Parameters):
         FormatName | Annotated[Sequence[FormatName], Field(min_length=1, max_length=11)],
         BeforeValidator(_listed),
         AfterValidator(_distinct),
-        Shown(metavar="FORMAT,…", label="Formats", first=True),
+        Shown(
+            metavar="FORMAT,…",
+            label="Formats",
+            names={name: each.title for name, each in FORMATS.items()},
+            first=True,
+        ),
     ]
     """Formats to write."""
     out: Annotated[Place, Shown(on=HERE.on, short="-o")]

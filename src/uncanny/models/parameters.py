@@ -19,11 +19,12 @@ Temperature = Annotated[
 TopP = Annotated[
     float | None,
     Field(gt=0, le=1, description="Nucleus sampling, where the model takes it."),
-    Shown(default="the model's own"),
+    Shown(label="Nucleus sampling (top p)", default="the model's own"),
 ]
 OutputTokens = Annotated[
     int,
     Field(ge=1, le=1_000_000, description="Maximum tokens of an answer; doubled when an answer is cut off."),
+    Shown(label="Maximum tokens of an answer"),
 ]
 
 

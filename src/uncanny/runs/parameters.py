@@ -122,9 +122,9 @@ class ConnectParameters(CallLimits, CacheParameters):
     """Ask this model when another is out of budget or quota, or is down."""
     base_url: Annotated[str | Mapping[str, str] | None, Shown(on=HERE.on, metavar="[PROVIDER=]URL")] = None
     """Address of the server of the model's provider, or of each provider by name."""
-    prices: Place | None = None
+    prices: Annotated[Place | None, Shown(label="Own prices")] = None
     """JSON file with prices that replace the built-in ones."""
-    prompts: Annotated[Place | None, Shown(metavar="DIR")] = None
+    prompts: Annotated[Place | None, Shown(metavar="DIR", label="Own prompts")] = None
     """Folder with prompts that replace the built-in ones; see `uncanny prompts`."""
     stop: Annotated[Stop | None, PYTHON] = None
     """Ends the work from outside."""
@@ -218,9 +218,9 @@ class PixelParameters(Parameters):
     """Scale larger images down to this many pixels on the longest side."""
     image_format: Literal["keep", "png", "jpeg"] = "keep"
     """Convert images; keep sends a file's own bytes where the model takes them."""
-    jpeg_quality: Annotated[int, Field(ge=1, le=100)] = 95
+    jpeg_quality: Annotated[int, Field(ge=1, le=100), Shown(label="JPEG quality")] = 95
     """Quality of the JPEGs that are written."""
-    max_pixels: Annotated[int, Field(ge=1, le=10**12)] = 100_000_000
+    max_pixels: Annotated[int, Field(ge=1, le=10**12), Shown(label="Maximum pixels per image")] = 100_000_000
     """Do not open images with more pixels."""
 
     @property
@@ -237,7 +237,13 @@ class TableParameters(Parameters):
     image_column: Annotated[Text | None, Shown(metavar="NAME")] = None
     """Column with the pictures in Parquet and Arrow files, if several columns have pictures."""
     columns: Annotated[
-        Sequence[str] | None, Shown(flag="--column", metavar="NAME", default="all with text or numbers")
+        Sequence[str] | None,
+        Shown(
+            flag="--column",
+            metavar="NAME",
+            label="Columns to copy",
+            default="all with text or numbers",
+        ),
     ] = None
     """Copy these columns of a table, or of metadata.csv beside the images, into the records."""
 

@@ -97,7 +97,7 @@ def test_from_images_to_a_reviewed_and_exported_data_set(browser: Browser, tmp_p
         page.wait_for_url(job)
 
         page.keyboard.press("e")
-        page.locator("label.tick", has_text="coco").click()
+        page.locator("label.tick", has_text="COCO").click()
         page.get_by_label("Name of the job").focus()
         ann.start()
         ann.ends("finished")

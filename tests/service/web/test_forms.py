@@ -136,3 +136,16 @@ def test_weights_are_chosen_among_those_of_the_service() -> None:
         "pairs": "scenes",
         "dreamsim": "b",
     }
+
+
+def test_fields_have_names_for_people_and_are_folded_by_group() -> None:
+    fields = {field.name: field for field in form_fields(KINDS["export"].params)}
+    names = fields["to"].names or {}
+    assert set(names) == set(fields["to"].choices)
+    assert (names["labelstudio"], names["coco"]) == ("Label Studio", "COCO")
+    groups = {field.name: field.group for field in form_fields(KINDS["annotate"].params)}
+    assert groups["max_side"] == "Images as they are sent"
+    assert groups["concurrency"] == "Limits"
+    assert groups["temperature"] == "Sampling"
+    assert groups["max_objects"] == "Agents"
+    assert all(field.group for field in form_fields(KINDS["edits_measure"].params) if not field.first)

@@ -22,6 +22,7 @@ from uncanny.service.review.queue import Filters
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.service import Service
 from uncanny.service.web.pages import add_pages
+from uncanny.service.web.views import STATES
 
 SCRIPT = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
@@ -466,3 +467,19 @@ def test_a_form_proposes_the_models_that_can_be_asked_here(
     monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", "http://127.0.0.1:1/v1")
     assert proposed() == ["demo", "openai/gpt-4o", "openai/", "openai-compatible/"]
     assert "sk-secret" not in local.get("/new/annotate").text
+
+
+def test_each_state_has_a_shape_a_word_and_a_color(local: TestClient) -> None:
+    page = local.get("/").text
+    marks = re.findall(r'<svg class="mark"[^>]*aria-hidden="true"><path d="([^"]+)"/></svg>([a-z ]+)<', page)
+    assert len({path for path, _ in marks}) == len(marks) == len(STATES)
+    assert [word for _, word in marks] == list(STATES.values())
+
+
+def test_a_form_has_its_options_folded_by_group_and_open_where_they_are_set(local: TestClient) -> None:
+    page = local.get("/new/annotate", params={"max_side": "800"}).text
+    folded = re.findall(r'<details( open|)><summary>([^<]+)</summary>\s*<div class="two">', page)
+    groups = [group for _, group in folded]
+    assert {"Agents", "Images as they are sent", "Limits", "Models", "Sampling"} <= set(groups)
+    assert len(groups) == len(set(groups))
+    assert [group for is_open, group in folded if is_open] == ["Images as they are sent"]

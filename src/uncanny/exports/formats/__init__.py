@@ -24,7 +24,9 @@ READ_NAMES: Final[tuple[ReadName, ...]] = get_args(ReadName)
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`file` is what it writes into the folder of an export: a file, or a folder where `is_folder`.
+    """`title` is its name for people.
+
+    `file` is what it writes into the folder of an export: a file, or a folder where `is_folder`.
 
     `reads` are the suffixes of files that can be taken back, none where none can.
     """
@@ -32,6 +34,7 @@ class Format:
     module: str
     writer: str
     file: str
+    title: str
     about: str
     reads: tuple[str, ...] = ()
 
@@ -48,24 +51,56 @@ class Format:
 
 FORMATS: Final[Mapping[FormatName, Format]] = {
     "jsonl": Format(
-        "jsonl", "JsonlWriter", "annotations.jsonl", "annotations as runs have them", (".jsonl",)
+        "jsonl",
+        "JsonlWriter",
+        "annotations.jsonl",
+        "JSON Lines",
+        "annotations as runs have them",
+        (".jsonl",),
     ),
-    "csv": Format("csv", "CsvWriter", "anomalies.csv", "a row an anomaly, for spreadsheets", (".csv",)),
+    "csv": Format(
+        "csv", "CsvWriter", "anomalies.csv", "CSV", "a row an anomaly, for spreadsheets", (".csv",)
+    ),
     "parquet": Format(
-        "parquet", "ParquetWriter", "annotations.parquet", "a row an image, for data frames", (".parquet",)
+        "parquet",
+        "ParquetWriter",
+        "annotations.parquet",
+        "Parquet",
+        "a row an image, for data frames",
+        (".parquet",),
     ),
     "hf": Format(
-        "hf", "HfWriter", "hf", "Hugging Face `datasets`: a folder with the pictures in it", (".parquet",)
+        "hf",
+        "HfWriter",
+        "hf",
+        "Hugging Face datasets",
+        "Hugging Face `datasets`: a folder with the pictures in it",
+        (".parquet",),
     ),
-    "coco": Format("coco", "CocoWriter", "coco", "COCO boxes with attributes", (".json",)),
+    "coco": Format("coco", "CocoWriter", "coco", "COCO", "COCO boxes with attributes", (".json",)),
     "labelstudio": Format(
-        "label_studio", "LabelStudioWriter", "labelstudio", "Label Studio tasks with predictions", (".json",)
+        "label_studio",
+        "LabelStudioWriter",
+        "labelstudio",
+        "Label Studio",
+        "Label Studio tasks with predictions",
+        (".json",),
     ),
-    "labelme": Format("labelme", "LabelmeWriter", "labelme", "labelme: a file an image", (".json",)),
-    "cvat": Format("cvat", "CvatWriter", "annotations.xml", "CVAT for images 1.1", (".xml",)),
-    "sft": Format("chats", "ListWriter", "sft", "chats for fine-tuning: list all anomalies"),
+    "labelme": Format(
+        "labelme", "LabelmeWriter", "labelme", "labelme", "labelme: a file an image", (".json",)
+    ),
+    "cvat": Format("cvat", "CvatWriter", "annotations.xml", "CVAT", "CVAT for images 1.1", (".xml",)),
+    "sft": Format(
+        "chats", "ListWriter", "sft", "Chats: list anomalies", "chats for fine-tuning: list all anomalies"
+    ),
     "sft-detect": Format(
-        "chats", "DetectWriter", "sft-detect", "chats for fine-tuning: is it generated, and then the list"
+        "chats",
+        "DetectWriter",
+        "sft-detect",
+        "Chats: real or generated",
+        "chats for fine-tuning: is it generated, and then the list",
     ),
-    "agents": Format("agents", "AgentsWriter", "agents.jsonl", "every answer of every agent, by image"),
+    "agents": Format(
+        "agents", "AgentsWriter", "agents.jsonl", "Answers of agents", "every answer of every agent, by image"
+    ),
 }

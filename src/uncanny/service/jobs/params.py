@@ -7,6 +7,7 @@ the function.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from types import NoneType, UnionType
@@ -26,7 +27,7 @@ from pydantic import (
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 
-from uncanny.parameters import Shown, default_words, shown_as
+from uncanny.parameters import Parameters, Shown, default_words, shown_as
 from uncanny.protocol import Protocol
 from uncanny.service.jobs.references import Reference, Source, Weights
 
@@ -123,7 +124,7 @@ def job_parameters(protocol: Protocol) -> type[Params]:
         for name, field in kind.model_fields.items():
             shown = shown_as(field)
             if "service" in shown.on:
-                taken[name] = _field(field, shown)
+                taken[name] = _field(field, shown, _group_of(kind, name))
     base = PairParams if given.kind == "pairs" else Params
     model = create_model(f"{protocol.name.title().replace('_', '')}Params", __base__=base, **taken)
     model.__doc__ = protocol.summary
@@ -144,9 +145,21 @@ def _input(protocol: Protocol) -> tuple[Any, Any]:
     return kind, Field(description=given.help, json_schema_extra=extra)
 
 
-def _field(field: FieldInfo, shown: Shown) -> tuple[Any, Any]:
+def _group_of(kind: type[Parameters], name: str) -> str:
+    """What forms fold a parameter under: the heading of the class that declares it."""
+    declares = [each for each in kind.__mro__ if name in inspect.get_annotations(each)]
+    return str(declares[-1].__dict__.get("heading") or "More options")
+
+
+def _field(field: FieldInfo, shown: Shown, group: str) -> tuple[Any, Any]:
     """A parameter as a field of a job: of its type, bounds and help; None leaves it to the function."""
-    extra = {"x-label": shown.label, "x-first": shown.first, "x-default": default_words(field)}
+    extra = {
+        "x-label": shown.label,
+        "x-names": dict(shown.names),
+        "x-first": shown.first,
+        "x-group": group,
+        "x-default": default_words(field),
+    }
     if field.default is True:
         extra["x-on"] = True
     kind = _taken(field.annotation, shown)

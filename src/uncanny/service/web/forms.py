@@ -43,10 +43,16 @@ class FormField:
     most: float | None = None
     whole: bool = False
     numbers: bool = False
+    group: str = ""
+    names: Mapping[str, str] | None = None
 
     @property
     def id(self) -> str:
         return f"f-{self.name}"
+
+    @property
+    def filled(self) -> bool:
+        return bool(self.value or self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +183,8 @@ def _field(name: str, part: Mapping[str, Any], required: bool, value: Any, is_re
         most=_number(part, "maximum", "exclusiveMaximum"),
         whole=part.get("type") == "integer",
         numbers=items.get("type") in ("integer", "number"),
+        group=part.get("x-group", ""),
+        names=part.get("x-names"),
     )
 
 
