@@ -7,35 +7,43 @@ import contextlib
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
 from uncanny.errors import StorageError, UsageError
 from uncanny.records import answer_store
-from uncanny.records.answer_journal import AnswerJournal, in_use, take_over
 from uncanny.records.answer_store import AnswerStore, DamagedError
 from uncanny.records.run_folder import check_no_links
 from uncanny.wording import option
 
 log = logging.getLogger("uncanny")
 
-# A commit costs as much as some ten writes, so they wait for each other; the journal has them meanwhile.
-GATHER_S = 0.1
-AGAIN_S = 1.0
-# Taking over what a killed process left takes seconds.
+# Reading what is whole in a damaged database takes seconds.
 OPENING_S = 120.0
-MOST_WAITING = 1_000
-# Locked while a database is opened, taken over or replaced.
+# Locked while a database is opened or replaced.
 _OPENING = ".opening.lock"
+# Locked by each process for as long as it has the cache open.
+_IN_USE = "in-use-*.lock"
+
+
+class _Put(NamedTuple):
+    key: str
+    value: bytes
+    loop: asyncio.AbstractEventLoop
+    kept: asyncio.Future[None]
 
 
 class AnswerCache:
     """Key → bytes. Reads are immediate; one thread commits what has come together.
 
-    `put` returns once the value would survive a kill of the process. Nothing is evicted. A damaged database
-    is set aside while the work goes on; `warn` gets a sentence about it.
+    `put` returns once the value is committed to SQLite's write-ahead log, and so would survive a kill of the
+    process. Nothing is evicted. A damaged database is set aside while the work goes on; `warn` gets a
+    sentence about it.
     """
 
     def __init__(self, folder: Path, warn: Callable[[str], None] = log.warning) -> None:
@@ -47,8 +55,8 @@ class AnswerCache:
             check_no_links(folder, writes=True)
             with FileLock(folder / _OPENING, timeout=OPENING_S):
                 self._store = self._open()
-                self._take_over()
-                self._journal = AnswerJournal(folder)
+                self._in_use = FileLock(folder / _IN_USE.replace("*", uuid4().hex), thread_local=False)
+                self._in_use.acquire()
         except Timeout as error:
             raise UsageError(
                 f"Another process has been opening the answer cache in {folder} for {OPENING_S:.0f} s",
@@ -62,18 +70,13 @@ class AnswerCache:
                 f"{option('cache_dir')}. "
                 "It may also be deleted; then what was in it is asked again.",
             ) from error
-        self._waiting: dict[str, bytes] = {}
-        self._turns = threading.Lock()
-        self._wake, self._closing = threading.Event(), threading.Event()
-        self._failure: StorageError | None = None
+        self._queue: SimpleQueue[_Put | None] = SimpleQueue()
+        self._closed = False
         self._writer = threading.Thread(target=self._write, name="answer-cache", daemon=True)
         self._writer.start()
 
     def get(self, key: str) -> bytes | None:
         """None where there is none. Raises StorageError."""
-        value: bytes | None = self._waiting.get(key)
-        if value is not None:
-            return value
         store = self._store
         try:
             return store.get(key)
@@ -84,80 +87,55 @@ class AnswerCache:
     async def put(self, key: str, value: bytes) -> None:
         """Raises StorageError where the disk takes no more."""
         _check(key, value)
-        with self._turns:
-            if self._failure is not None and len(self._waiting) >= MOST_WAITING:
-                raise StorageError(self._failure.message, remedy=self._failure.remedy)
-            self._journal.append(key, value)
-            self._waiting[key] = value
-        if not self._wake.is_set():
-            self._wake.set()
-        # Models faster than the database would fill the memory. It is a thread: no event of this loop is set.
-        while self._full():  # noqa: ASYNC110
-            await asyncio.sleep(GATHER_S)
-
-    def _full(self) -> bool:
-        going_on = self._failure is None and not self._closing.is_set()
-        return going_on and len(self._waiting) >= MOST_WAITING
+        if self._closed:
+            raise RuntimeError("the answer cache is closed")
+        loop = asyncio.get_running_loop()
+        kept: asyncio.Future[None] = loop.create_future()
+        self._queue.put(_Put(key, value, loop, kept))
+        await kept
 
     def __len__(self) -> int:
-        with self._turns:
-            return len(self._store) + sum(self._store.get(key) is None for key in self._waiting)
+        return len(self._store)
 
     def close(self) -> None:
-        """Wait until all is in the database; what it does not take now is taken over at the next opening."""
-        if self._closing.is_set():
+        """Wait until all is in the database."""
+        if self._closed:
             return
-        self._closing.set()
-        self._wake.set()
+        self._closed = True
+        self._queue.put(None)
         self._writer.join()
-        self._journal.close()
         if self._database.exists():
             self._store.close()
         else:
             self._put_back()
+        _end_use(self._in_use)
 
     def _write(self) -> None:
         closing = False
         while not closing:
-            self._wake.wait()
-            # Before looking: what comes from here on wakes this thread once more.
-            self._wake.clear()
-            closing = self._closing.wait(GATHER_S)
-            with self._turns:
-                batch = dict(self._waiting)
-                self._journal.turn()
+            puts = [self._queue.get()]
+            with contextlib.suppress(Empty):
+                while True:
+                    puts.append(self._queue.get_nowait())
+            closing = None in puts
+            batch = [put for put in puts if put is not None]
+            problem: Exception | None = None
             try:
-                self._commit(batch)
-            except StorageError as error:  # a full disk must not end the thread; the journal has it all
-                self._failure = error
-                self._closing.wait(0 if closing else AGAIN_S)
-                self._wake.set()
-                continue
-            with self._turns:
-                self._failure = None
-                self._journal.forget()
-                for key, value in batch.items():
-                    if self._waiting[key] is value:
-                        del self._waiting[key]
+                self._commit({put.key: put.value for put in batch})
+            except Exception as error:  # goes to those who wait; the thread must not end
+                problem = error
+            for loop in {put.loop for put in batch}:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    kept = [put.kept for put in batch if put.loop is loop]
+                    loop.call_soon_threadsafe(_settle, kept, problem)
 
     def _commit(self, batch: dict[str, bytes]) -> None:
-        if not batch:
-            return
         store = self._store
         try:
             store.put(batch.items())
         except DamagedError as error:
             self._renew(store, error)
             self._store.put(batch.items())
-
-    def _take_over(self) -> None:
-        """Keep what processes that are gone had on its way into the database."""
-        try:
-            take_over(self._folder, self._store.put)
-        except DamagedError as error:
-            self._store.close()
-            self._store = self._replaced(error)
-            take_over(self._folder, self._store.put)
 
     def _open(self) -> AnswerStore:
         """Raises DamagedError where it is damaged and in use, StorageError, sqlite3.Error, OSError."""
@@ -172,16 +150,16 @@ class AnswerCache:
             with FileLock(self._folder / _OPENING):
                 if self._store is damaged:
                     damaged.close()
-                    self._store = self._replaced(error, own=self._journal)
+                    self._store = self._replaced(error, own=Path(self._in_use.lock_file))
         except (OSError, sqlite3.Error, DamagedError) as problem:
             raise StorageError(
                 f"The answer cache in {self._folder} is damaged: {problem}",
                 remedy="It may be deleted; then what was in it is asked again.",
             ) from problem
 
-    def _replaced(self, error: DamagedError, own: AnswerJournal | None = None) -> AnswerStore:
+    def _replaced(self, error: DamagedError, own: Path | None = None) -> AnswerStore:
         """Raises DamagedError where another process still works with the damaged one."""
-        if in_use(self._folder, own):
+        if _used_by_others(self._folder, own):
             raise DamagedError(f"{error}; other processes use it, so it cannot be replaced before they end")
         aside = answer_store.set_aside(self._database)
         store = AnswerStore(self._folder)
@@ -212,3 +190,31 @@ def _check(key: object, value: object) -> None:
         raise TypeError(f"cache keys are str, not {type(key).__name__}")
     if not isinstance(value, bytes):
         raise TypeError(f"cache values are bytes, not {type(value).__name__}")
+
+
+def _settle(waiting: Iterable[asyncio.Future[None]], problem: Exception | None) -> None:
+    for kept in waiting:
+        if kept.done():  # cancelled
+            continue
+        if problem is None:
+            kept.set_result(None)
+        else:
+            kept.set_exception(problem)
+
+
+def _used_by_others(folder: Path, own: Path | None) -> bool:
+    for path in folder.glob(_IN_USE):
+        if path == own:
+            continue
+        lock = FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return True
+        _end_use(lock)
+    return False
+
+
+def _end_use(lock: FileLock) -> None:
+    lock.release()
+    Path(lock.lock_file).unlink(missing_ok=True)

@@ -32,12 +32,12 @@ async def last(self, key, value):
         os._exit(9)  # as a kill: nothing is written down any more
 
 AnswerCache.put = last
-uncanny.annotate(sys.argv[3:], model="demo", out=sys.argv[2], concurrency=4)
+uncanny.annotate(sys.argv[3:], model="demo", out=sys.argv[2], concurrency=1)
 """
 
 
 def kill(out: Path, answers: int) -> None:
-    """A run whose process ends right after an answer is kept."""
+    """A run whose process ends right after an answer is kept, with no other call under way."""
     command = [sys.executable, "-c", KILLED, str(answers), str(out), *map(str, IMAGES)]
     assert subprocess.run(command, env=environment(), check=False, timeout=60).returncode == 9
 
