@@ -35,7 +35,7 @@ class LoadParameters(Parameters):
 
     root: Root = None
     heat_maps: bool = False
-    """Mask files of predictions are a detector's heat maps."""
+    """Read mask files of predictions as heat maps of a detector."""
     heat_map_threshold: HeatMapThreshold = HEAT_MAP_THRESHOLD
 
 
@@ -47,11 +47,11 @@ class RegionSettings(IntervalParameters):
     t: PositiveShare = TOLERANCE
     """Share of a predicted region that must lie in a true one."""
     min_confidence: Annotated[Share | None, Shown(default="all")] = None
-    """Leave out true regions whose annotators were less confident; those without a confidence stay."""
+    """Leave out true regions whose annotators were less confident; regions without a confidence are kept."""
     weight_confidence: bool = False
     """Weight true regions by their annotators' confidence; without one the weight is 1."""
     bins: Annotated[Text, Field(min_length=1), Shown(metavar="COLUMN")] = PAR
-    """What accuracy on generated images is binned by: `par`, the share of an image that is artifact, or a key
+    """Bin accuracy on generated images by this: `par`, the share of an image that is artifact, or a key
     of the records that holds numbers, such as `niqe`, in the truth or else the predictions."""
     n_bins: Annotated[int, Field(ge=1, le=100)] = 5
     """Number of bins, with about as many images each. For `par`, images without artifacts have their own."""
@@ -68,6 +68,6 @@ class ArtifactScoreParameters(RegionSettings, LoadParameters, ScoreParameters):
     """The parameters of `score`."""
 
     truth: Annotated[Artifacts, Shown(place="source", metavar="TRUTH", first=True)]
-    """The true artifacts: what `load` takes, or `scenes` for the bundled set."""
+    """The ground truth: any form that PRED takes, or `scenes` for the bundled set."""
     on_image: Annotated[Callable[[int, int], None] | None, callback(2), PYTHON] = None
     """Gets the number of images that are done, and of all, after each image."""

@@ -9,7 +9,7 @@ PROTOCOLS = (
         "artifacts",
         ("artifacts", "run"),
         "Locate artifacts",
-        "Locate the artifacts of images, by seven categories.",
+        "Locate artifacts of seven categories, and score them.",
         "uncanny.eval.artifacts.parameters:ArtifactsParameters",
         Input("images", "images", "Upload images, or choose a folder of the server."),
         prompts=("artifacts",),

@@ -33,7 +33,7 @@ class AuditParameters(IntervalParameters, RunParameters, PixelParameters, TableP
     model: Annotated[Text | None, Shown(short="-m", metavar="PROVIDER/NAME", place="model", first=True)] = (
         None
     )
-    """Model that annotates images that have no annotations."""
+    """Model that annotates the folders of images."""
     against: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE", place="file")] = None
     """The same generators as a second assessor sees them; shows how far the ranks agree."""
     before: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE", place="file")] = None

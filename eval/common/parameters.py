@@ -23,7 +23,8 @@ Resamples = Annotated[
     Field(ge=0, le=1_000_000, description="Number of bootstrap resamples for 95 % intervals; 0 for none."),
 ]
 Seed = Annotated[
-    int, Field(ge=0, le=2**63 - 1, description="Seed of the bootstrap: the same seed, the same intervals.")
+    int,
+    Field(ge=0, le=2**63 - 1, description="Seed of the bootstrap; the same seed gives the same intervals."),
 ]
 GroupBy = Annotated[
     Text | None,
@@ -36,8 +37,7 @@ GroupBy = Annotated[
 Balance = Annotated[
     Share,
     Field(
-        description="λ, the share of the phenomenon in the similarity of two anomalies; the rest is the "
-        "reasoning's."
+        description="λ, the weight of the phenomenon in a similarity; the weight of the reasoning is 1 − λ."
     ),
 ]
 Root = Annotated[

@@ -28,12 +28,11 @@ class CompareParameters(BackboneParameters, IntervalParameters):
     """The parameters of `compare`."""
 
     truth: Annotated[Anomalies | None, Shown(place="source", metavar="TRUTH", first=True)] = None
-    """The true anomalies: a run, a file, or `scenes` for the bundled set. Adds scores against them."""
+    """The ground truth: a run, a file, or `scenes` for the bundled set. Adds scores against them."""
     by: By = "image"
-    """What is paired: the same image, or images of the same prompt (prompt_id, prompt, or file stem)."""
+    """Pair the same image, or images of the same prompt (prompt_id, prompt, or file stem)."""
     match_by: SimilarityName | Similarity = "chrf"
-    """How texts of two anomalies are compared, to tell whether they are the same one. bertscore needs
-    weights."""
+    """How two anomalies are compared, to decide whether they are the same one. bertscore needs weights."""
     match_threshold: Annotated[
         PositiveShare | None, Shown(default="0.4 for chrf, 0.8 for bertscore, 0.7 for your own")
     ] = None

@@ -9,7 +9,7 @@ PROTOCOLS = (
         "detect",
         ("detect",),
         "Real or generated",
-        "Tell generated images from real ones, and say by what.",
+        "Ask whether images are generated or real, and why.",
         "uncanny.eval.detect.parameters:DetectParameters",
         Input("images", "images", "Upload images, or choose a folder of the server."),
         prompts=("detect",),

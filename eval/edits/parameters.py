@@ -79,7 +79,7 @@ Progress = Annotated[bool, Field(description="Show a progress bar on standard er
 By = Annotated[Sequence[str], Shown(metavar="COLUMN")]
 ScoreThreshold = Annotated[
     Share | None,
-    Field(description="Score from which an image counts as generated, whatever the verdict beside it."),
+    Field(description="Score from which an image counts as generated, even if it has a verdict."),
     Shown(default="verdicts; 0.5 for scores alone"),
 ]
 
@@ -107,7 +107,7 @@ class PerceptualParameters(Parameters):
     lpips_weights: Annotated[Place | None, Shown(metavar="FILE", default="the file in torch's cache")] = None
     """File with torchvision's weights of that network."""
     dreamsim: Annotated[Place | None, Shown(metavar="DIR", place="weights")] = None
-    """Measure DreamSim with the weights in this folder. It is code as well: its hubconf.py runs."""
+    """Measure DreamSim with the weights in this folder. This runs the hubconf.py in it."""
     text_model: Annotated[Place | None, Shown(metavar="DIR", place="weights")] = None
     """Measure text similarity with the sentence-transformers model in this folder."""
     device: Device = None
@@ -118,8 +118,7 @@ class MeasureConfig(Parameters):
 
     heading = "Measurements"
     protocol: EditProtocol = metrics.PROTOCOL
-    """How post-edit masks are made and shapes are told: uncanny's way, as Semi-Truths prints it (paper), or
-    as its authors' program does it (release)."""
+    """Method for post-edit masks: uncanny's, that of the Semi-Truths paper, or of its authors' program."""
     window: Annotated[Odd, Field(ge=3, le=999)] = metrics.WINDOW
     """Side of SSIM's window, in pixels; odd."""
     difference_threshold: Share = metrics.DIFFERENCE
@@ -187,7 +186,7 @@ class GateConfig(Parameters):
 
     heading = "Gates"
     brisque: Figure = 70.0
-    """BRISQUE below which edits pass; it is read from a column of that name."""
+    """Edits pass if their BRISQUE, read from the column `brisque`, is below this."""
     clip_low: Percentile = 20.0
     """Lowest percentile of the images' CLIP similarity that passes."""
     clip_high: Percentile = 80.0
@@ -230,7 +229,7 @@ class StressParameters(ScoreParameters):
     """The parameters of `stress`."""
 
     meta: Annotated[MetaSource | Sequence[MetaSource], Shown(metavar="META", place="file")]
-    """What is known of the edits: a table (CSV, Parquet, JSON Lines), such as `edits measure` writes."""
+    """Table of the edits (CSV, Parquet, JSON Lines), such as `edits measure` writes."""
     threshold: ScoreThreshold = None
     by: By = ()
     """Show recall by this further column of META."""
@@ -242,11 +241,11 @@ class StressParameters(ScoreParameters):
     ] = {}
     """Ends of the medium bin of a metric."""
     least_edits: LeastCount = 20
-    """Minimum number of edits that share a directional edit, for it to be shown."""
+    """Show a directional edit (what became what) if at least this many edits share it."""
     root: Root = None
     heat_map_threshold: HeatMapThreshold = 0.5
     resize_maps: bool = False
-    """Scale maps of another size to that of the mask, instead of leaving them out."""
+    """Scale heat maps of another size to that of the mask, instead of leaving them out."""
     map_size: Annotated[
         int | None, Field(ge=1, le=4_096), Shown(metavar="SIDE", default="their own size")
     ] = None
@@ -266,7 +265,7 @@ class PeopleParameters(Parameters):
     by: By = ()
     """Group by this further column of the pairs."""
     least_answers: LeastCount = metrics.LEAST_ANSWERS
-    """Minimum number of judgements of a person whose answers to the questionnaire are tested."""
+    """Minimum number of judgments of a person whose answers to the questionnaire are tested."""
     root: Root = None
     resamples: Resamples = metrics.RESAMPLES
     seed: Seed = 0

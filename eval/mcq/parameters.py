@@ -88,7 +88,7 @@ class ExportParameters(ItemsParameters):
     overlays: bool = True
     """Draw the pictures of Q3 that are not stored."""
     prompts: Annotated[Place | None, Shown(metavar="DIR", default="uncanny's")] = None
-    """Folder with prompts of yours for items without their own."""
+    """Folder with your prompts, for items that have none."""
     license: Annotated[Text | None, Shown(metavar="ID")] = None
     """License in the card, such as cc-by-4.0."""
     title: Annotated[Text | None, Shown(metavar="TEXT", default="the folder's name")] = None
@@ -102,7 +102,7 @@ class BuildParameters(Parameters):
     out: Annotated[Place, Shown(on=HERE.on, short="-o")]
     """Item file to write."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    """Seed of the drafts: the same seed, the same drafts."""
+    """Seed of the drafts; the same seed gives the same drafts."""
     force: Force = False
 
 
@@ -121,9 +121,9 @@ class RunScoreParameters(ScoreParameters):
     """The parameters of `McqRun.score`."""
 
     people: Annotated[People | None, Shown(metavar="[NAME=]FILE", named=True)] = None
-    """Answers of one person, NAME; all people are averaged as `human`."""
+    """Answers of one person, NAME; the mean of all people is shown as `human`."""
     baselines: bool = False
-    """Add what guessing gives on average, and a model that never finds anything."""
+    """Add two baselines: random guessing on average, and a model that never finds anything."""
     parser: Parser = "exact"
     """How answers are read; exact is the protocol, lenient adds a second reading."""
     require_complete: bool = False
@@ -146,13 +146,13 @@ class PlanParameters(Parameters):
     scores: Annotated[Place | Mapping[str, Any] | None, Shown(metavar="FILE")] = None
     """JSON of the scores of several models, to take the discordant share from."""
     question: PlannedScore = "all_q1_4"
-    """Score that the discordant share is taken of."""
+    """Score from which the discordant share is computed."""
     power: _Between = 0.8
-    """Share of cases in which the difference is to be found."""
+    """Probability of finding the difference."""
     # Exact tails far below it are beyond the numbers there are.
     alpha: Annotated[float, Field(gt=1e-14, lt=1)] = 0.05
     """Level of the test."""
     models: Annotated[int, Field(ge=2, le=1_000)] = 2
-    """Number of models, compared each with each: the level is divided by the number of pairs."""
+    """Number of models. All pairs are compared, and the level is divided by the number of pairs."""
     items: Annotated[int | None, Field(ge=1, le=10_000_000)] = None
-    """Number of items at hand: say what they can tell."""
+    """Number of items you have; prints the differences they can show."""

@@ -38,7 +38,7 @@ class SemanticParameters(MeasureParameters, ScoreParameters):
     """The parameters of `score`."""
 
     truth: Annotated[Anomalies, Shown(place="source", metavar="TRUTH", first=True)]
-    """The true anomalies: a run, a file, or `scenes` for the bundled set."""
+    """The ground truth: a run, a file, or `scenes` for the bundled set."""
     similarity: SimilarityName | Similarity = "bertscore"
     """How texts are compared. chrf needs no weights, and no published score compares with it."""
     thresholds: Annotated[

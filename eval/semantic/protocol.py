@@ -9,7 +9,7 @@ PROTOCOLS = (
         "semantic",
         ("semantic",),
         "Score by meaning",
-        "Score predicted anomalies against the true ones.",
+        "Score predicted anomalies against the ground truth.",
         "uncanny.eval.semantic.parameters:SemanticParameters",
         Input("predictions", "named", "Runs or files with anomalies, each as NAME=…"),
         makes="scores",

@@ -18,7 +18,7 @@ class TextParameters(AskParameters):
     """How a run over pictures in words asks a model."""
 
     root: Annotated[Folder | None, Shown(default="the file's folder")] = None
-    """Folder from which paths of pictures start, in the file and in records."""
+    """Folder that image paths are relative to, in the file and in records."""
 
 
 class PerturbConfig(SamplingParameters):

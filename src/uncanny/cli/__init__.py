@@ -25,17 +25,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
         each.command[0]: (f"{each.command[0]}:command", f"{each.summary.partition('. ')[0].rstrip('.')}.")
         for each in jobs().values()
     },
-    "providers": ("providers:command", "List where models can be asked, and which keys are set."),
-    "init": ("init:command", "Write a file of options, for --config; also from a run."),
-    "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out."),
-    "review": ("serving.review:command", "Judge the findings of a run on a page, one key a verdict."),
-    "import": ("export:import_command", "Take verdicts, texts and boxes back from other tools."),
+    "providers": ("providers:command", "List the providers, and which keys are set."),
+    "init": ("init:command", "Write a file of options for --config, also from a run."),
+    "prompts": ("prompts:command", "Show the prompts, or write them to a folder."),
+    "review": ("serving.review:command", "Judge the findings of a run on a local page."),
+    "import": ("export:import_command", "Import verdicts, texts and boxes from other tools."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),
-    "serve": ("serving.serve:command", "Serve all this over HTTP: pages, and an interface for programs."),
-    "token": ("serving.token:command", "Say who may use the service, and as what."),
+    "serve": ("serving.serve:command", "Start the service: web pages and an HTTP API."),
+    "token": ("serving.token:command", "Create, list and revoke tokens for the service."),
     "fake-server": (
         "demo:fake_server_command",
-        "Serve made-up answers over the OpenAI and Anthropic protocols.",
+        "Serve made-up answers over the OpenAI and Anthropic APIs.",
     ),
 }
 
@@ -84,19 +84,16 @@ class LazyGroup(Group):
 )
 @click.version_option(__version__, prog_name="uncanny")
 def uncanny() -> None:
-    """What is wrong with an AI-generated image, at the scale of a data set.
+    """Find what is wrong with AI-generated images, across a whole dataset.
 
-    \b
-    First steps:
-      uncanny demo                                             see a finished run, now
-      export OPENAI_API_KEY=…                                  keys come from the environment only
-      uncanny annotate photos/ --model openai/gpt-4o --dry-run     what would it cost?
-      uncanny annotate photos/ --model openai/gpt-4o -o runs/a     go; the same command resumes
+    \b First steps: uncanny demo                                             see a finished run export
+    OPENAI_API_KEY=…                                  set the key of your provider uncanny annotate photos/
+    --model openai/gpt-4o --dry-run     estimate the cost uncanny annotate photos/ --model openai/gpt-4o -o
+    runs/a     run; the same command resumes
 
     Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
     dashscope, moonshot, vllm, sglang, ollama, lmstudio, llamacpp, openai-compatible, demo. `uncanny
-    providers` lists them and their keys.
-    `uncanny COMMAND --help` tells more about a command.
+    providers` lists them and their keys. `uncanny COMMAND --help` shows the options of a command.
     """
 
 

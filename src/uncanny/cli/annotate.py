@@ -54,11 +54,11 @@ MOST_SHOWN = 12
 def command(
     images: tuple[Path, ...], report: bool, pictures: PicturesMode, force: bool, as_json: bool, **values: Any
 ) -> None:
-    """Annotate images: find what cannot be real, say why, and rate how unreal it looks.
+    """Find anomalies in images: name what cannot be real, say why, and rate how unreal it looks.
 
     IMAGES are image files and folders. Results go to RUN/annotations.jsonl as they come; the same command
-    resumes the run. Exit code: 0 all annotated, 1 some failed, 2 usage error, 3 budget spent,
-    130 interrupted.
+    resumes the run. Exit code: 0 all annotated, 1 some failed, 2 usage error, 3 budget spent, 130
+    interrupted.
 
     \b
     Keys: OPENAI_API_KEY and so on; `uncanny providers` lists them.
@@ -86,10 +86,10 @@ def command(
 @parameter_options(ReportParameters)
 @force_option
 def report_command(run: Path, force: bool, **values: Any) -> None:
-    """Write the page of a run, one file that asks nothing of the network, for a finished or unfinished run.
+    """Write the HTML page of a run, finished or not. The page is one file that works offline.
 
-    Of a run of `mcq run` or `realism run` it is the page of its scores, as `uncanny mcq score` and
-    `uncanny realism score` write it with their defaults. RUN may be a file of annotations, too.
+    For a run of `mcq run` or `realism run`, this is the page of its scores, as `uncanny mcq score` and
+    `uncanny realism score` write it by default. RUN may also be a file of annotations.
     """
     from uncanny.eval.common.inputs.runs import page_of_run
     from uncanny.eval.report import report as write_report

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @click.group("artifacts", cls=Group)
 def command() -> None:
-    """Locate the artifacts of images, each of one of seven categories, and score what locates them (X-AIGD).
+    """Locate artifacts of seven categories in images, and score predictions of them (X-AIGD).
 
     \b
     Out of the box:
@@ -55,12 +55,12 @@ def command() -> None:
 @asking_options(ArtifactsParameters)
 @force_option
 def run_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
-    """Ask a model where the artifacts of each image are: boxes of seven categories, a call each.
+    """Ask a model for boxes around the artifacts of each image, with one call per category.
 
     IMAGES are image files and folders, or the word `scenes` for the bundled images. Results go to
-    RUN/artifacts.jsonl as they come; the same command resumes the run. With several models each has
-    a run in a folder of its own in RUN, and a table of all follows. Exit code, of several models the worst:
-    0 all answered, 1 some failed, 2 usage error, 3 budget spent, 130 interrupted.
+    RUN/artifacts.jsonl as they come; the same command resumes the run. With several models, each gets its own
+    run folder in RUN, and a table of all follows. Exit code: 0 all answered, 1 some failed, 2 usage error, 3
+    budget spent, 130 interrupted; with several models, the worst of them.
 
     Role: locator.
     """
@@ -135,12 +135,12 @@ def regions_of_runs(runs: Mapping[str, ArtifactsRun]) -> Scores:
 @parameter_options(ArtifactScoreParameters)
 @score_options("artifacts.html beside the first PRED")
 def score_command(predictions: tuple[str, ...], **values: Any) -> None:
-    """Score predicted artifacts against the true ones: authenticity, pixels, instances, presence, bins.
+    """Score predicted artifacts against the ground truth: authenticity, pixels, instances, presence, bins.
 
-    PRED and TRUTH are each artifacts.jsonl or a run folder, a detector's verdicts as JSON Lines or CSV,
-    annotations with boxes, a file or folder of labelme, COCO instances, or a folder of masks.
+    PRED and TRUTH are a run folder or its artifacts.jsonl, verdicts of a detector (JSON Lines or CSV),
+    annotations with boxes, a labelme file or folder, COCO instances, or a folder of masks.
 
-    Exit code 1 if there are predictions that failed; they are in no figure.
+    Exit code 1 if some predictions failed; no figure counts them.
     """
     from uncanny.artifacts import score
     from uncanny.cli.common.session import RUN_CODES

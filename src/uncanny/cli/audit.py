@@ -73,9 +73,9 @@ def command(
 ) -> None:
     """Rank image generators by how plausible their images are: MAI, AF and CAP; lower is better.
 
-    Each generator is a run of `uncanny annotate`, a file of annotations, or a folder of images, which is
-    annotated first, into OUT/NAME; the same command resumes the run. A FOLDER without a
-    name has a folder of images or a run for each generator. `scenes:rendered` and `scenes:drawn` are the
+    Each generator is a run of `uncanny annotate`, a file of annotations, or a folder of images. uncanny
+    annotates a folder of images first, into OUT/NAME; the same command resumes. A FOLDER without a name
+    contains a folder of images or a run for each generator. `scenes:rendered` and `scenes:drawn` are the
     bundled images by style. Exit code: 0 all audited, 1 some images failed and are left out, 2 usage error, 3
     budget spent, 4 a --fail-if condition holds, 130 interrupted.
 

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 @score_options("compare.html beside the first run")
 @gate_options
 def command(runs: tuple[str, ...], conditions: tuple[str, ...], junit: Path | None, **values: Any) -> None:
-    """What changed between two runs over the same images? Each further run is compared with the first.
+    """Show what changed between two runs over the same images. Each further run is compared with the first.
 
-    RUN_OR_FILE is a run of `uncanny annotate` or `detect`, or a file of annotations. What both found, what
-    only one did, counts by kind and severity, MAI, AF and CAP, cost; every difference is the other minus the
-    first, with a 95 % interval. Nothing is called a difference whose interval holds zero.
+    RUN_OR_FILE is a run of `uncanny annotate` or `detect`, or a file of annotations. The result has the
+    anomalies that both found and that only one found, counts by kind and realism, MAI, AF, CAP and cost. Each
+    difference is the other run minus the first, with a 95 % interval. A difference is called one only if its
+    interval excludes 0.
 
     \b
     Out of the box:
@@ -37,8 +38,8 @@ def command(runs: tuple[str, ...], conditions: tuple[str, ...], junit: Path | No
       uncanny detect scenes --model demo -o runs/b
       uncanny compare runs/a runs/b --truth scenes
 
-    Exit code 1 if there are records that failed; they are in no figure but cost. Exit code 4 if a --fail-if
-    failed.
+    Exit code 1 if some records failed; they count only in the cost. Exit code 4 if a --fail-if condition
+    holds.
     """
     from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.common.anomalies.load import name_paths

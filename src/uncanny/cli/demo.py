@@ -17,10 +17,10 @@ from uncanny.cli.common.options import PATH, Real, Whole, force_option, json_opt
 @json_option
 @quiet_option
 def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
-    """Annotate the bundled sample images with the embedded demo model.
+    """Annotate the bundled sample images with the built-in demo model.
 
-    No key, no GPU, no network. The demo model knows these images only, and makes a few documented mistakes
-    on purpose, so that what it finds is neither perfect nor empty.
+    This needs no key, no GPU and no network. The demo model knows only these images, and makes a few
+    documented mistakes on purpose.
     """
     import asyncio
 
@@ -48,7 +48,7 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     type=Real(0, 3.6e6),
     default=0.0,
     show_default=True,
-    help="Random part on top, at most this much.",
+    help="Maximum random time to add to it.",
 )
 @click.option(
     "--faults",
@@ -68,23 +68,26 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     type=Whole(1, 200),
     default=8,
     show_default=True,
-    help="Objects made up for an unknown image.",
+    help="Number of objects made up for an unknown image.",
 )
 @click.option(
     "--anomalies",
     type=Whole(0, 400),
     default=None,
-    help="Most of their anomalies that are shown.  [default: two for each object]",
+    help="Maximum number of anomalies in an unknown image.  [default: two for each object]",
 )
 @click.option(
     "--seed",
     type=Whole(0, 2**63 - 1),
     default=0,
     show_default=True,
-    help="Same seed, same answers and faults.",
+    help="The same seed gives the same answers and faults.",
 )
 @click.option(
-    "--max-seconds", type=Real(0, 1e8, above=True), default=None, help="Stop after so long. [default: never]"
+    "--max-seconds",
+    type=Real(0, 1e8, above=True),
+    default=None,
+    help="Stop after this many seconds. [default: never]",
 )
 def fake_server_command(
     port: int,
@@ -97,10 +100,10 @@ def fake_server_command(
     seed: int,
     max_seconds: float | None,
 ) -> None:
-    """Serve the OpenAI and the Anthropic protocol on this machine, to dry-run a pipeline.
+    """Serve the OpenAI and the Anthropic API on this machine without a model, to try a pipeline.
 
-    Answers come from the bundled scenes; for other images they are made up and marked as synthetic.
-    The first line printed is `listening on http://127.0.0.1:PORT`. GET /stats counts what was asked.
+    Bundled images get prepared answers; other images get made-up answers that are marked as synthetic. The
+    first line printed is `listening on http://127.0.0.1:PORT`. GET /stats returns counts of the requests.
 
     \b
     Use it, in another terminal, after `uncanny fake-server --port 8766` in this one:

@@ -52,20 +52,21 @@ if TYPE_CHECKING:
     "--truth",
     type=Place("scenes"),
     metavar="FILE",
-    help="Score against this: a line per image, or `scenes`. [default: by folders called real, generated, …]",
+    help="Ground truth: a file with one line per image, or `scenes`. "
+    "[default: by folders called real, generated, …]",
 )
 @table_options
 @force_option
 @run_page_option
 @pictures_option
 def command(images: tuple[Path, ...], report: bool, pictures: PicturesMode, **values: Any) -> None:
-    """Tell generated images from real ones: yes or no, and what gives them away.
+    """Ask a model whether each image is generated or real, and what gives it away.
 
     IMAGES are image files and folders, or the word `scenes` for the bundled images. Results go to
-    RUN/annotations.jsonl as they come; the same command resumes the run. With several models each
-    has a run in a folder of its own in RUN, and a table of all follows. --csv, --markdown and --latex have
-    the scores where the truth is known, else the verdicts. Exit code, of several models the worst: 0 all
-    judged, 1 some failed, 2 usage error, 3 budget spent, 130 interrupted.
+    RUN/annotations.jsonl as they come; the same command resumes the run. With several models, each gets its
+    own run folder in RUN, and a table of all follows. --csv, --markdown and --latex write the scores if the
+    ground truth is known, else the verdicts. Exit code: 0 all judged, 1 some failed, 2 usage error, 3 budget
+    spent, 130 interrupted; with several models, the worst of them.
 
     \b
     Out of the box:

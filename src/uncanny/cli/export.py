@@ -27,8 +27,8 @@ from uncanny.exports.parameters import (
 def command(run: Path, as_json: bool, quiet: bool, **values: Any) -> None:
     """Export the verified anomalies of RUN as datasets in formats that other tools read.
 
-    An anomaly is verified if a majority of reviewers accepts it. RUN is a run of `annotate` or `detect`, or a
-    file of annotations. Exit code: 0 written, 2 usage error.
+    An anomaly is verified if a majority of its reviewers accepted it. RUN is a run of `annotate` or `detect`,
+    or a file of annotations. Exit code: 0 written, 2 usage error.
 
     \b
     Out of the box:
@@ -51,11 +51,11 @@ def command(run: Path, as_json: bool, quiet: bool, **values: Any) -> None:
 @json_option
 @quiet_option
 def import_command(files: tuple[Path, ...], as_json: bool, quiet: bool, **values: Any) -> None:
-    """Take back what people did with an export in another tool, or the reviews of another copy of a run.
+    """Import what people changed in an export with another tool, or the reviews of another copy of a run.
 
-    With --run, verdicts and changed texts and boxes become lines of the run's reviews; the same file again
-    changes nothing. With -o, boxes with their texts become a file of annotations. Exit code: 0 done, 2 wrong
-    use or a file with problems; nothing is written then.
+    With --run, verdicts and changed texts and boxes are added to the reviews of the run; importing the same
+    file again changes nothing. With -o, boxes with their texts become a file of annotations. Exit code: 0
+    imported, 2 usage error or a file with problems. In that case nothing is written.
 
     \b
       uncanny import project-1.json --run runs/a

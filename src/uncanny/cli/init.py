@@ -71,11 +71,11 @@ def _complete_words(ctx: click.Context, _param: click.Parameter, incomplete: str
 )
 @force_option
 def command(words: tuple[str, ...], source: Path | None, out: Path, force: bool) -> None:
-    """Write a TOML file of all options of COMMAND, to be changed and given with --config.
+    """Write a TOML file with all options of COMMAND. Edit it, and pass it with --config.
 
-    Each stands there with its help and its default, commented out. Without COMMAND all commands are in it,
-    and first what they share. With --from it has what a run was made with, so that anybody can make it again;
-    texts that are not uncanny's own are written to a folder beside it.
+    Each option has its help and its default, commented out. Without COMMAND, the file has all commands, and
+    first the options they share. With --from, it has the settings of a run, so that anybody can repeat it;
+    prompts that are not uncanny's own are written to a folder beside it.
 
     \b
       uncanny init annotate

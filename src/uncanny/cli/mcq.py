@@ -69,7 +69,7 @@ command.add_command(mcq_author_command)
 @asking_options(McqParameters)
 @force_option
 def run_command(items: str, force: bool, **values: Any) -> None:
-    """Ask every question of ITEMS, each in its own call; the same command resumes the run.
+    """Ask all questions of ITEMS, one call each; the same command resumes the run.
 
     With several models, each gets its own run folder in RUN, and a table of all scores follows.
     """
@@ -94,10 +94,10 @@ def run_command(items: str, force: bool, **values: Any) -> None:
 @parameter_options(McqScoreParameters)
 @score_options("mcq.html beside the first answers")
 def score_command(items: str, answers: tuple[str, ...], **values: Any) -> None:
-    """Score answers of any number of models against ITEMS, offline.
+    """Score answers of any number of models against ITEMS. No model is called.
 
-    ANSWERS are answers.jsonl files, predictions with one line an image, or run folders. NAME stands for the
-    model in them, everywhere: one run a name.
+    ANSWERS are run folders, answers.jsonl files, or predictions with one line per image. NAME is the name of
+    the model in all output.
     """
     from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.data.overlay import OVERLAYS
@@ -121,10 +121,10 @@ def score_command(items: str, answers: tuple[str, ...], **values: Any) -> None:
 @parameter_options(PlanParameters)
 @score_options()
 def plan_command(**values: Any) -> None:
-    """Say how many items it takes to tell two models apart, and what the items you have can tell.
+    """Compute how many items you need to show a difference between two models, or what your items can show.
 
-    The power is that of the exact McNemar test that `mcq score` makes. It depends most on the items that only
-    one of the two models gets right: --scores takes them from models that you have scored before.
+    The power is that of the exact McNemar test in `mcq score`. It depends most on the share of items that
+    only one of the two models gets right: --scores takes this share from models that you have scored before.
 
     \b
     Out of the box:
@@ -177,9 +177,9 @@ def overlay_command(items: str, out: Path, root: Path | None, force: bool) -> No
 @click.argument("source", type=PATH)
 @parameter_options(ImportParameters)
 def import_command(source: Path, out: Path) -> None:
-    """Import a released flat table (Parquet, CSV, or a folder of shards), embedded images included.
+    """Import a released flat table (Parquet, CSV, or a folder of shards) with its images.
 
-    Or raw annotation payloads as JSON Lines, each with `id`, `image` and `split` beside it.
+    SOURCE may also be raw annotation payloads as JSON Lines, each with `id`, `image` and `split` beside it.
     """
     from uncanny.eval.mcq.data.released import import_table
 
@@ -190,9 +190,10 @@ def import_command(source: Path, out: Path) -> None:
 @click.argument("items", type=Place("scenes"))
 @parameter_options(ExportParameters)
 def export_command(items: str, **values: Any) -> None:
-    """Publish ITEMS: a table like the released one, or a dataset for the Hugging Face Hub.
+    """Publish ITEMS as a table like the released one, or as a dataset for the Hugging Face Hub.
 
-    Pictures, drawn boxes and prompts are in it, so that `uncanny mcq run OUT` asks the same questions.
+    The output includes images, drawn boxes and prompts, so that `uncanny mcq run OUT` asks the same
+    questions.
     """
     from uncanny.eval.mcq.data.export import export_form, export_table, exported_before
     from uncanny.eval.mcq.data.load import load
@@ -216,10 +217,10 @@ def export_command(items: str, **values: Any) -> None:
 @click.argument("run", type=PATH)
 @parameter_options(BuildParameters)
 def build_command(run: Path, out: Path, **values: Any) -> None:
-    """Draft items from the annotations of RUN, reviewed ones where there are reviews.
+    """Draft items from the annotations of RUN. If RUN has reviews, only accepted anomalies are used.
 
-    Each is marked `"draft": true` until a person has checked it. A file that differs from these drafts is not
-    replaced: people may have worked on it.
+    Each draft is marked `"draft": true` until a person has checked it. uncanny does not replace a file that
+    differs from these drafts, because people may have edited it.
     """
     from uncanny.eval.mcq.data.drafts import build
     from uncanny.eval.mcq.data.items import OPTIONS

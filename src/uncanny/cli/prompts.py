@@ -15,14 +15,16 @@ from uncanny.protocol import prompt_names
 
 @click.command("prompts", cls=Command, config=False)
 @click.argument("protocol", required=False, type=click.Choice(prompt_names()))
-@click.option("-o", "--out", "out", type=PATH, metavar="DIR", help="Write the texts here, as .md files.")
+@click.option(
+    "-o", "--out", "out", type=PATH, metavar="DIR", help="Write the prompts to this folder, as .md files."
+)
 @force_option
 def command(protocol: str | None, out: Path | None, force: bool) -> None:
-    """Show the texts that models are asked with, and their variables; with -o, write them out.
+    """Show the prompts and their variables; with -o, write them to a folder.
 
-    Change some of them and ask with --prompts DIR: what DIR has not is taken from uncanny's. Without PROTOCOL
-    all protocols are shown, or written to a folder each in DIR. `uncanny annotate` and `audit` ask with
-    `packed`; with --schedule paper they ask with `annotate`, with --schedule single with `single`.
+    Change some of them and pass the folder with --prompts DIR; uncanny's own prompts replace missing files.
+    Without PROTOCOL, all protocols are shown, or written to a folder each in DIR. `uncanny annotate` and
+    `audit` use `packed`; with --schedule paper they use `annotate`, with --schedule single `single`.
 
     \b
     Your own wording of the multiple-choice questions:

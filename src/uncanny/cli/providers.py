@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @click.argument("name", required=False, metavar="[PROVIDER]", shell_complete=complete_model)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def command(name: str | None, as_json: bool) -> None:
-    """List where models can be asked: key variable and whether it is set, prices known or not, address.
+    """List all providers with their key variable, whether it is set, known prices, and address.
 
-    Providers that installed packages offer are listed last. With PROVIDER, all that is known of one: what it
-    takes, how it refuses, what nobody verified. Keys are never shown, and no server is asked.
+    Providers of installed packages are listed last. With PROVIDER, show everything known about one: what it
+    accepts, how it refuses, and what is not verified. Keys are never shown, and no server is called.
 
     \b
     A model of a service, with nothing but its key:

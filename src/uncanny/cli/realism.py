@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 @click.group("realism", cls=Group)
 def command() -> None:
-    """Find out which edited images would fool a viewer, by a check in both orders (UGDA).
+    """Find out which edited images would fool a viewer, with a check in both orders (UGDA).
 
-    PAIRS is a JSON Lines file, one pair of an original and its edit a line, a folder with original/ and
-    edited/ in it, or the word `scenes` for the bundled pairs.
+    PAIRS is a JSON Lines file with one pair of an original and its edit per line, a folder that contains
+    original/ and edited/, or the word `scenes` for the bundled pairs.
 
     \b
     Out of the box:
@@ -57,7 +57,7 @@ def command() -> None:
 @parameter_options(PairFolders)
 @force_option
 def run_command(pairs: str | None, force: bool, **values: Any) -> None:
-    """Judge every pair of PAIRS, in one call or three each; the same command resumes the run.
+    """Judge each pair of PAIRS, with one call or three; the same command resumes the run.
 
     With several models, each gets its own run folder in RUN, and a table of all scores follows.
     """
@@ -77,13 +77,17 @@ def run_command(pairs: str | None, force: bool, **values: Any) -> None:
 @command.command("score")
 @click.argument("verdicts", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]VERDICTS…")
 @parameter_options(RealismScoreParameters)
-@click.option("--root", type=FOLDER, help="Where image paths start, for the page. [default: as the run says]")
+@click.option(
+    "--root",
+    type=FOLDER,
+    help="Folder that image paths are relative to, for the page. [default: as the run says]",
+)
 @score_options("realism.html beside the first verdicts")
 def score_command(verdicts: tuple[str, ...], root: Path | None, **values: Any) -> None:
-    """Score VERDICTS offline, several side by side: labels, cases, groups, position bias, calls saved.
+    """Score VERDICTS, several side by side: labels, cases, groups, position bias, saved calls.
 
-    VERDICTS are verdicts.jsonl files or run folders; NAME is what each is shown as. Labels are derived again
-    from the answers.
+    VERDICTS are verdicts.jsonl files or run folders. NAME is the name of each in all output. Labels are
+    derived again from the answers.
     """
     from uncanny.eval.realism.result import COLUMNS, PAGE
     from uncanny.eval.realism.score import score

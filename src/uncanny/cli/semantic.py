@@ -26,20 +26,23 @@ if TYPE_CHECKING:
 @parameter_options(SemanticParameters)
 @score_options("semantic.html beside PRED")
 @click.option(
-    "--per-image", type=PATH, metavar="FILE", help="Write an image a line, with every match, as JSON Lines."
+    "--per-image",
+    type=PATH,
+    metavar="FILE",
+    help="Write one line per image, with every match, as JSON Lines.",
 )
 def command(predictions: tuple[str, ...], per_image: Path | None, **values: Any) -> None:
-    """Score predicted anomalies against the true ones, by meaning: SemAP, SemF1, cSemAP, cSemF1.
+    """Score predicted anomalies against the ground truth by meaning: SemAP, SemF1, cSemAP, cSemF1.
 
-    PRED is a run folder, records as JSON Lines, or one JSON object with images as keys and, as values, their
-    anomalies or a model's plain text. TRUTH is the same. Both protocols are reported.
+    PRED is a run folder, records as JSON Lines, or one JSON object that maps images to their anomalies or to
+    the plain text of a model. TRUTH takes the same forms. Both protocols are reported.
 
     \b
     Out of the box:
       uncanny demo -o runs/demo
       uncanny semantic runs/demo --truth scenes --similarity chrf
 
-    Exit code 1 if there are records that failed; they are in no score.
+    Exit code 1 if some records failed; no score counts them.
     """
     from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.common.anomalies.load import name_paths

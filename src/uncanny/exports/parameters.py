@@ -42,12 +42,12 @@ class ExportParameters(Parameters):
     all: Annotated[bool, Shown(label="Unreviewed ones too", first=True)] = False
     """Include anomalies without a review, and those that reviewers are unsure of."""
     rejected: Annotated[bool, Shown(label="Rejected ones too")] = False
-    """Include what reviewers rejected."""
+    """Include anomalies that reviewers rejected."""
     source: Annotated[
         Literal["generated", "real"] | Place | None,
         Shown(metavar="generated|real|FILE", default="what the records say"),
     ] = None
-    """What the images are, for sft-detect: one word for all, or a file with `image` and `source`."""
+    """Source of the images, for sft-detect: one word for all, or a file with `image` and `source`."""
     test_fraction: Share = 0.5
     """Share of images in the test split, 0–1, by a hash of their digests."""
     group_by: Annotated[
@@ -60,7 +60,7 @@ class ExportParameters(Parameters):
     """Keep images that share this column, or their file name (`stem`), in one split; `image` keeps none
     together."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    """Seed of the order of anomalies in chats: the same seed, the same order."""
+    """Seed of the order of anomalies in chats; the same seed gives the same order."""
     max_tokens: Annotated[int, Field(ge=1, le=10**9)] = 2048
     """Maximum number of tokens in one list of a chat; a longer one becomes several."""
     count_tokens: Annotated[Callable[[str], int] | None, CALLBACK, PYTHON] = None
@@ -86,7 +86,7 @@ class ImportReviewsParameters(ImportParameters):
     """The parameters of `import_reviews`."""
 
     run: Annotated[Place, HERE]
-    """Run to log verdicts, texts and boxes in, as reviews."""
+    """Run that gets the verdicts, texts and boxes, as reviews."""
     reviewer: Annotated[Text | None, Shown(on=HERE.on, metavar="NAME", default="as Label Studio says")] = None
     """Name of the person whose changes these are."""
 
@@ -95,6 +95,6 @@ class ImportAnnotationsParameters(ImportParameters):
     """The parameters of `import_annotations`."""
 
     out: Annotated[Place, Shown(on=HERE.on, short="-o")]
-    """File of annotations to make, of what does not belong to a run."""
+    """Write a file of annotations, from boxes that belong to no run."""
     force: Annotated[bool, HERE] = False
     """Replace an existing file."""

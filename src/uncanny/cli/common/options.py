@@ -136,7 +136,7 @@ images_root_option = click.option(
 
 # Of the commands that score.
 json_file_option = click.option(
-    "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
+    "--json", "json_file", type=PATH, metavar="FILE", help="Write all figures as JSON; - for standard output."
 )
 gate_options = together(
     click.option(

@@ -22,10 +22,10 @@ from uncanny.eval.edits.parameters import GateParameters, MeasureParameters
 
 @click.group("edits", cls=Group)
 def command() -> None:
-    """Measure how much edits changed, sort out which are fit for use, and see which ones detectors miss.
+    """Measure how much edits changed, apply quality gates, and find the edits that detectors miss.
 
-    PAIRS is a file with an original and its edit a line (JSON Lines, CSV, Parquet), a folder with original/
-    and edited/ and perhaps masks/ in it, or the word `scenes` for the bundled pairs.
+    PAIRS is a file with one original and its edit per line (JSON Lines, CSV, Parquet), a folder that contains
+    original/, edited/ and optionally masks/, or the word `scenes` for the bundled pairs.
 
     \b
     Out of the box:
@@ -49,13 +49,13 @@ command.add_command(compress_command)
 @parameter_options(MeasureParameters)
 @score_options("beside -o, with the suffix .html")
 def measure_command(pairs: str | None, **values: Any) -> None:
-    """Measure how much every edit of PAIRS changed and where; nothing is asked of a model.
+    """Measure how much each edit of PAIRS changed, and where. No model is called.
 
-    Mask ratio, SSIM, MSE, the post-edit mask with its components and clusters, localized or diffused, and a
-    bin for each, all of which are in FILE. LPIPS, DreamSim and text similarity are measured where their
-    weights are named; nothing is downloaded. The same command goes on where it was interrupted.
+    FILE gets the mask ratio, SSIM, MSE, the post-edit mask with its components and clusters, the shape
+    (localized or diffused), and a bin for each figure. LPIPS, DreamSim and text similarity are measured if
+    you name their weights; uncanny downloads nothing. The same command resumes.
 
-    Exit code 1 if there are edits that could not be measured, or in part only; FILE says why.
+    Exit code 1 if some edits could not be measured, or only in part; FILE says why.
     """
     from uncanny.eval.edits.result import HEADS, PAGE
     from uncanny.eval.edits.score import measure
@@ -77,14 +77,15 @@ def measure_command(pairs: str | None, **values: Any) -> None:
 @parameter_options(GateParameters)
 @score_options()
 def gate_command(pairs: str | None, **values: Any) -> None:
-    """Sort out which edits of PAIRS pass the quality gates; best a file of `edits measure`.
+    """Find the edits of PAIRS that pass the quality gates. PAIRS is best a file of `edits measure`.
 
-    All-black edits, BRISQUE, CLIP similarity of the images, directional similarity, how well the caption
-    fits the original, length and characters of the edited label and caption, and their similarity to the
-    original's. FILE has `passed` and `failed_gates` for each edit. A gate that was measured of no edit is not
-    applied; an edit that lacks one of the others, or whose images cannot be compared, is undecided.
+    Gates: all-black edits, BRISQUE, CLIP similarity of the images, directional similarity, how well the
+    caption fits the original, length and characters of the edited label and caption, and their similarity to
+    the original's. FILE has `passed` and `failed_gates` for each edit. A gate that was measured for no edit
+    is not applied. An edit is undecided if another gate was not measured for it, or if its images cannot be
+    compared.
 
-    Exit code 1 if there are undecided edits.
+    Exit code 1 if some edits are undecided.
     """
     from uncanny.eval.edits.gate import gate
     from uncanny.eval.edits.gate_result import HEADS

@@ -21,12 +21,12 @@ from uncanny.eval.edits.parameters import CompressParameters, StressParameters
 @parameter_options(StressParameters)
 @score_options("stress.html beside the first PREDICTIONS")
 def stress_command(predictions: tuple[str, ...], **values: Any) -> None:
-    """Say where a detector is blind: recall of edits by size, source, method, model and what became what.
+    """Show which edits a detector misses: recall by size, source, method, model and what became what.
 
-    PREDICTIONS are JSON Lines, CSV or Parquet with `image` and `source` (generated or real), or `score`, or
-    both, or a run folder of `uncanny detect`. NAME is the detector's. NAME@jpeg-85, or jpeg-85 alone where
-    there is one detector, are its predictions on copies that `uncanny edits compress` made, or on any others.
-    META is what `uncanny edits measure` writes, or any table with `edited` and `original`, or `image` and its
+    PREDICTIONS are a run folder of `uncanny detect`, or JSON Lines, CSV or Parquet with `image` and `source`
+    (generated or real), `score`, or both. NAME is the name of the detector. NAME@jpeg-85 (with one detector,
+    jpeg-85 alone) are its predictions on copies that `uncanny edits compress` made, or on any others. META is
+    what `uncanny edits measure` writes, or any table with `edited` and `original`, or with `image` and its
     true `source`.
 
     \b
@@ -54,13 +54,13 @@ def stress_command(predictions: tuple[str, ...], **values: Any) -> None:
 @json_option
 @quiet_option
 def compress_command(images: tuple[str, ...], as_json: bool, quiet: bool, **values: Any) -> None:
-    """Write compressed copies of IMAGES, to see what a detector makes of them.
+    """Write compressed copies of IMAGES, to test a detector on them.
 
-    A copy of IMAGES/a/cat.png is DIR/jpeg-85/a/cat.jpg. Copies that are there stay, so the same command goes
-    on where it was interrupted. IMAGES are folders or files, or the word `scenes` for the bundled ones. Run
-    the detector on DIR/jpeg-85, and give `uncanny edits stress` its predictions as jpeg-85=PREDICTIONS.
+    IMAGES are folders or files, or the word `scenes` for the bundled ones. The copy of IMAGES/a/cat.png is
+    DIR/jpeg-85/a/cat.jpg. Existing copies are kept, so the same command resumes. Run the detector on
+    DIR/jpeg-85, and pass its predictions to `uncanny edits stress` as jpeg-85=PREDICTIONS.
 
-    Exit code 1 if there are images that could not be read.
+    Exit code 1 if some images could not be read.
     """
     from uncanny.cli.common.session import RUN_CODES
     from uncanny.edits import compress

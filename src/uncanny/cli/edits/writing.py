@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 @asking_options(PerturbParameters)
 @force_option
 def perturb_command(texts: str, force: bool, **values: Any) -> None:
-    """Have a model change captions and labels a little, more, or much.
+    """Ask a model to change captions and labels a little, more, or much.
 
-    TEXTS is a JSON Lines file with `id` and `caption`, `label` or both a line, and the picture as `original`
-    if there is one, such as an edits.jsonl; or the word `scenes` for the bundled set. Each text is changed
-    once for every magnitude; what fails the gates of `edits gate` is asked for again. Results go to
-    RUN/perturbations.jsonl as they come; the same command resumes the run. With several models each
-    has a run in a folder of its own in RUN.
+    TEXTS is a JSON Lines file with `id` and `caption`, `label` or both per line, and optionally the image as
+    `original`, such as an edits.jsonl; or the word `scenes` for the bundled set. Each text is changed once
+    per magnitude; uncanny asks again for a text that fails the gates of `edits gate`. Results go to
+    RUN/perturbations.jsonl as they come; the same command resumes the run. With several models, each gets its
+    own run folder in RUN.
 
     Role: perturber.
     """
@@ -49,12 +49,12 @@ def perturb_command(texts: str, force: bool, **values: Any) -> None:
 @asking_options(PromptsParameters)
 @force_option
 def prompts_command(texts: str, force: bool, **values: Any) -> None:
-    """Have a model choose what to paint over, and write the prompt for it (SAOR).
+    """Ask a model to choose an object to paint over, and to write the prompt for it (SAOR).
 
-    TEXTS is a JSON Lines file with `id`, `caption` and a list of `objects` a line, or the word `scenes` for
-    the bundled set. The object has to be one of the list; what fails the gates of a caption is asked for
-    again. Results go to RUN/prompts.jsonl as they come; the same command resumes the run. With
-    several models each has a run in a folder of its own in RUN.
+    TEXTS is a JSON Lines file with `id`, `caption` and a list of `objects` per line, or the word `scenes` for
+    the bundled set. The object must be in the list; uncanny asks again for a prompt that fails the gates of a
+    caption. Results go to RUN/prompts.jsonl as they come; the same command resumes the run. With several
+    models, each gets its own run folder in RUN.
 
     Role: writer.
     """

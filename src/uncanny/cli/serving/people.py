@@ -55,12 +55,12 @@ def mcq_people_command(
     port: int,
     opens: bool,
 ) -> None:
-    """Ask people the questions of ITEMS on a local page, as a model is asked, one key an answer.
+    """Ask people the questions of ITEMS on a local page, with the words and images that a model gets.
 
-    Answers go to RUN/answers.jsonl as those of the model human/NAME, with the seconds they took; `uncanny mcq
-    score ITEMS RUN` scores them, beside those of models where their runs are named, too. Several people may
-    answer one set, also at the same time; each goes on where they stopped. The first line printed is
-    `listening on http://127.0.0.1:PORT`; Ctrl-C ends it.
+    Answers go to RUN/answers.jsonl under the model name human/NAME, with the seconds they took. `uncanny mcq
+    score ITEMS RUN` scores them; name runs of models too, to see both side by side. Several people may answer
+    one set at the same time, and each resumes where they stopped. The first line printed is `listening on
+    http://127.0.0.1:PORT`; Ctrl-C ends it.
 
     \b
     Keys: y yes, n no, a to e an option, z undo, f full size, i instructions, ? all keys.
@@ -77,21 +77,19 @@ def mcq_people_command(
 
 @click.command("author", cls=Command, extra="review")
 @click.argument("items", type=PATH)
-@click.option(
-    "--images", type=FOLDER, metavar="DIR", help="Images that new items may be about.  [default: none]"
-)
+@click.option("--images", type=FOLDER, metavar="DIR", help="Folder of images for new items.  [default: none]")
 @parameter_options(ItemsParameters)
-@click.option("--force", is_flag=True, help="Add items to a file that holds something else.")
+@click.option("--force", is_flag=True, help="Add items to a file that contains something else.")
 @page_server_options
 def mcq_author_command(
     items: Path, images: Path | None, root: Path | None, force: bool, port: int, opens: bool
 ) -> None:
-    """Write ITEMS on a local page: options, right answers and boxes, with the checks of `mcq check` live.
+    """Write ITEMS on a local page: options, right answers and boxes, checked as you type.
 
-    ITEMS may not be there yet where --images names some. Saving replaces the file in one step; keys that the
-    page does not know and lines that nobody touched stay as they are, byte for byte. Of two who change one
-    item the second is told, and nothing is overwritten. The first line printed is `listening on
-    http://127.0.0.1:PORT`; Ctrl-C ends it.
+    ITEMS may be a new file if --images names some images. Saving replaces the file in one step; unknown keys
+    and lines you did not change stay byte for byte. If two people change the same item, the second is told,
+    and nothing is overwritten. The first line printed is `listening on http://127.0.0.1:PORT`; Ctrl-C ends
+    it.
 
     \b
     Keys: Ctrl-S save, Alt-up and Alt-down another item, Alt-A to Alt-D draw a box, F1 all keys.
@@ -118,7 +116,7 @@ def mcq_author_command(
     show_default=True,
     help="Pictures between two breaks; 0 for none.",
 )
-@click.option("--root", type=FOLDER, help="Where paths start. [default: the folder of PAIRS]")
+@click.option("--root", type=FOLDER, help="Folder that paths are relative to. [default: the folder of PAIRS]")
 @page_server_options
 def edits_people_command(
     pairs: str,
@@ -130,11 +128,11 @@ def edits_people_command(
     port: int,
     opens: bool,
 ) -> None:
-    """Have people tell edited images from originals on a local page, and draw where the edit is.
+    """Ask people on a local page whether images are real or edited, and where the edit is.
 
-    Everybody sees every image of PAIRS once, in an order of their own, an edit never next to its original.
-    Judgements go to RUN/judgements.jsonl, answers to the questionnaire to RUN/profiles.jsonl; `uncanny edits
-    people-score PAIRS RUN` scores them. Several people may judge, also at the same time; each goes on where
+    Each person sees every image of PAIRS once, in their own order, an edit never next to its original.
+    Judgments go to RUN/judgements.jsonl, answers to the questionnaire to RUN/profiles.jsonl; `uncanny edits
+    people-score PAIRS RUN` scores them. Several people may judge at the same time, and each resumes where
     they stopped. The first line printed is `listening on http://127.0.0.1:PORT`; Ctrl-C ends it.
 
     \b
@@ -161,10 +159,10 @@ def edits_people_command(
 def people_score_command(pairs: str, people: tuple[Path, ...], **values: Any) -> None:
     """Score people who judged edited images: accuracy, precision, recall, F1, and IoU of boxes and masks.
 
-    Of each person, of all together, of the majority, by method, model, data set and, where PAIRS is a file of
-    `uncanny edits measure`, by size. Agreement is Krippendorff's alpha; answers to the questionnaire are
-    tested against being right by chi-square, or exactly, with Cramer's V. PREDICTIONS are those that `uncanny
-    edits stress` reads.
+    Scores are given for each person, for all together and for the majority; by method, model and dataset, and
+    by size if PAIRS is a file of `uncanny edits measure`. Agreement is Krippendorff's alpha. Answers to the
+    questionnaire are tested for association with right judgments by chi-square or an exact test, with
+    Cramer's V. PREDICTIONS are those that `uncanny edits stress` reads.
     """
     from uncanny.eval.edits.people.result import COLUMNS, KEYS, PAGE
     from uncanny.eval.edits.people.score import score_people

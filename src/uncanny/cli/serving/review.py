@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 @click.command("review", cls=Command, extra="review")
 @click.argument("run", type=PATH)
 @click.option(
-    "--reviewer", metavar="NAME", help="Whose verdicts they are.  [default: the page asks, and remembers]"
+    "--reviewer", metavar="NAME", help="Name of the reviewer.  [default: the page asks, and remembers]"
 )
 @click.option(
     "--order",
     type=click.Choice(["uncertain", "file"]),
     default="uncertain",
     show_default=True,
-    help="What comes first: findings that need a look most, or image by image as in the file.",
+    help="Order of findings: most doubtful first (uncertain), or image by image as in the file (file).",
 )
 @click.option(
     "--per-finding",
     type=Whole(1, 1000),
     default=None,
-    help="Verdicts that are enough for a finding, unless they tie.  [default: everybody judges all]",
+    help="Verdicts after which a finding leaves the queue, unless they tie.  [default: everybody judges all]",
 )
 @page_server_options
 def command(
     run: Path, reviewer: str | None, order: Order, per_finding: int | None, port: int, opens: bool
 ) -> None:
-    """Judge the findings of RUN on a local page, one key a verdict: accept, reject, unsure.
+    """Judge the findings of RUN on a local page, one key per verdict: accept, reject, unsure.
 
     Verdicts, edited texts, boxes and added findings go to RUN/reviews.jsonl, an append-only log; nothing else
-    of the run changes. Several people may review one run, also at the same time. The first line printed is
+    in the run changes. Several people may review one run at the same time. The first line printed is
     `listening on http://127.0.0.1:PORT`; Ctrl-C ends it.
 
     \b

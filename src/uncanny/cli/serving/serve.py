@@ -99,9 +99,9 @@ def command(
 ) -> None:
     """Serve web pages and an HTTP API to upload images, start runs, watch them and review findings.
 
-    Each job is an uncanny command in a process of its own. API keys come from the
-    environment of this command; users never see them. The first line printed is `listening on http://…`.
-    Ctrl-C stops the service; jobs resume when it starts again.
+    Each job is an uncanny command in its own process. API keys come from the environment of this command;
+    users never see them. The first line printed is `listening on http://…`. Ctrl-C stops the service; jobs
+    resume when it starts again.
 
     \b
     uncanny token add ann --role operator    # create a token and set its role

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 @click.group("token", cls=Group)
 def command() -> None:
-    """Make, list and revoke the tokens with which people and programs use the service.
+    """Create, list and revoke the tokens that people and programs use to access the service.
 
-    A reader sees everything; a reviewer judges, too; an operator also starts and deletes jobs and uploads.
-    All of it may be done while the service runs, which heeds it from its next request on.
+    A reader sees everything; a reviewer also judges findings; an operator also starts and deletes jobs and
+    uploads. Changes take effect with the next request, also while the service runs.
     """
 
 
 @command.command("add", config=False, extra="service")
 @click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), required=True, help="What its holder may do.")
+@click.option("--role", type=click.Choice(ROLES), required=True, help="What the holder of the token may do.")
 @data_options
 def add(name: str, role: Role, data: Path, database: str | None) -> None:
-    """Make a token for NAME and print it, once: only its hash is kept.
+    """Create a token for NAME and print it once. Only its hash is stored.
 
-    NAME stands in jobs, verdicts and the audit log: 1 to 64 letters, digits and . _ - @ +
+    NAME appears in jobs, verdicts and the audit log: 1 to 64 letters, digits and . _ - @ +
     """
     with _tokens(data, database) as kept:
         token = kept.add(name, role)
