@@ -185,7 +185,7 @@ async def test_a_closed_cache_takes_nothing(folder: Path) -> None:
 
 
 async def test_a_database_that_takes_nothing_fails_each_call_and_not_the_writer(
-    cache: AnswerCache, folder: Path
+    cache: AnswerCache, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with sqlite3.connect(folder / "answers.db") as database:
         database.execute(
@@ -195,6 +195,10 @@ async def test_a_database_that_takes_nothing_fails_each_call_and_not_the_writer(
     for key in "ab":
         with pytest.raises(StorageError, match=message):
             await cache.put(key, b"v")
+        with pytest.raises(StorageError, match=message):
+            cache.check()
+    monkeypatch.setattr("uncanny.records.answer_cache.AGAIN_S", 0.0)
+    cache.check()
     database.execute("DROP TRIGGER full")
     database.close()
     await cache.put("c", b"v")

@@ -125,7 +125,7 @@ def test_a_page_that_finds_no_room_costs_neither_records_nor_summary(
     for number in range(2):  # of noise, which does not get smaller in a page
         Image.effect_noise((900, 900), 90).save(images / f"noise{number}.png")
     with serving(objects=1, faults={"refusal": 1.0} if failing else {}) as server:
-        arguments = command(images, server, run.path)
+        arguments = [*command(images, server, run.path), "--no-cache"]
         done = uncanny(*arguments, file_limit_kib=400)
         check_no_traceback(done)
         assert done.code == 1

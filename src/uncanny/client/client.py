@@ -79,7 +79,7 @@ class ModelClient:
         on_fallback: Callable[[Endpoint, ModelUnusableError], None] | None = None,
     ) -> None:
         self._routes = {agent: tuple(endpoints) for agent, endpoints in routes.items()}
-        self._cache = cache
+        self.cache = cache
         self.budget = budget if budget is not None and budget.limited else None
         self.on_call, self.on_estimate = on_call, on_estimate
         self._on_fallback = on_fallback
@@ -149,7 +149,7 @@ class ModelClient:
             ]
             keys = (
                 []
-                if self._cache is None
+                if self.cache is None
                 else [
                     cache_key(each, asked.request) for each, asked in zip(endpoints, questions, strict=True)
                 ]
@@ -193,7 +193,7 @@ class ModelClient:
             raise reason.with_traceback(None)
 
     def _keeper(self, key: str | None) -> Callable[[list[CallRecord]], Awaitable[None]] | None:
-        return None if self._cache is None or key is None else partial(store_answer, self._cache, key)
+        return None if self.cache is None or key is None else partial(store_answer, self.cache, key)
 
     @asynccontextmanager
     async def _in_turn(self, key: str, ticket: Ticket) -> AsyncIterator[bool]:
@@ -212,8 +212,8 @@ class ModelClient:
     def _replay(
         self, key: str, request: ModelRequest, read: Callable[[str], T], prompt: str, scope: CallScope
     ) -> Replayed[T] | None:
-        assert self._cache is not None
-        stored = load_answer(self._cache, key, request, scope, read, prompt)
+        assert self.cache is not None
+        stored = load_answer(self.cache, key, request, scope, read, prompt)
         if stored is not None and self.on_call is not None:
             for call in scope.calls[-stored.calls :]:
                 self.on_call(call)
@@ -286,6 +286,8 @@ class Generation(Generic[T]):
         async with self._admission(request):
             if (given_up := endpoint.unavailable) is not None:
                 raise given_up.with_traceback(None)
+            if self.client.cache is not None:
+                self.client.cache.check()
             with self.calling:
                 record = self._record(request)
                 began = time.perf_counter()

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -25,6 +26,8 @@ log = logging.getLogger("uncanny")
 
 # Reading what is whole in a damaged database takes seconds.
 OPENING_S = 120.0
+# For so long after a failed commit no call is made whose answer would be lost, too.
+AGAIN_S = 1.0
 # Locked while a database is opened or replaced.
 _OPENING = ".opening.lock"
 # Locked by each process for as long as it has the cache open.
@@ -72,6 +75,8 @@ class AnswerCache:
             ) from error
         self._queue: SimpleQueue[_Put | None] = SimpleQueue()
         self._closed = False
+        self._failure: StorageError | None = None
+        self._failed_at = 0.0
         self._writer = threading.Thread(target=self._write, name="answer-cache", daemon=True)
         self._writer.start()
 
@@ -83,6 +88,11 @@ class AnswerCache:
         except DamagedError as error:
             self._renew(store, error)
             return self._store.get(key)
+
+    def check(self) -> None:
+        """Raises StorageError if an answer could not be kept a moment ago."""
+        if self._failure is not None and time.monotonic() - self._failed_at < AGAIN_S:
+            raise self._failure.with_traceback(None)
 
     async def put(self, key: str, value: bytes) -> None:
         """Raises StorageError where the disk takes no more."""
@@ -124,6 +134,8 @@ class AnswerCache:
                 self._commit({put.key: put.value for put in batch})
             except Exception as error:  # goes to those who wait; the thread must not end
                 problem = error
+                if isinstance(error, StorageError):
+                    self._failure, self._failed_at = error, time.monotonic()
             for loop in {put.loop for put in batch}:
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     kept = [put.kept for put in batch if put.loop is loop]
