@@ -11,7 +11,7 @@ asked for separately. The wording, and what belongs to a category, are ours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
@@ -65,6 +65,31 @@ class Answered:
 @dataclass(frozen=True, slots=True)
 class ArtifactContext(BoxContext[ArtifactsConfig]):
     """`BoxContext` of an image whose artifacts are located."""
+
+
+async def locate_artifacts(image: ArtifactContext) -> tuple[list[Answered], float | StepError | None]:
+    """All questions about an image, side by side: what came of each, and how likely the image is generated.
+
+    The likelihood is None where it is not asked for, or says why there is none. Raises as `locate_category`.
+    """
+    config = image.config
+    questions: list[Coroutine[Any, Any, Answered | float | StepError]] = (
+        [locate_all(config.categories, image)]
+        if config.joint
+        else [locate_category(category, image) for category in config.categories]
+    )
+    if config.likelihood:
+        questions.append(_likelihood_or_failure(image))
+    answers = await image.scope.side_by_side(questions)
+    located = [each for each in answers if isinstance(each, Answered)]
+    return located, next((each for each in answers if not isinstance(each, Answered)), None)
+
+
+async def _likelihood_or_failure(image: ArtifactContext) -> float | StepError:
+    try:
+        return await estimate_likelihood(image)
+    except StepFailedError as failed:
+        return failed.record
 
 
 async def locate_category(category: ArtifactCategory, image: ArtifactContext) -> Answered:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
-from uncanny.agents.common.context import AgentContext, C, FailureKind, failure_kind
+from uncanny.agents.common.context import AgentContext, C, FailureKind, SamplingSettings, failure_kind
 from uncanny.agents.steps import Step
 from uncanny.answers.verdicts import Position, Realistic, read_position, read_realistic
 from uncanny.errors import RefusedError, StepFailedError
@@ -42,6 +42,14 @@ class Judgement(Generic[V]):
 
 
 @dataclass(frozen=True, slots=True)
+class PairContext(AgentContext[SamplingSettings]):
+    """`AgentContext` of one pair: both images, ready to send."""
+
+    original: SentImage
+    edited: SentImage
+
+
+@dataclass(frozen=True, slots=True)
 class Check(Generic[V]):
     """One kind of check: who is asked what, which verdicts there are, and how they are read."""
 
@@ -56,6 +64,19 @@ REALISM: Final[Check[Realistic]] = Check(
 ORDER: Final[Check[Position]] = Check(
     Step(ROLES["order"], 1, "second_check"), "`First`, `Second` or `Both`", read_position
 )
+
+
+async def judge_pair(pair: PairContext) -> list[Judgement[Any]]:
+    """The first check, then, after a yes, both orders side by side. Raises as `judge_realism`.
+
+    Without a yes no answer to the second check could give the pair a label. Source: SAGI, supplementary,
+    section 1.6.
+    """
+    first = await judge_realism(pair.edited, pair)
+    if first.verdict != "yes":
+        return [first]
+    orders = (judge_order(order, pair.original, pair.edited, pair) for order in ORDERS)
+    return [first, *await pair.scope.side_by_side(orders)]
 
 
 async def judge_realism(edited: SentImage, context: AgentContext[C]) -> Judgement[Realistic]:

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from uncanny.agents.artifact_locator import ROLES, ArtifactContext
+from uncanny.agents.artifact_locator import ROLES, Answered, ArtifactContext, locate_artifacts
 from uncanny.agents.config import ArtifactsConfig
 from uncanny.client.calls import usage
 from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
@@ -36,12 +36,11 @@ from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
-from uncanny.schema import ARTIFACT_CATEGORIES, STATUSES, ArtifactCategory, Status, Usage
+from uncanny.schema import ARTIFACT_CATEGORIES, STATUSES, ArtifactCategory, Status, StepError, Usage
 from uncanny.schema import Pixels as SentAs
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
-    from uncanny.graphs.artifacts import ArtifactState
     from uncanny.runs.engine import Engine
 
 # From which likelihood on an image is taken for generated.
@@ -211,8 +210,6 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
     ) -> LocatedArtifacts:
-        from uncanny.graphs.artifacts import artifact_graph  # LangGraph takes half a second to import
-
         with asking(engine, file.image, calls) as scope:
             context = ArtifactContext(
                 engine.model_client,
@@ -222,16 +219,21 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
                 sent_image(image),
                 size=(image.width, image.height),
             )
-            state = await artifact_graph().ainvoke({"image": file.image}, context=context)
-        return self._record(file, image, cast("ArtifactState", state), context)
+            answers, likelihood = await locate_artifacts(context)
+        return self._record(file, image, answers, likelihood, context)
 
     def _record(
-        self, file: ImageFile, image: PreparedImage, state: ArtifactState, context: ArtifactContext
+        self,
+        file: ImageFile,
+        image: PreparedImage,
+        answers: list[Answered],
+        likelihood: float | StepError | None,
+        context: ArtifactContext,
     ) -> LocatedArtifacts:
-        answers = sorted(state["answers"], key=lambda each: ARTIFACT_CATEGORIES.index(each.categories[0]))
+        answers.sort(key=lambda each: ARTIFACT_CATEGORIES.index(each.categories[0]))
         failures = [each.failure for each in answers if each.failure is not None]
-        failures += [state["failure"]] if "failure" in state else []
-        score = state.get("likelihood")
+        failures += [likelihood] if isinstance(likelihood, StepError) else []
+        score = None if isinstance(likelihood, StepError) else likelihood
         answered = {category for each in answers if each.located is not None for category in each.categories}
         boxes = context.boxes
         return self.record(

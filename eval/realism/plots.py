@@ -21,7 +21,7 @@ from uncanny.eval.common.pages.plots import (
     plot_twice,
 )
 from uncanny.eval.realism.result import GroupScore, RealismScore
-from uncanny.graphs.ugda_cases import Label
+from uncanny.eval.realism.verdicts import Label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

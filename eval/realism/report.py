@@ -26,8 +26,7 @@ from uncanny.eval.common.published import caveat
 from uncanny.eval.realism.people import PEOPLE_LABELS, published_people
 from uncanny.eval.realism.plots import label_plot, plot_rows, position_plot
 from uncanny.eval.realism.result import CASE_WORDS, RealismScore, SetScore
-from uncanny.eval.realism.verdicts import Side, Verdict
-from uncanny.graphs.ugda_cases import Case, choice_of
+from uncanny.eval.realism.verdicts import Case, Side, Verdict, choice_of
 from uncanny.records.run_folder import RunFolder
 
 MOST_SHOWN = 24

@@ -21,8 +21,7 @@ from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
 from uncanny.eval.realism.people import PEOPLE_LABELS, SHARE_KEYS, PeopleScore, published_people
-from uncanny.eval.realism.verdicts import VerdictOutcome, VerdictSet
-from uncanny.graphs.ugda_cases import CASES, LABELS, Case, Label
+from uncanny.eval.realism.verdicts import CASES, LABELS, Case, Label, VerdictOutcome, VerdictSet
 from uncanny.parameters import path_of
 from uncanny.schema import stand_ins
 

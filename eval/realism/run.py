@@ -1,7 +1,7 @@
 """Judging pairs: the public functions, the run they return, and its task.
 
 `run` takes pairs to a finished, or resumable, run with a verdict each. The edited image alone is judged
-first, then both images in both orders, or nothing more after a no (`uncanny.graphs.ugda`).
+first, then both images in both orders, or nothing more after a no (`uncanny.agents.realism_judge`).
 
 Source: SAGI, supplementary, sections 1.5 and 1.6.
 """
@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from uncanny.agents.realism_judge import ROLES, CheckName, Judgement
+from uncanny.agents.realism_judge import ROLES, CheckName, Judgement, PairContext, judge_pair
 from uncanny.client.calls import CallRecord, usage
 from uncanny.errors import ImageError
 from uncanny.eval.common.frames import Cells
@@ -31,9 +31,17 @@ from uncanny.eval.realism.parameters import (
     RealismParameters,
     RealismScoreParameters,
 )
-from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, VerdictOutcome
+from uncanny.eval.realism.verdicts import (
+    LABELS,
+    UNDETERMINED,
+    VERDICTS,
+    CheckError,
+    Side,
+    Verdict,
+    VerdictOutcome,
+    label_of,
+)
 from uncanny.files.json_values import dump_json
-from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage, prepare
 from uncanny.parameters import takes
@@ -54,13 +62,11 @@ from uncanny.schema import StepError
 if TYPE_CHECKING:
     from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.realism.result import RealismScore
-    from uncanny.graphs.ugda import PairState
     from uncanny.runs.engine import Engine
 
 # One where the first answer is no, else three.
 CALLS_A_PAIR = 2
 STATUSES = ("ok", "refused", "undetermined", "failed", "unusable")
-# In this order whichever order's answer came first.
 QUESTIONS: tuple[CheckName, ...] = ("first", "original_first", "edited_first")
 
 
@@ -242,14 +248,12 @@ class RealismTask(Task[PairFiles, Verdict]):
         if pair.original is None or pair.edited is None or pair.errors:
             return (self._verdict(item, pair, calls, {"outcome": "unusable", "errors": pair.errors}),)
         self._being_judged[item.id] = pair
-        from uncanny.graphs.ugda import PairContext, pair_graph  # LangGraph takes half a second to import
-
         with asking(engine, item.id, calls) as scope:
             images = sent_image(pair.original), sent_image(pair.edited)
             context = PairContext(engine.model_client, scope, self.config, self.prompts, *images)
-            state = cast("PairState", await pair_graph().ainvoke({"pair": item.id}, context=context))
+            judged = await judge_pair(context)
         del self._being_judged[item.id]
-        return (self._verdict(item, pair, calls, _answers(state)),)
+        return (self._verdict(item, pair, calls, _answers(judged)),)
 
     def failed(self, item: PairFiles, error: StepError, calls: Sequence[CallRecord]) -> Sequence[Verdict]:
         pair = self._being_judged.pop(item.id, OpenPair())
@@ -329,13 +333,12 @@ class OpenPair:
     notes: tuple[str, ...] = ()
 
 
-def _answers(state: PairState) -> dict[str, Any]:
+def _answers(judged: Sequence[Judgement[Any]]) -> dict[str, Any]:
     """The fields of the record that come from answers."""
-    judged: list[Judgement[Any]] = [state["first"], *state.get("second", ())]
-    judged.sort(key=lambda answer: QUESTIONS.index(answer.check))
+    verdicts: dict[str, Any] = dict.fromkeys(QUESTIONS) | {answer.check: answer.verdict for answer in judged}
     return {
-        **{answer.check: answer.verdict for answer in judged},
-        **state["labelled"]._asdict(),
+        **verdicts,
+        **label_of(*verdicts.values())._asdict(),
         "outcome": _outcome(judged),
         "raw": {answer.check: answer.raw for answer in judged},
         "errors": tuple(

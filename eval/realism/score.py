@@ -22,8 +22,15 @@ from uncanny.eval.metrics.significance import position_bias
 from uncanny.eval.realism.parameters import RealismScoreParameters
 from uncanny.eval.realism.people import PersonAnswer, people_answers, score_people
 from uncanny.eval.realism.result import CallCount, GroupScore, RealismScore, SetScore
-from uncanny.eval.realism.verdicts import Verdict, VerdictOutcome, Verdicts, VerdictSet, verdict_sets
-from uncanny.graphs.ugda_cases import CASES, LABELS
+from uncanny.eval.realism.verdicts import (
+    CASES,
+    LABELS,
+    Verdict,
+    VerdictOutcome,
+    Verdicts,
+    VerdictSet,
+    verdict_sets,
+)
 from uncanny.parameters import takes
 from uncanny.records.run_folder import RunFolder
 from uncanny.schema import columns_of

@@ -1,7 +1,8 @@
 """What a model said of each pair: the records of `verdicts.jsonl`, and sets of them to be scored.
 
 Verdicts come from `realism run`, or from any tool that writes the contract's keys. Labels are derived again
-from the answers, and a file is read whole or refused with everything that is wrong with it.
+from the answers by a table of cases, and a file is read whole or refused with everything that is wrong with
+it.
 
 Source: SAGI, supplementary, sections 1.5 and 1.6; the file format is this project's own.
 """
@@ -12,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
@@ -20,13 +21,65 @@ from uncanny.agents.realism_judge import CheckName
 from uncanny.answers.verdicts import Position, Realistic
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
-from uncanny.graphs.ugda_cases import Case, Label, label_of
 from uncanny.parameters import check_records
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.schema import Record, Usage, Whole
 from uncanny.wording import shown
 
 VERDICTS = "verdicts.jsonl"
+
+Choice = Literal["original", "edited", "both"]
+Label = Literal["deceiving", "intermediate", "non_deceiving", "undetermined"]
+Case = Literal[1, 2, 3, 4]
+LABELS: Final[tuple[Label, ...]] = get_args(Label)
+CASES: Final[tuple[Case, ...]] = get_args(Case)
+
+# What both orders chose, either way round: the case in which the image deceives, None where it does not.
+CASE_OF: Final[Mapping[frozenset[Choice], Case | None]] = {
+    frozenset({"original", "edited"}): 1,  # the choice follows the position
+    frozenset({"edited"}): 2,  # consistently prefers the edit
+    frozenset({"both", "edited"}): 3,
+    frozenset({"both"}): 4,  # cannot tell
+    frozenset({"original"}): None,
+    frozenset({"original", "both"}): None,
+}
+
+
+class Labelled(NamedTuple):
+    """`case` is None but for `deceiving`."""
+
+    label: Label
+    case: Case | None
+
+
+UNDETERMINED: Final = Labelled("undetermined", None)
+
+
+def choice_of(position: Position, *, original_first: bool) -> Choice:
+    """Which image was chosen, the order undone."""
+    if position == "both":
+        return "both"
+    return "original" if (position == "first") == original_first else "edited"
+
+
+def label_of(
+    first: Realistic | None, original_first: Position | None, edited_first: Position | None
+) -> Labelled:
+    """The label of a pair; None is a verdict that is missing.
+
+    After `no` nothing else counts. After a missing first verdict, or with one missing choice, nothing is
+    guessed, not even where every value of the missing choice would give the same label.
+    """
+    if first == "no":
+        return Labelled("non_deceiving", None)
+    if first is None or original_first is None or edited_first is None:
+        return UNDETERMINED
+    chosen = frozenset(
+        {choice_of(original_first, original_first=True), choice_of(edited_first, original_first=False)}
+    )
+    case = CASE_OF[chosen]
+    return Labelled("intermediate" if case is None else "deceiving", case)
+
 
 VerdictOutcome = Literal["judged", "undetermined", "refused", "failed", "unusable"]
 

@@ -15,6 +15,7 @@ from uncanny.agents.artifact_locator import (
     ArtifactContext,
     estimate_likelihood,
     locate_all,
+    locate_artifacts,
     locate_category,
 )
 from uncanny.agents.config import ArtifactsConfig
@@ -22,7 +23,6 @@ from uncanny.answers.artifacts import Located
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import ModelUnusableError, RequestRejectedError, StepFailedError
-from uncanny.graphs.artifacts import artifact_graph
 from uncanny.models.base import ModelResponse, SentImage, encode_image
 from uncanny.prompts import prompt_set
 from uncanny.schema import ARTIFACT_CATEGORIES
@@ -177,7 +177,7 @@ async def test_the_likelihood_is_a_number_by_itself() -> None:
         await estimate_likelihood(image)
 
 
-async def test_the_graph_asks_side_by_side_and_each_failure_costs_its_own_category() -> None:
+async def test_questions_go_side_by_side_and_each_failure_costs_its_own_category() -> None:
     async def script(request: Any) -> Line:
         await asyncio.sleep(0.01)
         if request.subject == "color":
@@ -187,15 +187,15 @@ async def test_the_graph_asks_side_by_side_and_each_failure_costs_its_own_catego
         return text_response(BOX if request.subject == "physics" else NONE)
 
     image, model = context(script=script, likelihood=True)
-    state = await artifact_graph().ainvoke({"image": "a.png"}, context=image)
-    by_category = {each.categories[0]: each for each in state["answers"]}
+    answers, likelihood = await locate_artifacts(image)
+    by_category = {each.categories[0]: each for each in answers}
     assert by_category.keys() == {*ARTIFACT_CATEGORIES}
     assert by_category["physics"].located == (LEFT_HALF,)
     assert by_category["color"].located is None
     assert by_category["textures"].located == ()
-    assert state["likelihood"] == 0.2
+    assert likelihood == 0.2
     assert model.most == 8
     image, model = context(NONE, joint=True)
-    state = await artifact_graph().ainvoke({"image": "a.png"}, context=image)
-    assert [each.categories for each in state["answers"]] == [ARTIFACT_CATEGORIES]
-    assert "likelihood" not in state
+    answers, likelihood = await locate_artifacts(image)
+    assert [each.categories for each in answers] == [ARTIFACT_CATEGORIES]
+    assert likelihood is None

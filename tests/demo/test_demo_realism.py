@@ -16,7 +16,7 @@ from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import scenes
 from uncanny.errors import AnswerError, RequestRejectedError
 from uncanny.eval.realism.data import PairFiles, scene_pairs
-from uncanny.graphs.ugda_cases import label_of
+from uncanny.eval.realism.verdicts import label_of
 from uncanny.prompts import prompt_set
 
 PROMPTS = prompt_set("realism")

@@ -13,13 +13,13 @@ from tests.client.scripted import Line, ScriptedProvider, busy, guarded, make_re
 from tests.virtual_time import in_virtual_time
 from uncanny.agents.artifact_answerer import ItemContext, QuestionPrompt, answer_item
 from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.realism_judge import PairContext, judge_pair
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import BudgetError, ModelUnusableError
 from uncanny.graphs import studio
 from uncanny.graphs.annotate import annotate_graph
 from uncanny.graphs.studio import StudioContext
-from uncanny.graphs.ugda import PairContext, pair_graph
 from uncanny.models.base import ModelRequest, Sampling
 from uncanny.prompts import prompt_set
 from uncanny.records.answer_cache import AnswerCache
@@ -148,7 +148,7 @@ async def test_a_pair(at: str, cache: AnswerCache) -> None:
     async def walk(model_client: ModelClient, scope: CallScope) -> object:
         images = picture(b"original"), picture(b"edited")
         context = PairContext(model_client, scope, SAMPLING, prompt_set("realism"), *images)
-        return await pair_graph().ainvoke({"pair": "pair"}, context=context)
+        return await judge_pair(context)
 
     await check_all_came_back(together, 2, cache, walk)
 

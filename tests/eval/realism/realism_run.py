@@ -9,8 +9,7 @@ from typing import Any
 import orjson
 
 from tests.runs.e2e import pictures
-from uncanny.eval.realism.verdicts import Verdict
-from uncanny.graphs.ugda_cases import label_of
+from uncanny.eval.realism.verdicts import Verdict, label_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from tests.eval.realism.made_verdicts import HAND_WORKED, hand_worked, line, wri
 from uncanny import realism
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.realism.result import COLUMNS, RealismScore
-from uncanny.eval.realism.verdicts import Verdict, verdict_sets
-from uncanny.graphs.ugda_cases import label_of
+from uncanny.eval.realism.verdicts import Verdict, label_of, verdict_sets
 
 WORDS = st.sampled_from(["first", "second", "both", None])
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from uncanny.answers.verdicts import Position, Realistic
-from uncanny.graphs.ugda_cases import CASE_OF, Case, Choice, Label, choice_of, label_of
+from uncanny.eval.realism.verdicts import CASE_OF, Case, Choice, Label, choice_of, label_of
 
 CHOICES: tuple[Choice, ...] = ("original", "edited", "both")
 POSITIONS: tuple[Position | None, ...] = ("first", "second", "both", None)

@@ -1,22 +1,21 @@
-"""The graph of one pair, through a real model client: early exit, both orders, asking again, failing."""
+"""The questions about one pair, by a real model client: early exit, both orders, asking again, failing."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from tests.client.scripted import ScriptedProvider, guarded, picture, text_response, texts
-from uncanny.agents.realism_judge import ROLES, Judgement
+from uncanny.agents.realism_judge import ROLES, Judgement, PairContext, judge_pair
 from uncanny.answers.verdicts import Position
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import ModelUnusableError, RequestRejectedError
-from uncanny.graphs.ugda import PairContext, PairState, pair_graph
-from uncanny.graphs.ugda_cases import label_of
+from uncanny.eval.realism.verdicts import Labelled, label_of
 from uncanny.models.base import ModelRequest, ModelResponse, Sampling, SentImage
 from uncanny.prompts import prompt_set
 
@@ -48,14 +47,15 @@ class Pair:
         verdict = self.script[check_of(request)]
         return text_response("I see." if verdict is None else f"I see.\n\nVerdict: {verdict}")
 
-    async def judge(self) -> PairState:
+    async def judge(self) -> dict[str, Judgement[Any]]:
         model_client = ModelClient({"": [guarded(self.model)]})
         context = PairContext(model_client, self.scope, SAMPLING, prompt_set("realism"), ORIGINAL, EDITED)
-        return cast(PairState, await pair_graph().ainvoke({"pair": "pair"}, context=context))
+        return {judgement.check: judgement for judgement in await judge_pair(context)}
 
 
-def second(state: PairState) -> dict[str, Judgement[Any]]:
-    return {judgement.check: judgement for judgement in state.get("second", ())}
+def labelled(judgements: Mapping[str, Judgement[Any]]) -> Labelled:
+    names = ("first", "original_first", "edited_first")
+    return label_of(*(judgements[name].verdict if name in judgements else None for name in names))
 
 
 @pytest.mark.parametrize("first", ["no", None])
@@ -64,8 +64,8 @@ async def test_without_a_yes_the_second_check_is_not_asked(first: str | None) ->
     state = await pair.judge()
     assert {check_of(request) for request in pair.model.requests} == {"first"}
     assert len(pair.model.requests) == (1 if first else 3)
-    assert "second" not in state or not state["second"]
-    assert state["labelled"] == label_of("no" if first else None, None, None)
+    assert state.keys() == {"first"}
+    assert labelled(state) == label_of("no" if first else None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ async def test_after_a_yes_both_orders_are_asked_and_labelled(
     original_first: Position | None, edited_first: Position | None
 ) -> None:
     pair = Pair({"first": "Yes", "original_first": original_first, "edited_first": edited_first})
-    state = await pair.judge()
-    assert state["labelled"] == label_of("yes", original_first, edited_first)
-    judgements = second(state)
+    judgements = await pair.judge()
+    assert labelled(judgements) == label_of("yes", original_first, edited_first)
+    del judgements["first"]
     assert {name: judgement.verdict for name, judgement in judgements.items()} == {
         "original_first": original_first,
         "edited_first": edited_first,
@@ -99,7 +99,7 @@ async def test_both_orders_go_side_by_side() -> None:
         return text_response("Verdict: Both")
 
     pair.model = ScriptedProvider(answer)
-    assert (await pair.judge())["labelled"] == ("deceiving", 4)
+    assert labelled(await pair.judge()) == ("deceiving", 4)
 
 
 async def test_a_question_is_asked_with_our_texts_and_sampling() -> None:
@@ -153,8 +153,8 @@ async def test_a_refusal_and_a_rejection_are_no_verdicts_and_leave_the_other_ord
 
     pair = Pair({})
     pair.model = ScriptedProvider(answer)
-    judgements = second(state := await pair.judge())
-    assert state["labelled"] == ("undetermined", None)
+    judgements = await pair.judge()
+    assert labelled(judgements) == ("undetermined", None)
     assert (judgements["original_first"].kind, judgements["original_first"].raw) == (
         "refused",
         "I would rather not.",
