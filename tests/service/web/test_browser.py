@@ -49,6 +49,7 @@ def test_from_images_to_a_reviewed_and_exported_data_set(browser: Browser, tmp_p
         ann.new("Find anomalies")
         page.locator("#f-images [data-files]").set_input_files([*pictures(IMAGES, 6), no_image])
         expect(page.locator("#f-images [data-uploaded]")).to_contain_text("6 uploaded, 1 not taken")
+        expect(page.locator("#f-images .thumbs img")).to_have_count(6)
         expect(page.locator(".refused")).to_contain_text("notes.png not an image")
         page.get_by_label("Model").fill("demo")
         page.get_by_label("Name of the job").fill("First look")

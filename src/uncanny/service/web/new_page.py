@@ -183,7 +183,7 @@ def _dry_run(kind: Kind, values: Mapping[str, Any], settings: Mapping[str, str])
                 stderr=subprocess.STDOUT,
                 timeout=_FORECAST_S,
                 check=False,
-                env={**child_environment(), **_with(folder, settings), "NO_COLOR": "1", "COLUMNS": "72"},
+                env={**child_environment(), **_with(folder, settings), "NO_COLOR": "1", "COLUMNS": "1000"},
             )
         except subprocess.TimeoutExpired:
             raise ApiError(

@@ -97,6 +97,13 @@
     if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && event.target.matches("input:not([type=checkbox])")) event.preventDefault();
   });
 
+  // "Images   6, 6 to do": a figure and its name. Other lines are sentences.
+  function forecastLine(line) {
+    const [, name, figure] = /^(\S+(?: \S+)*) {2,}(.+)$/.exec(line) ?? [];
+    const parts = name ? [["b", name], ["span", figure]] : [["p", line.replaceAll("`", "")]];
+    return parts.map(([tag, text]) => { const part = document.createElement(tag); part.textContent = text; return part; });
+  }
+
   one("#forecast")?.addEventListener("click", async event => {
     const result = one("#forecast-result");
     event.target.disabled = true;
@@ -106,9 +113,7 @@
       if (!await check()) { toFirstError(); return; }
       result.textContent = "Counting…";
       const answer = await send("POST", form.dataset.forecast.slice(base.length), {values: values()});
-      const text = document.createElement("pre");
-      text.textContent = answer.text;
-      result.replaceChildren(text);
+      result.replaceChildren(...answer.text.split("\n").filter(Boolean).flatMap(forecastLine));
     } catch (error) {
       result.textContent = error.message;
     } finally {
@@ -117,6 +122,8 @@
   });
 
   // Choosing what a job works on
+
+  const SHOWN = 12; // thumbnails of one upload
 
   for (const picker of all("[data-picker]", form)) {
     const name = picker.dataset.picker, many = picker.dataset.widget !== "input", named = picker.dataset.named !== undefined, images = picker.dataset.widget === "images";
@@ -198,6 +205,23 @@
       line.textContent = text;
     }
 
+    function show(sent) {
+      if (!sent) return;
+      let shown = one(".thumbs", status);
+      if (!shown) {
+        shown = document.createElement("div");
+        shown.className = "thumbs";
+        status.append(shown);
+      }
+      if (shown.childElementCount === SHOWN) return;
+      const picture = new Image();
+      picture.alt = picture.title = sent.name;
+      picture.onload = () => URL.revokeObjectURL(picture.src);
+      picture.onerror = () => picture.remove(); // a format that this browser does not show
+      picture.src = URL.createObjectURL(sent.file);
+      shown.append(picture);
+    }
+
     function refuse(list) {
       if (!list.length) return;
       let shown = one(".refused", status);
@@ -236,7 +260,7 @@
           sent += size;
           set = answer.id;
           const outcome = outcomes(answer);
-          for (const name of outcome.kept) { if (inSet.has(name)) same += 1; else inSet.add(name); }
+          for (const name of outcome.kept) { if (inSet.has(name)) same += 1; else { inSet.add(name); show(batch.find(each => each.name === name)); } }
           refused += outcome.refused.length;
           progress(words(), sent / total);
           refuse(outcome.refused);
