@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
-from uncanny.agents.common.boxes import BoxContext, asked_box_format
-from uncanny.agents.common.context import Wording
+from uncanny.agents.common.context import BoxContext, Wording, asked_box_format
 from uncanny.agents.config import ArtifactsConfig
 from uncanny.agents.steps import ListStep, Size, Step
 from uncanny.answers.artifacts import (

@@ -14,8 +14,7 @@ from typing import Final
 
 from uncanny.agents.common.context import AgentContext, C
 from uncanny.agents.steps import Step
-from uncanny.answers.captions import MOST_WORDS, Magnitude, TextKind
-from uncanny.answers.writings import read_rewritten
+from uncanny.answers.writings import MOST_WORDS, Magnitude, TextKind, read_rewritten
 from uncanny.models.base import SentImage
 
 AGENT: Final = "CaptionPerturber"

@@ -53,7 +53,8 @@ class Counted(ModelProvider):
         self.name, self.endpoint, self.capabilities = server.name, server.endpoint, server.capabilities
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
-        from uncanny.demo.model import answer, demo_request, text_tokens
+        from uncanny.demo.model import answer, demo_request
+        from uncanny.models.tokens import text_tokens
 
         one = replace(request, sampling=Sampling(0.0, None, 1))
         tokens = (await self._server.generate(one)).tokens
@@ -129,7 +130,7 @@ def main() -> None:
 
 def on_vllm(folder: Path) -> None:
     from benchmarks.vllm_cpu import empty_caches, tiny_server
-    from uncanny.models.vllm.model import VLLMProvider
+    from uncanny.models.openai import VLLMProvider
 
     with tiny_server(folder) as server:
 

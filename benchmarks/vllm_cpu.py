@@ -23,7 +23,7 @@ from pathlib import Path
 
 from uncanny.models import registry
 from uncanny.models.base import Message, ModelProvider, ModelRequest, ModelResponse
-from uncanny.models.vllm.model import VLLMProvider
+from uncanny.models.openai import VLLMProvider
 from uncanny.models.vllm.server import VllmServer
 
 VENV_VARIABLE = "UNCANNY_VLLM_VENV"

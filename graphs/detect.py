@@ -6,8 +6,10 @@ verdict is asked nothing further. `independent`: the verdict and the anomalies, 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from functools import cache
-from typing import TypedDict, assert_never
+from typing import Any, TypedDict, assert_never
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -44,25 +46,27 @@ class DetectState(TypedDict, total=False):
     listing_failure: StepError
 
 
-async def judge(state: DetectState, runtime: Runtime[Context]) -> DetectState:  # noqa: ARG001
-    try:
-        return {"verdict": await judge_source(runtime.context)}
-    except StepFailedError as failed:
-        return {"failure": failed.record}
+def turn(
+    key: str,
+    ask: Callable[[Context, DetectState], Awaitable[object]],
+    failure: str = "failure",
+    *,
+    alone: bool = False,
+) -> Callable[..., Awaitable[Any]]:
+    """A node that sets `key` to what `ask` gives, or `failure` to why it gives nothing.
 
+    One that is asked `alone` leaves what ends the run to the node that all come back to.
+    """
 
-async def list_all(state: DetectState, runtime: Runtime[Context]) -> DetectState:
-    try:
-        return {"listing": await list_anomalies(runtime.context, state["verdict"])}
-    except StepFailedError as failed:
-        return {"failure": failed.record}
+    async def node(state: DetectState, runtime: Runtime[Context]) -> dict[str, object]:
+        with runtime.context.scope.branch() if alone else nullcontext():
+            try:
+                return {key: await ask(runtime.context, state)}
+            except StepFailedError as failed:
+                return {failure: failed.record}
+        return {}
 
-
-async def describe(state: DetectState, runtime: Runtime[Context]) -> DetectState:
-    try:
-        return {"description": await describe_content(runtime.context, state["verdict"])}
-    except StepFailedError as failed:
-        return {"failure": failed.record}
+    return node
 
 
 def after_verdict(state: DetectState) -> str:
@@ -70,24 +74,6 @@ def after_verdict(state: DetectState) -> str:
     if verdict is None or verdict.source is None:
         return END
     return "list_anomalies" if verdict.source == "generated" else "describe"
-
-
-async def judge_alone(state: DetectState, runtime: Runtime[Context]) -> DetectState:  # noqa: ARG001
-    with runtime.context.scope.branch():
-        try:
-            return {"verdict": await judge_source_alone(runtime.context)}
-        except StepFailedError as failed:
-            return {"failure": failed.record}
-    return {}
-
-
-async def list_alone(state: DetectState, runtime: Runtime[Context]) -> DetectState:  # noqa: ARG001
-    with runtime.context.scope.branch():
-        try:
-            return {"listing": await list_anomalies_alone(runtime.context)}
-        except StepFailedError as failed:
-            return {"listing_failure": failed.record}
-    return {}
 
 
 async def end_node(state: DetectState, runtime: Runtime[Context]) -> DetectState:  # noqa: ARG001
@@ -105,16 +91,22 @@ def detect_graph(protocol: DetectProtocol = "conversation") -> DetectGraph:
     graph = StateGraph(DetectState, ImageContext)
     match protocol:
         case "conversation":
-            graph.add_node("judge", judge)
-            graph.add_node("list_anomalies", list_all)
-            graph.add_node("describe", describe)
+            graph.add_node("judge", turn("verdict", lambda image, _: judge_source(image)))
+            listing = turn("listing", lambda image, state: list_anomalies(image, state["verdict"]))
+            graph.add_node("list_anomalies", listing)
+            described = turn("description", lambda image, state: describe_content(image, state["verdict"]))
+            graph.add_node("describe", described)
             graph.add_edge(START, "judge")
             graph.add_conditional_edges("judge", after_verdict, ["list_anomalies", "describe", END])
             graph.add_edge("list_anomalies", END)
             graph.add_edge("describe", END)
         case "independent":
-            graph.add_node("judge", judge_alone)
-            graph.add_node("list_anomalies", list_alone)
+            judge = turn("verdict", lambda image, _: judge_source_alone(image), alone=True)
+            graph.add_node("judge", judge)
+            listing = turn(
+                "listing", lambda image, _: list_anomalies_alone(image), "listing_failure", alone=True
+            )
+            graph.add_node("list_anomalies", listing)
             graph.add_node("end", end_node)
             graph.add_edge(START, "judge")
             graph.add_edge(START, "list_anomalies")

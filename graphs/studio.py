@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from uncanny.agents.common.state import Context
@@ -23,7 +24,7 @@ from uncanny.graphs.annotate import AnnotateGraph, build_graph
 from uncanny.graphs.packed import PackedGraph, build_packed_graph
 from uncanny.images.encode import PixelPolicy, SendLimits
 from uncanny.images.prepared import prepare
-from uncanny.models.base import ModelProvider, Tokens, encode_image
+from uncanny.models.base import ModelProvider, encode_image
 from uncanny.models.registry import Access, open_model, parse_model
 from uncanny.prompts import prompt_set
 
@@ -65,11 +66,6 @@ async def image_context(
     return _contexts[key]
 
 
-async def paper_context(image: str, context: StudioContext | None, begun: bool = False) -> Context:
-    """The same for the paper's schedule."""
-    return await image_context(image, context, begun, "paper")
-
-
 def _open(image: str, context: StudioContext, schedule: ScheduleName) -> Context:
     name = (context.model, context.base_url)
     if name not in _providers:
@@ -86,11 +82,11 @@ def _open(image: str, context: StudioContext, schedule: ScheduleName) -> Context
         data=prepared.sent,
     )
 
-    def no_price(_tokens: Tokens) -> None:
-        return None
-
     own = guarded_endpoint(
-        provider, context.concurrency, price=no_price, worst_case=lambda r: worst_case(provider.name, r)
+        provider,
+        context.concurrency,
+        price=lambda _tokens: None,
+        worst_case=partial(worst_case, provider.name),
     )
     times = {"repeats": context.repeats, "scene_scans": context.scene_scans}
     config = AnnotateConfig.model_validate(
@@ -113,4 +109,6 @@ def _open(image: str, context: StudioContext, schedule: ScheduleName) -> Context
 
 
 graph: PackedGraph[StudioContext] = build_packed_graph(image_context, StudioContext)
-paper_graph: AnnotateGraph[StudioContext] = build_graph(paper_context, StudioContext, stepwise=True)
+paper_graph: AnnotateGraph[StudioContext] = build_graph(
+    partial(image_context, schedule="paper"), StudioContext, stepwise=True
+)

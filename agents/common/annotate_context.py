@@ -17,8 +17,7 @@ from typing import Any, Final, TypeVar
 import orjson
 from pydantic import BaseModel
 
-from uncanny.agents.common.boxes import BoxContext, asked_box_format
-from uncanny.agents.common.context import Variable, Wording, schema_of
+from uncanny.agents.common.context import BoxContext, Variable, Wording, asked_box_format, schema_of
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import PACKED, ListStep
 from uncanny.answers.boxes import BoxFormatName, in_format

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uncanny.agents.artifact_locator import ESTIMATE, LOCATE, LOCATE_ALL
-from uncanny.agents.common.boxes import asked_box_format
+from uncanny.agents.common.context import asked_box_format
 from uncanny.client.prices import PriceTable
 from uncanny.eval.artifacts.parameters import ArtifactsParameters
 from uncanny.eval.artifacts.run import artifacts_task

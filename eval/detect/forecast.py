@@ -61,11 +61,12 @@ def detect_forecast(images: Images, parameters: DetectParameters) -> DetectForec
     prefix = shared + (image or 0)
     cached = pending.readable * prefix if prefix >= least_cached(str(model)) else 0
     counter.add(second, image, output=LIST.answer.fixed, calls=pending.readable, cached=cached)
+    usage = counter.usage(prices)
     return DetectForecast(
         **pending.fields,
-        calls_least=counter.calls if independent else pending.readable,
-        calls_usual=counter.calls,
-        calls_most=counter.calls if independent else 3 * pending.readable,
-        usage=counter.usage(prices),
+        calls_least=usage.calls if independent else pending.readable,
+        calls_usual=usage.calls,
+        calls_most=usage.calls if independent else 3 * pending.readable,
+        usage=usage,
         independent=independent,
     )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from uncanny.answers.captions import CaptionGate, TextKind, failed_caption_gates
+from uncanny.answers.writings import CaptionGate, TextKind, failed_caption_gates
 from uncanny.errors import ImageError, UncannyError, UsageError
 from uncanny.eval.edits.columns import check_suffix
 from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, check_sizes, load, read_side

@@ -92,6 +92,7 @@ def forecast(pairs: PairSource, parameters: RealismParameters) -> RealismForecas
         for counter in (least, most):
             counter.add(first_check, edited, output=ANSWER_TOKENS)
         most.add(second_check, edited, original, output=ANSWER_TOKENS, calls=2)
+    usage, usage_least = most.usage(prices), least.usage(prices)
     return RealismForecast(
         **forecast_inputs(
             task.models,
@@ -100,11 +101,11 @@ def forecast(pairs: PairSource, parameters: RealismParameters) -> RealismForecas
             unreadable=unreadable,
             skipped=task.pairs.skipped,
         ),
-        calls_least=least.calls,
+        calls_least=usage_least.calls,
         calls_usual=None,
-        calls_most=most.calls,
-        usage=most.usage(prices),
-        usage_least=least.usage(prices),
+        calls_most=usage.calls,
+        usage=usage,
+        usage_least=usage_least,
     )
 
 

@@ -11,8 +11,7 @@ from tests.client.scripted import Line, ScriptedProvider, guarded, in_turn, pict
 from uncanny.agents.caption_perturber import perturb
 from uncanny.agents.common.context import AgentContext
 from uncanny.agents.prompt_writer import choose_removal, write_edits, write_first, write_second
-from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
-from uncanny.answers.writings import EditMode, InpaintingPrompt
+from uncanny.answers.writings import MAGNITUDES, EditMode, InpaintingPrompt, Magnitude, TextKind
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import StepFailedError

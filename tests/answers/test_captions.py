@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uncanny.answers.captions import TextKind, failed_caption_gates, special_characters
+from uncanny.answers.writings import TextKind, failed_caption_gates, special_characters
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from uncanny.answers.captions import TextKind, failed_caption_gates
-from uncanny.answers.writings import read_inpainting, read_rewritten
+from uncanny.answers.writings import TextKind, failed_caption_gates, read_inpainting, read_rewritten
 from uncanny.errors import AnswerError
 
 FILE = Path(__file__).parent / "corpus" / "writings" / "writings.jsonl"

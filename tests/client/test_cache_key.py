@@ -10,7 +10,7 @@ import pytest
 from tests.client.scripted import CAPABILITIES, ScriptedProvider, guarded, in_turn, make_request, picture
 from uncanny.agents.common.context import schema_of
 from uncanny.answers.forms import FINDINGS, OBJECTS
-from uncanny.client.replay import cache_key
+from uncanny.client.calls import cache_key
 from uncanny.models.base import Capabilities, Message, ModelRequest, Sampling
 
 IMAGE = picture(b"one")

@@ -19,8 +19,7 @@ from tests.client.scripted import (
     picture,
     text_response,
 )
-from uncanny.client.calls import CallScope, dump_calls, usage
-from uncanny.client.replay import cache_key, load_answer
+from uncanny.client.calls import CallScope, cache_key, dump_calls, load_answer, usage
 from uncanny.errors import AnswerError
 from uncanny.models.base import ModelRequest, Tokens
 from uncanny.records.answer_cache import AnswerCache

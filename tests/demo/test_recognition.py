@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.growth import check_linear
-from uncanny.answers.captions import MAGNITUDES
+from uncanny.answers.writings import MAGNITUDES
 from uncanny.demo.model import ANSWERERS
 from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, recognize
 from uncanny.prompts import Prompt, PromptSet, prompt_set

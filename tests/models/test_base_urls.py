@@ -15,9 +15,8 @@ from werkzeug import Response
 from uncanny.errors import ModelUnusableError, TransientError
 from uncanny.models.anthropic import AnthropicProvider
 from uncanny.models.base import Message, ModelRequest, Sampling
-from uncanny.models.openai import CompatibleProvider, OpenAIProvider
+from uncanny.models.openai import CompatibleProvider, OpenAIProvider, VLLMProvider
 from uncanny.models.openai_chat import ChatModel
-from uncanny.models.vllm.model import VLLMProvider
 
 KEY = "sk-0123456789abcdefSECRET"
 REQUEST = ModelRequest((Message("user", ("?",)),), Sampling())

@@ -11,8 +11,8 @@ from tests.runs.e2e import uncanny_here
 from uncanny.client.prices import PriceTable
 from uncanny.demo.server.dialects import DIALECTS
 from uncanny.errors import ModelUnusableError, UsageError
+from uncanny.models.addresses import address_of
 from uncanny.models.openai import CompatibleProvider
-from uncanny.models.preset_addresses import address_of
 from uncanny.models.presets import ALL, PRESETS
 from uncanny.models.registry import ModelId, missing_addresses
 from uncanny.models.tokens import image_tokens

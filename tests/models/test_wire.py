@@ -23,9 +23,8 @@ from uncanny.models.addresses import warned_of
 from uncanny.models.anthropic import AnthropicProvider
 from uncanny.models.base import Message, ModelProvider, ModelRequest, ModelResponse, Sampling
 from uncanny.models.http import LARGEST_RESPONSE
-from uncanny.models.openai import CompatibleProvider, OpenAIProvider
+from uncanny.models.openai import CompatibleProvider, OpenAIProvider, VLLMProvider
 from uncanny.models.registry import Access, open_model, parse_model
-from uncanny.models.vllm.model import VLLMProvider
 from uncanny.models.vllm.server import served_models
 
 KEY = "sk-0123456789abcdefSECRET"

@@ -24,7 +24,7 @@ from tests.runs.e2e import (
     uncanny,
     uncanny_here,
 )
-from uncanny.answers.captions import failed_caption_gates
+from uncanny.answers.writings import failed_caption_gates
 from uncanny.demo.server.app import FaultName
 from uncanny.eval.edits.run.perturb import Perturbation
 from uncanny.eval.edits.run.prompts import WrittenPrompts

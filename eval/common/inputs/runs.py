@@ -14,8 +14,7 @@ from uncanny.errors import RecordError, UsageError
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.files import open_file
 from uncanny.records.annotation_table import LINES, TABLE
-from uncanny.records.jsonl import is_json, parse_line
-from uncanny.records.line_copies import line_copy
+from uncanny.records.jsonl import is_json, line_copy, parse_line
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest
 from uncanny.runs.progress import read_run

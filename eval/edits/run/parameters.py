@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final, get_args
 
-from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
-from uncanny.answers.writings import EditMode
+from uncanny.answers.writings import MAGNITUDES, EditMode, Magnitude, TextKind
 from uncanny.models.parameters import OutputTokens, SamplingParameters, Temperature, TopP
 from uncanny.parameters import Folder, Shown
 from uncanny.runs.parameters import AskParameters

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uncanny.agents.caption_perturber import ROLES
 from uncanny.agents.caption_perturber import perturb as perturb_text
 from uncanny.agents.common.context import AgentContext
-from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
+from uncanny.answers.writings import MAGNITUDES, Magnitude, TextKind
 from uncanny.client.calls import usage
 from uncanny.errors import ImageError, StepFailedError
 from uncanny.eval.common.frames import Cells

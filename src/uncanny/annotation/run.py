@@ -366,7 +366,9 @@ class AnnotateTask(ImageTask[Annotation]):
         branches = sorted(
             (*state.get("examined", ()), *state.get("sightings", ())), key=lambda branch: branch["order"]
         )
-        errors = [error for branch in branches for error in branch_errors(branch)]
+        errors = list[StepError]()
+        for branch in branches:
+            errors += branch.get("errors", ()) if branch.get("error") is None else (branch["error"],)
         failure = state.get("failure")
         if failure is None and "anomalies" not in state:
             raise TypeError("the graph set neither 'anomalies' nor 'failure': nothing is known of the image")
@@ -394,9 +396,3 @@ class AnnotateTask(ImageTask[Annotation]):
             **({"boxes": boxes.as_recorded()} if boxes.given else {}),
             **other_models(context.scope.calls, str(self.models.model)),
         )
-
-
-def branch_errors(branch: Mapping[str, Any]) -> Sequence[StepError]:
-    """The errors of one branch of either graph."""
-    error = branch.get("error")
-    return branch.get("errors", ()) if error is None else (error,)

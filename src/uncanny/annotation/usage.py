@@ -15,8 +15,7 @@ from typing import Final
 import orjson
 
 from uncanny.agents.common.annotate_context import answer_schema, system_text
-from uncanny.agents.common.boxes import asked_box_format
-from uncanny.agents.common.context import prompt_of
+from uncanny.agents.common.context import asked_box_format, prompt_of
 from uncanny.agents.common.own_agent import OwnAgent, own_calls
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import ROLES, InView, ListStep, Step
@@ -82,21 +81,26 @@ class Plan:
         contents = contents or {usual_contents(self.config): 1}
         share = images / sum(contents.values())
         sent = [_sent(size, self.policy.max_side) for size in sizes or [(1024, 1024)]]
-        counts: defaultdict[ModelId, _Count] = defaultdict(_Count)
+        counts: dict[ModelId, UsageCounter] = {}
         for each, number in contents.items():
             self._add(counts, each, number * share, sent)
-        return total_usage(count.counter(model).usage(prices) for model, count in counts.items())
+        return total_usage(count.usage(prices) for count in counts.values())
 
     def _add(
         self,
-        counts: Mapping[ModelId, _Count],
+        counts: dict[ModelId, UsageCounter],
         contents: Contents,
         images: float,
         sizes: Sequence[tuple[int, int]],
     ) -> None:
         """Count `images` images that hold `contents`."""
         own = (agent.step for agent in self.agents if agent.calls)
-        calls = [(step, self._calls(step, contents)) for step in (*self.config.table.steps, *own)]
+        times = self.config.times(contents.objects)
+        # A step that is about findings is taken only where there are some.
+        calls = [
+            (step, min(times[step.per], contents.findings) if step.of_findings else times[step.per])
+            for step in (*self.config.table.steps, *own)
+        ]
         finders = sum(number for step, number in calls if step.finds)
         system = text_tokens(system_text(self.prompts, self.config))
         prefixes: defaultdict[tuple[ModelId, int], int] = defaultdict(int)
@@ -109,24 +113,17 @@ class Plan:
             view = InView(subjects, contents.objects, findings, self.config.repeats)
             schema = self._schema_tokens(step, model)
             text = schema + system + self._question(step, str(model)) + step.data.tokens(view)
-            counts[model].add(images * number, text, step.answer.tokens(view))
-            if step.sees_image:
-                counts[model].add_images(images * number, _mean_tokens(model, sizes))
-                if not step.alone:
-                    prefixes[model, schema] += number
-            if step.parts:
-                part = image_tokens(str(model), LEAST_SIDE, LEAST_SIDE)
-                counts[model].add_images(images * number * step.parts, part)
+            seen = [_mean_tokens(model, sizes)] if step.sees_image else []
+            seen += [image_tokens(str(model), LEAST_SIDE, LEAST_SIDE)] * step.parts
+            counter = counts.setdefault(model, UsageCounter(model))
+            counter.add(text, *seen, output=step.answer.tokens(view), calls=images * number)
+            if step.sees_image and not step.alone:
+                prefixes[model, schema] += number
         for (model, schema), number in prefixes.items():
             kept = _kept(model, sizes, schema + system)
-            counts[model].cached += images * (number - 1) * kept
+            counts[model].cached_tokens += images * (number - 1) * kept
             if model.provider in _WRITES_ARE_BILLED:
-                counts[model].written += images * kept
-
-    def _calls(self, step: Step, contents: Contents) -> int:
-        """How often a step is taken for an image; one that is about findings only where there are some."""
-        number = self.config.times(contents.objects)[step.per]
-        return min(number, contents.findings) if step.of_findings else number
+                counts[model].written_tokens += images * kept
 
     def _model(self, step: Step) -> ModelId:
         return self.models.roles.get(_ROLE_OF.get(step.agent, step.agent), self.models.model)
@@ -151,42 +148,6 @@ class Plan:
 
 def _tokens(prompt: Prompt) -> int:
     return text_tokens(prompt.template.template)
-
-
-@dataclass(slots=True)
-class _Count:
-    """Calls to one model, in parts of calls where images are an average."""
-
-    calls: float = 0
-    text: float = 0
-    image: float = 0
-    uncounted: float = 0
-    output: float = 0
-    cached: float = 0
-    written: float = 0
-
-    def add(self, calls: float, text: float, output: float) -> None:
-        self.calls += calls
-        self.text += calls * text
-        self.output += calls * output
-
-    def add_images(self, images: float, tokens: float | None) -> None:
-        if tokens is None:
-            self.uncounted += images
-        else:
-            self.image += images * tokens
-
-    def counter(self, model: ModelId) -> UsageCounter:
-        return UsageCounter(
-            model,
-            round(self.calls),
-            round(self.text),
-            round(self.image),
-            round(self.uncounted),
-            round(self.output),
-            round(self.cached),
-            round(self.written),
-        )
 
 
 def _sent(size: tuple[int, int], max_side: int | None) -> tuple[int, int]:

@@ -139,7 +139,7 @@ def _variable(preset: Preset) -> str:
 
 def _address(preset: Preset) -> tuple[str, bool]:
     """Where it is, as the environment says; else what is missing, and False."""
-    from uncanny.models.preset_addresses import address_of
+    from uncanny.models.addresses import address_of
 
     try:
         return address_of(preset, "NAME")[0].shown, True

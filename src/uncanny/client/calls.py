@@ -1,9 +1,14 @@
-"""The record of every call to a model, and the scope of the calls about one input."""
+"""The record of every call to a model, the scope of the calls about one input, and answers that are replayed.
+
+An answer goes to the answer cache and comes back from there with its call records, under a key of all that it
+depends on.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator
+import hashlib
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
@@ -11,7 +16,7 @@ from datetime import UTC, datetime
 from functools import cache
 from itertools import count
 from types import TracebackType
-from typing import Any, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar
 
 import orjson
 from pydantic import TypeAdapter
@@ -20,6 +25,10 @@ from uncanny.client.waiting import Gate
 from uncanny.errors import ENDS_RUN, AnswerError, ProviderError, RunError
 from uncanny.models.base import MOST_TOKENS, ModelRequest, ModelResponse, Outcome, Tokens
 from uncanny.schema import Usage, as_count, as_dollars
+
+if TYPE_CHECKING:
+    from uncanny.client.endpoint import Endpoint
+    from uncanny.records.answer_cache import AnswerCache
 
 # Of a name that a server gives; a longer one is none.
 MOST_CHARACTERS = 200
@@ -300,3 +309,71 @@ class _Calling:
         ended = self._scope.ended
         if isinstance(error, ProviderError | AnswerError) and ended is not None and ended is not error:
             raise ended from error
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed(Generic[T]):
+    """An answer read again, and how many call records it stands for."""
+
+    value: T
+    calls: int
+
+
+async def store_answer(cache: AnswerCache, key: str, calls: Sequence[CallRecord]) -> None:
+    """Keep the calls that led to a validated answer; the last one carries it."""
+    await cache.put(key, orjson.dumps([call.cached_form() for call in calls]))
+
+
+def load_answer(
+    cache: AnswerCache,
+    key: str,
+    request: ModelRequest,
+    scope: CallScope,
+    read: Callable[[str], T],
+    prompt: str,
+) -> Replayed[T] | None:
+    """The stored answer, its calls appended to `scope` as replayed; None without one that still reads."""
+    stored = cache.get(key)
+    if stored is None:
+        return None
+    try:
+        calls = [_replayed(call, request, scope.image, prompt) for call in orjson.loads(stored)]
+        value = read(calls[-1].answer)
+    except (AnswerError, LookupError, TypeError, ValueError, AttributeError):
+        return None  # stored by another version or damaged on disk: the call is made again
+    scope.calls += calls
+    return Replayed(value, len(calls))
+
+
+def _replayed(stored: dict[str, Any], request: ModelRequest, image: str, prompt: str) -> CallRecord:
+    return CallRecord.read({**stored, **request_fields(request, image, prompt), "replayed": True})
+
+
+SCHEMA_VERSION = 1
+
+
+def cache_key(endpoint: Endpoint, request: ModelRequest) -> str:
+    """SHA-256 of everything the answer depends on, the image's own digest in the image's place."""
+    provider = endpoint.provider
+    sampling = request.sampling
+    schema = request.schema
+    content = [
+        SCHEMA_VERSION,
+        provider.name,
+        endpoint.address,
+        [
+            sampling.temperature if provider.capabilities.temperature else None,
+            sampling.top_p if provider.capabilities.top_p else None,
+            sampling.max_output_tokens,
+        ],
+        [
+            [
+                message.role,
+                [part if isinstance(part, str) else [part.sha256, part.media_type] for part in message.parts],
+            ]
+            for message in request.messages
+        ],
+        None if schema is None else [schema.name, schema.own],
+        request.sample,
+    ]
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -24,9 +24,18 @@ from functools import partial
 from typing import Final, Generic, TypeVar
 
 from uncanny.client.budget import Budget, Spend, credible
-from uncanny.client.calls import CallRecord, CallScope, Prefix, now, request_fields
+from uncanny.client.calls import (
+    CallRecord,
+    CallScope,
+    Prefix,
+    Replayed,
+    cache_key,
+    load_answer,
+    now,
+    request_fields,
+    store_answer,
+)
 from uncanny.client.endpoint import Endpoint, Retries, Slot
-from uncanny.client.replay import Replayed, cache_key, load_answer, store_answer
 from uncanny.client.waiting import Gate, Ticket
 from uncanny.errors import (
     AnswerError,

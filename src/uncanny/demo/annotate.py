@@ -159,6 +159,16 @@ def quadruples(anomalies: Sequence[SeenAnomaly], merged: int | None) -> list[dic
     return [_quadruple(anomalies[start::groups]) for start in range(groups)]
 
 
+def as_text(view: View, nothing: str) -> str:
+    """The picture's quadruples as numbered text, `nothing` where there are none."""
+    entries = [
+        f"@{number}. Name: {row['name']}\nPhenomenon: {row['phenomenon']}\nReasoning: {row['reasoning']}\n"
+        f"Realism: {row['severity']}"
+        for number, row in enumerate(quadruples(view.anomalies, view.merged), 1)
+    ]
+    return "\n\n".join(entries) or nothing
+
+
 def _quadruple(group: Sequence[SeenAnomaly]) -> dict[str, Any]:
     lead = group[0]
     objects = list({key_of(name): name for anomaly in group for name in anomaly.objects}.values())

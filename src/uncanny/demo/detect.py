@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-from uncanny.demo.annotate import quadruples
+from uncanny.demo.annotate import as_text
 from uncanny.demo.mistakes import DETECT_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.views import View
@@ -44,12 +44,7 @@ def judge_source(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
 
 def list_anomalies(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     """Turn 2 after "yes": the picture's quadruples as text, whatever turn 1 said."""
-    entries = [
-        f"@{number}. Name: {row['name']}\nPhenomenon: {row['phenomenon']}\nReasoning: {row['reasoning']}\n"
-        f"Realism: {row['severity']}"
-        for number, row in enumerate(quadruples(views[0].anomalies, views[0].merged), 1)
-    ]
-    return "\n\n".join(entries) or "No anomalies found."
+    return as_text(views[0], "No anomalies found.")
 
 
 def describe_content(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:

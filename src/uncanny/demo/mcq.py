@@ -15,7 +15,7 @@ import orjson
 from uncanny.demo.character import Character
 from uncanny.demo.mistakes import MCQ_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
-from uncanny.demo.scenes import Scene, scenes
+from uncanny.demo.scenes import BoxChoice, Presence, TextChoice, scenes
 from uncanny.demo.views import View
 
 NO_IMAGE: Final = "q4_no_image"
@@ -45,7 +45,8 @@ def answer_choice(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     scene, sha256, character = views[0].scene, views[0].sha256, prompt.character
     if scene is None:
         return made_up_choice(sha256, prompt.name, character=character)
-    choice = _choice_for(scene, prompt.name)
+    question: Presence | TextChoice | BoxChoice = getattr(scene.mcq, prompt.name)
+    choice = MCQ_MISTAKES.get(scene.id, {}).get(prompt.name, question.answer)
     if character is None or not character.errs(scene.id, prompt.name):
         return choice
     return character.other(("yes", "no") if prompt.name == "q1" else "ABCDE", choice, scene.id, prompt.name)
@@ -117,16 +118,6 @@ def made_up_choice(seed: str, name: str, letters: str = "ABCDE", character: Char
         form = forms[int(character.draw("form", name, seed) * len(forms))]
         return form.format(character.chooses(choices, name, seed))
     return forms[digest[1] % 16].format(choices[digest[0] % len(choices)])
-
-
-def _choice_for(scene: Scene, name: str) -> str:
-    truth = {
-        "q1": scene.mcq.q1.answer,
-        "q2": scene.mcq.q2.answer,
-        "q3": scene.mcq.q3.answer,
-        "q4": scene.mcq.q4.answer,
-    }
-    return MCQ_MISTAKES.get(scene.id, {}).get(name, truth[name])
 
 
 def _letters_in(text: str) -> str:

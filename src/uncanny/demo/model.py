@@ -22,6 +22,7 @@ from uncanny.demo.scenes import scenes
 from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, seen_by, synthetic_view
 from uncanny.errors import RequestRejectedError
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, SentImage, Tokens
+from uncanny.models.tokens import text_tokens
 from uncanny.protocol import prompt_names
 
 SchemaForm = Literal["none", "own", "shared"]
@@ -153,11 +154,6 @@ def answer(
     # Prompts show an object with `answer`, as schemas ask for it; a word or letter is always its value.
     bare = request.schema == "own" and not isinstance(content, str)
     return _cut(orjson.dumps(content if bare else {"answer": content}).decode(), request.max_output_tokens)
-
-
-def text_tokens(text: str) -> int:
-    """Tokens a text counts as in the estimates: one for each four characters begun."""
-    return -(-len(text) // 4)
 
 
 def demo_request(request: ModelRequest) -> DemoRequest:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 from uncanny.demo.character import Character
 from uncanny.demo.mistakes import Mistake, mistakes_in
@@ -106,7 +106,10 @@ def seen_by(character: Character, view: View) -> View:
     kept = [anomaly for anomaly in view.anomalies if not _overlooked(character, view, anomaly)]
     if view.scene is None:
         # Of equal objects the last one stands, which is the plainest.
-        plainest = {a.objects[0]: a for a in sorted(view.anomalies, key=_hardest_first(character, view))}
+        hardest_first = sorted(
+            view.anomalies, key=lambda each: -character.shared("hard", view.sha256, each.name)
+        )
+        plainest = {anomaly.objects[0]: anomaly for anomaly in hardest_first}
         seen = {anomaly.objects[0] for anomaly in kept}
         kept += [anomaly for name, anomaly in plainest.items() if name not in seen]
         kept.sort(key=view.anomalies.index)
@@ -131,10 +134,6 @@ def _overlooked(character: Character, view: View, anomaly: SeenAnomaly) -> bool:
     share = character.trait("overlooks", 0.05, 0.45)
     about = (view.sha256, anomaly.name)
     return character.draw("overlooks", *about) < 2 * share * character.shared("hard", *about)
-
-
-def _hardest_first(character: Character, view: View) -> Callable[[SeenAnomaly], float]:
-    return lambda anomaly: -character.shared("hard", view.sha256, anomaly.name)
 
 
 def _invented(thing: SeenObject) -> SeenAnomaly:
@@ -200,17 +199,13 @@ def synthetic_view(sha256: str, count: int, most: int | None = None) -> View:
 def _synthetic_object(digest: bytes, index: int) -> SeenObject:
     side = _SIDES[digest[index % 32] % len(_SIDES)]
     tone = digest[(index + 7) % 32]
+    left, top = digest[(index + 3) % 32] / 320, digest[(index + 11) % 32] / 320
     return SeenObject(
         f"synthetic object {index + 1}",
         f"a made-up thing of tone {tone} towards the {side} part of the picture, number {index + 1} "
         f"of this image ({SYNTHETIC_MARK})",
-        place=_synthetic_place(digest, index),
+        place=(left, top, left + 0.1 + (index % 5) * 0.02, top + 0.12),
     )
-
-
-def _synthetic_place(digest: bytes, index: int) -> Place:
-    left, top = digest[(index + 3) % 32] / 320, digest[(index + 11) % 32] / 320
-    return left, top, left + 0.1 + (index % 5) * 0.02, top + 0.12
 
 
 def _synthetic_pair(
@@ -352,15 +347,6 @@ def _make(mistake: Mistake, view: View) -> View:
             assert_never(mistake.kind)
 
 
-def _change(view: View, target: str, *, phenomenon: str | None = None, severity: int | None = None) -> View:
-    changed = tuple(
-        replace(
-            anomaly,
-            phenomenon=anomaly.phenomenon if phenomenon is None else phenomenon,
-            severity=anomaly.severity if severity is None else severity,
-        )
-        if anomaly.name == target
-        else anomaly
-        for anomaly in view.anomalies
-    )
-    return replace(view, anomalies=changed)
+def _change(view: View, target: str, **changes: Any) -> View:
+    changed = (replace(each, **changes) if each.name == target else each for each in view.anomalies)
+    return replace(view, anomalies=tuple(changed))

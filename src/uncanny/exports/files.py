@@ -10,9 +10,9 @@ from typing import Final
 import orjson
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.inputs.table_records import data_set_files
 from uncanny.exports.formats import FORMATS, READ_NAMES, ReadName
 from uncanny.exports.formats.coco import SIDECAR
-from uncanny.exports.formats.hf import is_data_set
 from uncanny.exports.formats.parquet import data_files
 from uncanny.files import open_file, read_file
 from uncanny.wording import option, shown
@@ -45,7 +45,7 @@ def files_read(sources: Iterable[tuple[ReadName, Path]]) -> Iterator[Path]:
 
 def _files(path: Path, format: ReadName | None) -> Iterator[Path]:
     """The file, or those in the folder; a data set of Hugging Face is a folder that is read as one."""
-    is_read_whole = format == "hf" or (format is None and is_data_set(path))
+    is_read_whole = format == "hf" or (format is None and bool(data_set_files(path)))
     if path.is_file() or (path.is_dir() and is_read_whole):
         yield path
         return

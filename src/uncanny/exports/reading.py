@@ -8,7 +8,7 @@ wrong.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -98,7 +98,8 @@ def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportR
             if name == REVIEWS:
                 lines = list(read_reviews(file))
                 findings += len(lines)
-                problems += state.not_there(lines, file)
+                names = dict.fromkeys(line.image for line in lines if line.image not in state)
+                problems += [Problem(name, None, f"{file}: the run has no such image") for name in names]
                 fresh = state.not_logged(lines)
                 counts["verdicts"] += len(fresh)
                 counts["unchanged"] += len(lines) - len(fresh)
@@ -118,10 +119,7 @@ def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportR
                         if not (parameters.reviewer or entry.reviewer):
                             raise  # which concerns every finding of the file
                         problems.append(Problem(image[0], None, f"{file}, {entry.where}: {error}"))
-        if problems:
-            raise ItemsError(
-                "This cannot be imported", problems, remedy="Correct the files; nothing was written."
-            )
+        _refuse(problems)
         if reviews:
             log.append(reviews)
     return ImportResult(log.path, findings, dict(counts))
@@ -191,14 +189,18 @@ def import_annotations(files: Files, parameters: ImportAnnotationsParameters) ->
         )
         counts["images"] += 1
         counts["anomalies"] += len(anomalies)
-    if problems:
-        raise ItemsError(
-            "This cannot be imported", problems, remedy="Correct the files; nothing was written."
-        )
+    _refuse(problems)
     if not records:
         raise UsageError("The files to import have no images", remedy="Export it again.")
     write_named(target, (record.model_dump_json().encode() + b"\n" for record in records))
     return ImportResult(target, counts["anomalies"] + counts["rejected"], dict(counts))
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise ItemsError(
+            "This cannot be imported", problems, remedy="Correct the files; nothing was written."
+        )
 
 
 class _RunState:
@@ -210,6 +212,9 @@ class _RunState:
         self._reviews = log.by_image()
         self._names: Mapping[str, str] | None = None
         self._changes: dict[str, _Changes] = {}
+
+    def __contains__(self, image: str) -> bool:
+        return image in self._lines
 
     def changes(self, image: str, sha256: str | None) -> _Changes | None:
         """One for each image, by whatever name files call it; None where the run has no such image.
@@ -229,12 +234,6 @@ class _RunState:
             record = parse_line(line, Annotation, self._read.file, number)
             self._changes[name] = _Changes(review_image(record, self._reviews.get(name, ())))
         return self._changes[name]
-
-    def not_there(self, reviews: Iterable[Review], file: Path) -> Iterator[Problem]:
-        """A problem for each image that the run does not have."""
-        for image in dict.fromkeys(review.image for review in reviews):
-            if image not in self._lines:
-                yield Problem(image, None, f"{file}: the run has no such image")
 
     def not_logged(self, reviews: Iterable[Review]) -> list[Review]:
         """Each review once that the log does not have."""

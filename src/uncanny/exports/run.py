@@ -177,6 +177,8 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
             groups,
         )
         counts = _write(names, places, job, images)
+        done = counts["images"] + left_out.images.total()
+        rest = unfinished(read.folder.path, "images", done) if read.is_run else None
         result = ExportResult(
             out=out,
             files=dict(places.targets.items()),
@@ -190,7 +192,7 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
             missing_pictures=job.missing,
             agreement=left_out.agreement(),
             notes={name: dict(notes) for name, notes in job.notes.items()},
-            warnings=_warnings(read, counts["images"] + left_out.images.total()),
+            warnings=() if rest is None else (f"Only a part is exported: {rest}.",),
         )
         places.move(work, result)
     return result
@@ -203,11 +205,6 @@ def _calls(read: ReadRun) -> LinesByImage:
             remedy="Name the run folder itself.",
         )
     return LinesByImage(read.calls)
-
-
-def _warnings(read: ReadRun, records: int) -> tuple[str, ...]:
-    rest = unfinished(read.folder.path, "images", records) if read.is_run else None
-    return () if rest is None else (f"Only a part is exported: {rest}.",)
 
 
 def _write(

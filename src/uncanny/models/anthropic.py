@@ -13,7 +13,7 @@ import httpx2
 import orjson
 from anthropic import AsyncAnthropic
 
-from uncanny.models.addresses import warn_of_open
+from uncanny.models.addresses import address_of, warn_of_open
 from uncanny.models.base import (
     Finish,
     ModelProvider,
@@ -27,7 +27,6 @@ from uncanny.models.error_body import one_line
 from uncanny.models.http import Exchange, environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, Flagged, Rejection, bad_body, missing_key
 from uncanny.models.openai_chat import breakpoints, count
-from uncanny.models.preset_addresses import address_of
 from uncanny.models.presets import ANTHROPIC
 
 KEY_VARIABLE = ANTHROPIC.key_variables[0]

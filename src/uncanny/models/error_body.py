@@ -115,7 +115,13 @@ def one_line(text: str, secrets: Iterable[str]) -> str:
     longest = mask.longest
     looked_at = text[:_LOOKED_AT]
     flat = " ".join(_CONTROL.sub(" ", looked_at).split())
-    line = _without_keys(flat[: _WINDOW + longest], mask)
+    line = mask(flat[: _WINDOW + longest])
+    if ends := tuple(mask.ends()):
+        line = " ".join(HIDDEN if any(end in word for end in ends) else word for word in line.split(" "))
+    line = _RUN.sub(
+        lambda run: HIDDEN if _MASK in run[0] or _KEY_START.search(run[0]) else run[0],
+        _BEARER.sub(HIDDEN, line),
+    )
     if len(looked_at) < len(text) or len(flat) > _WINDOW + longest:
         # Of a key that was cut in half nothing is recognised: the end goes.
         line = line[: max(0, len(line) - max(longest, len(HIDDEN)))] + "…"
@@ -223,17 +229,6 @@ def _spellings(character: str) -> str:
 @lru_cache(maxsize=64)
 def _mask_of(secrets: tuple[str, ...]) -> KeyMask:
     return KeyMask(secrets, shortest=_SHORTEST)
-
-
-def _without_keys(line: str, mask: KeyMask) -> str:
-    line = mask(line)
-    if ends := tuple(mask.ends()):
-        line = " ".join(HIDDEN if any(end in word for end in ends) else word for word in line.split(" "))
-    return _RUN.sub(_without_key, _BEARER.sub(HIDDEN, line))
-
-
-def _without_key(run: re.Match[str]) -> str:
-    return HIDDEN if _MASK in run[0] or _KEY_START.search(run[0]) else run[0]
 
 
 def _plain(body: bytes) -> str:

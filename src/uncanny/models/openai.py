@@ -15,13 +15,12 @@ from typing import cast
 from openai import AsyncOpenAI, Omit
 
 from uncanny.errors import ModelUnusableError, UsageError
-from uncanny.models.addresses import Address, warn_of_open
+from uncanny.models.addresses import Address, address_of, warn_of_open
 from uncanny.models.base import Detail, ModelRequest, ModelResponse
 from uncanny.models.http import environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, NothingThereError, missing_key
 from uncanny.models.openai_chat import ChatModel, Place
-from uncanny.models.preset_addresses import address_of
-from uncanny.models.presets import COMPATIBLE, OPENAI, Preset
+from uncanny.models.presets import COMPATIBLE, OPENAI, VLLM, Preset
 
 KEY_VARIABLE = OPENAI.key_variables[0]
 MOST_NAMED = 5
@@ -184,3 +183,23 @@ def compatible_client(
         http_client=http_client(address, timeout_s),
         default_headers=cast(dict[str, str], headers),
     )
+
+
+class VLLMProvider(CompatibleProvider):
+    """A model of a vLLM server, `vllm/<model>`.
+
+    `base_url` defaults to `VLLM_BASE_URL`, then to `http://127.0.0.1:8000/v1`. The key is in `VLLM_API_KEY`
+    if the server was started with one. Answers follow each step's own schema: grammars do not enter the
+    prompt, so the prefix cache is not touched. Images carry their digest, so that the server need not hash
+    their pixels.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 600.0,
+    ) -> None:
+        super().__init__(model, preset=VLLM, base_url=base_url, api_key=api_key, timeout_s=timeout_s)

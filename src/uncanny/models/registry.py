@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from uncanny.errors import UsageError
+from uncanny.models.addresses import missing_address
 from uncanny.models.base import ModelProvider
 from uncanny.models.custom import (
     NAME,
@@ -18,7 +19,6 @@ from uncanny.models.custom import (
     installed_providers,
     load_entry_point,
 )
-from uncanny.models.preset_addresses import missing_address
 from uncanny.models.presets import PRESETS, SERVERS
 from uncanny.wording import shown
 
@@ -65,7 +65,7 @@ class Access:
 PROVIDERS: Mapping[str, str] = {
     "openai": "uncanny.models.openai:OpenAIProvider",
     "anthropic": "uncanny.models.anthropic:AnthropicProvider",
-    "vllm": "uncanny.models.vllm.model:VLLMProvider",
+    "vllm": "uncanny.models.openai:VLLMProvider",
     "openai-compatible": "uncanny.models.openai:CompatibleProvider",
     **dict.fromkeys(PRESETS, "uncanny.models.openai:CompatibleProvider"),
     "demo": "uncanny.demo.model:DemoProvider",

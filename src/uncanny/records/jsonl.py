@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import os
+import shutil
 import stat
+import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from io import FileIO
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO, TypeVar
 
 import orjson
@@ -17,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 
 from uncanny.errors import RecordError, StorageError, UsageError
 from uncanny.files import open_file
+from uncanny.files.beneath import allow_own
 from uncanny.wording import another_run
 
 T = TypeVar("T", bound=BaseModel)
@@ -203,3 +209,40 @@ def write_named(path: Path, chunks: Iterable[bytes]) -> None:
 def make_folder_of(path: Path) -> None:
     """Make the folders that a file which a user named goes to. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
+
+
+_COPIES: dict[tuple[Path, tuple[int, int, int]], Path] = {}
+_COPYING = Lock()
+
+
+def line_copy(table: Path, write: Callable[[BinaryIO], object]) -> Path:
+    """The copy of a table, made with `write`, which is given an empty file.
+
+    A table has one copy however often it is opened, until it changes; all of them go with this process.
+    Raises UsageError for a table that cannot be read or copied, and what `write` raises.
+    """
+    try:
+        status = table.stat()
+        key = table.resolve(), (status.st_size, status.st_mtime_ns, status.st_ino)
+        with _COPYING:
+            copy = _COPIES.get(key)
+            if copy is None:
+                copy = _folder() / f"{len(_COPIES)}-{table.stem}.jsonl"
+                with copy.open("wb") as file:
+                    write(file)
+                _COPIES[key] = copy
+            return copy
+    except OSError as error:
+        raise UsageError(
+            f"{table} cannot be copied to {tempfile.gettempdir()}, where its rows are looked up: "
+            f"{error.strerror or error}",
+            remedy="Make room there, or name another folder for such copies with TMPDIR.",
+        ) from error
+
+
+@cache
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="uncanny-"))
+    allow_own(folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -22,7 +22,7 @@ from uncanny.client.endpoint import Endpoint, guarded_endpoint
 from uncanny.client.prices import PriceTable
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.images.encode import SendLimits
-from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, Sampling, Tokens
+from uncanny.models.base import Capabilities, Sampling, Tokens
 from uncanny.models.presets import SERVERS
 from uncanny.models.registry import Access, ModelId, ModelOptions, open_model
 from uncanny.records.answer_cache import AnswerCache
@@ -87,12 +87,20 @@ async def open_engine(
             own_server = _needs_server(model, models)
             if own_server:
                 on_ready()
-                on_ready = _nothing
+                on_ready = lambda: None  # noqa: E731  it was said
                 base_url = await stack.enter_async_context(_own_server(model, server_log))
             provider = open_model(model, Access(base_url, run.timeout_s))
             stack.push_async_callback(provider.close)
-            address = "own server" if own_server else None
-            endpoints[model] = _guarded(provider, run, prices, address, rest_s)
+            endpoints[model] = guarded_endpoint(
+                provider,
+                run.concurrency,
+                price=partial(prices.cost, provider.name),
+                worst_case=partial(worst_case, provider.name),
+                timeout_s=run.timeout_s,
+                patience_s=run.patience_s,
+                address="own server" if own_server else None,
+                rest_s=rest_s,
+            )
         cache = None
         if answers is not None:
             cache = await in_thread(partial(AnswerCache, answers, warn), AnswerCache.close)
@@ -114,35 +122,6 @@ def _needs_server(model: ModelId, models: ModelOptions) -> bool:
     """Whether a vLLM server has to be started for the model."""
     address = models.base_urls.get(model.provider) or os.environ.get("VLLM_BASE_URL")
     return model.provider == "vllm" and not address
-
-
-def _nothing() -> None:
-    """What is left to say once it was said."""
-
-
-def _guarded(
-    provider: ModelProvider,
-    run: RunOptions,
-    prices: PriceTable,
-    address: str | None,
-    rest_s: float | None,
-) -> Endpoint:
-    def price(tokens: Tokens) -> float | None:
-        return prices.cost(provider.name, tokens)
-
-    def most(request: ModelRequest) -> Tokens:
-        return worst_case(provider.name, request)
-
-    return guarded_endpoint(
-        provider,
-        run.concurrency,
-        price=price,
-        worst_case=most,
-        timeout_s=run.timeout_s,
-        patience_s=run.patience_s,
-        address=address,
-        rest_s=rest_s,
-    )
 
 
 def check_roles(models: ModelOptions, agents: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from uncanny.models.base import Tokens
 from uncanny.models.registry import ModelId, ModelOptions, missing_addresses
 from uncanny.models.tokens import text_tokens
 from uncanny.prompts import PromptSet
-from uncanny.runs.image_task import ImageTask, still_pending
+from uncanny.runs.image_task import ImageTask
 from uncanny.runs.inputs import mean_size, sample_sizes, skipped_line, unreadable_warning
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import prompts_of
@@ -80,22 +80,24 @@ class Usage:
 
 @dataclass(slots=True)
 class UsageCounter:
-    """Calls to one model, counted up and priced in the end.
+    """Calls to one model, counted up and priced in the end, in parts of calls where inputs are an average.
 
     Of the input tokens `cached_tokens` come from the provider's prefix cache, and `written_tokens` go into it
     at a price of their own.
     """
 
     model: ModelId
-    calls: int = 0
-    text_tokens: int = 0
-    image_tokens: int = 0
-    images_uncounted: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    written_tokens: int = 0
+    calls: float = 0
+    text_tokens: float = 0
+    image_tokens: float = 0
+    images_uncounted: float = 0
+    output_tokens: float = 0
+    cached_tokens: float = 0
+    written_tokens: float = 0
 
-    def add(self, text: int, *images: int | None, output: int, calls: int = 1, cached: int = 0) -> None:
+    def add(
+        self, text: float, *images: float | None, output: float, calls: float = 1, cached: int = 0
+    ) -> None:
         """So many calls with `text` tokens of text, `output` tokens back, and an image for each of `images`.
 
         An image is its tokens, None where they are not known. `cached` of the input tokens of all these calls
@@ -114,20 +116,22 @@ class UsageCounter:
 
     def usage(self, prices: PriceTable) -> Usage:
         name, with_cache, uncached = str(self.model), None, None
-        total = self.text_tokens + self.image_tokens
-        tokens = Tokens(total, self.output_tokens, self.cached_tokens, self.written_tokens)
-        known = prices.cost(name, tokens, self.calls)
+        calls, output, images_uncounted = map(round, (self.calls, self.output_tokens, self.images_uncounted))
+        text_tokens, image_tokens = round(self.text_tokens), round(self.image_tokens)
+        total = text_tokens + image_tokens
+        tokens = Tokens(total, output, round(self.cached_tokens), round(self.written_tokens))
+        known = prices.cost(name, tokens, calls)
         free = prices.cost(name, _A_MILLION_EACH) == 0
-        if free or not self.images_uncounted:
-            uncached = prices.cost(name, Tokens(total, self.output_tokens, 0, 0), self.calls)
+        if free or not images_uncounted:
+            uncached = prices.cost(name, Tokens(total, output, 0, 0), calls)
             with_cache = known
         return Usage(
-            self.calls,
-            self.text_tokens,
-            self.image_tokens,
-            self.images_uncounted,
-            frozenset([name] if self.images_uncounted else []),
-            self.output_tokens,
+            calls,
+            text_tokens,
+            image_tokens,
+            images_uncounted,
+            frozenset([name] if images_uncounted else []),
+            output,
             with_cache,
             uncached,
             known,
@@ -226,8 +230,9 @@ class Forecast:
     @classmethod
     def of_calls(cls, inputs: ForecastInputs, calls: UsageCounter, prices: PriceTable, **more: Any) -> Self:
         """The forecast of a run that makes just these calls; `more` are the protocol's own fields."""
-        fields = {"calls_least": calls.calls, "calls_usual": calls.calls, "calls_most": calls.calls}
-        return cls(**inputs, **fields, usage=calls.usage(prices), **more)
+        usage = calls.usage(prices)
+        fields = dict.fromkeys(("calls_least", "calls_usual", "calls_most"), usage.calls)
+        return cls(**inputs, **fields, usage=usage, **more)
 
     def to_json(self) -> dict[str, Any]:
         """What the command prints with `--dry-run --json`."""
@@ -385,8 +390,9 @@ def prompt_tokens(prompts: PromptSet, *names: str) -> int:
 def pending_images(task: ImageTask[A]) -> PendingImages:
     """What of the images of `task`, which gets the texts of its run, is left to do. Raises UsageError."""
     task.prompts = prompts_of(task.folder, task.prompts)
+    task.folder.read_manifest()  # a run that this version cannot go on with is refused
     inputs = task.inputs()
-    pending = still_pending(task, inputs)
+    pending = [*task.stock_of_images(inputs, task.records(), Progress()).pending.values()]
     sizes, unreadable = sample_sizes(pending)
     fields = forecast_inputs(
         task.models,

@@ -129,10 +129,30 @@ class ImageTask(Task[ImageFile, A]):
         return about(record).image
 
     def summary(self, record: A) -> _Counted:
-        return _counted(record, self.found)
+        of_image = about(record)
+        annotation = record if isinstance(record, Annotation) else None
+        extra = of_image.model_extra or {}
+        judged = annotation is not None and annotation.status in ("ok", "partial")
+        return _Counted(
+            of_image.status,
+            of_image.sha256,
+            len(getattr(record, self.found) or ()),
+            annotation is not None and names_nothing(annotation),
+            len(annotation.objects) if annotation is not None and judged else 0,
+            annotation is not None and judged and not annotation.anomalies and not extra.get("candidates"),
+            "duplicate_of" in extra,
+            of_image.pixels.changes if of_image.pixels else (),
+        )
 
     def count(self, progress: Progress, summary: _Counted) -> None:
-        _count(progress, summary)
+        progress.statuses[summary.status] += 1
+        progress.items_found += summary.found
+        progress.without_objects += summary.without_objects
+        progress.objects += summary.objects
+        progress.without_findings += summary.without_findings
+        progress.duplicates += summary.duplicate
+        for change in summary.changes:
+            progress.pixel_changes[change.partition(":")[0]] += 1
 
     def after_records(self) -> Sequence[str]:
         lines, table = self.folder.annotations, self.folder.table
@@ -313,12 +333,6 @@ def pixels(image: PreparedImage) -> Pixels:
     return Pixels(format=image.source_format, bytes=image.source_bytes, changes=image.changes, sent=sent)
 
 
-def still_pending(task: ImageTask[A], inputs: Inputs) -> list[ImageFile]:
-    """What of `inputs` is left to do, for a forecast: nothing is changed. Raises UsageError."""
-    task.folder.read_manifest()  # a run that this version cannot go on with is refused
-    return list(task.stock_of_images(inputs, task.records(), Progress()).pending.values())
-
-
 class _Counted(NamedTuple):
     """What of a record is counted: kept instead of the record, which is larger."""
 
@@ -330,34 +344,6 @@ class _Counted(NamedTuple):
     without_findings: bool
     duplicate: bool
     changes: tuple[str, ...]
-
-
-def _counted(record: BaseModel, found: str) -> _Counted:
-    of_image = about(record)
-    annotation = record if isinstance(record, Annotation) else None
-    extra = of_image.model_extra or {}
-    judged = annotation is not None and annotation.status in ("ok", "partial")
-    return _Counted(
-        of_image.status,
-        of_image.sha256,
-        len(getattr(record, found) or ()),
-        annotation is not None and names_nothing(annotation),
-        len(annotation.objects) if annotation is not None and judged else 0,
-        annotation is not None and judged and not annotation.anomalies and not extra.get("candidates"),
-        "duplicate_of" in extra,
-        of_image.pixels.changes if of_image.pixels else (),
-    )
-
-
-def _count(progress: Progress, counted: _Counted) -> None:
-    progress.statuses[counted.status] += 1
-    progress.items_found += counted.found
-    progress.without_objects += counted.without_objects
-    progress.objects += counted.objects
-    progress.without_findings += counted.without_findings
-    progress.duplicates += counted.duplicate
-    for change in counted.changes:
-        progress.pixel_changes[change.partition(":")[0]] += 1
 
 
 class ImageRun(TypedDict):

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import FileIO
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import orjson
 from pydantic import (
@@ -38,27 +39,6 @@ _FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 MOST_NAMES = 20
 
 
-class CallCost(Protocol):
-    """Of a call what counts as spent, and who answered."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def served_model(self) -> str | None: ...
-    @property
-    def outcome(self) -> Outcome: ...
-    @property
-    def replayed(self) -> bool: ...
-    @property
-    def input_tokens(self) -> int | None: ...
-    @property
-    def cached_tokens(self) -> int | None: ...
-    @property
-    def output_tokens(self) -> int | None: ...
-    @property
-    def cost_usd(self) -> float | None: ...
-
-
 @dataclass(slots=True)
 class Served:
     """Under which names each model answered: a name such as `gpt-4o` stands for one snapshot after another.
@@ -70,7 +50,7 @@ class Served:
     names: dict[str, list[str]] = field(default_factory=dict)
     unnamed: set[str] = field(default_factory=set)
 
-    def add(self, call: CallCost) -> None:
+    def add(self, call: CallRecord | PaidCall) -> None:
         if call.outcome == "error":
             return
         if call.served_model is None:
@@ -118,7 +98,7 @@ class Spending:
         tokens = self.sums["input_tokens"] + self.sums["output_tokens"]
         return tokens + self.estimated_tokens, self.sums["cost_usd"] + self.estimated_usd
 
-    def add(self, call: CallCost, *, paid: bool | None = None) -> None:
+    def add(self, call: CallRecord | PaidCall, *, paid: bool | None = None) -> None:
         """Count a call. `paid` says whether it cost this run something; by default unless it was replayed."""
         self.served.add(call)
         if not (not call.replayed if paid is None else paid):
@@ -348,17 +328,8 @@ class SpendingFile:
         """Write one call down; where that fails, `on_failure` is told."""
         if self._file is None:
             return
-        line = {
-            "number": number,
-            "started": call.started,
-            "model": call.model,
-            "served_model": call.served_model,
-            "outcome": call.outcome,
-            "input_tokens": call.input_tokens,
-            "cached_tokens": call.cached_tokens,
-            "output_tokens": call.output_tokens,
-            "cost_usd": call.cost_usd,
-        }
+        names = ("started", "model", "served_model", "outcome", *_FIGURES)
+        line = {"number": number} | {name: getattr(call, name) for name in names}
         try:
             if is_deleted(self._file):
                 raise StorageError(
@@ -441,17 +412,16 @@ class Recount:
         self.unread = 0
         self._until, self._own_cache = time.time(), own_cache
         self._seen: set[float] = set()
-        for call in read_paid(calls, self._note_unread):
-            self._count(call)
-        for call in read_paid(spending):
+
+        def note_unread() -> None:
+            self.unread += 1
+
+        for call in chain(read_paid(calls, note_unread), read_paid(spending)):
             self._count(call)
 
     def paid_here(self, call: CallRecord) -> bool:
         """Whether a replayed call is this run's own expense, not counted yet; says so once."""
         return self._first_time(call.started.timestamp())
-
-    def _note_unread(self) -> None:
-        self.unread += 1
 
     def _count(self, call: PaidCall) -> None:
         moment = call.started.timestamp()

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from uncanny.client.calls import CallRecord, dump_calls
 from uncanny.errors import ENDS_RUN, BudgetError, ExtensionError, RunError, StorageError, UsageError, text_of
-from uncanny.records.record_file import CallFile, RecordFile
+from uncanny.records.record_file import CallFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.display import live_progress
 from uncanny.runs.manifest import Manifest, State
@@ -130,7 +130,11 @@ async def open_run(
         with nothing_left_behind(loaded.records):
             loaded.records.open()
             if broken := loaded.records.broken:
-                opened.progress.warnings.append(_broken(loaded.records, broken, task.unit))
+                opened.progress.warnings.append(
+                    f"{loaded.records.path} had {counted(broken, 'broken line')}, which "
+                    f"{'is' if broken == 1 else 'are'} in {loaded.records.set_aside_in} now; {task.unit} "
+                    "without a whole record are worked on again"
+                )
             try:
                 with stop.listening(opened.interrupt):
                     async with opened.models_open():
@@ -145,13 +149,6 @@ async def open_run(
         if not opened.worked:
             opened.ending.interrupt()
         opened.conclude()
-
-
-def _broken(records: RecordFile[Any], number: int, unit: str) -> str:
-    return (
-        f"{records.path} had {counted(number, 'broken line')}, which {'is' if number == 1 else 'are'} in "
-        f"{records.set_aside_in} now; {unit} without a whole record are worked on again"
-    )
 
 
 @dataclass(slots=True)

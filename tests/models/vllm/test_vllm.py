@@ -11,7 +11,7 @@ from pytest_httpserver import HTTPServer
 
 from uncanny.errors import ModelUnusableError
 from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, Tokens, encode_image
-from uncanny.models.vllm.model import VLLMProvider
+from uncanny.models.openai import VLLMProvider
 
 PATH = "/v1/chat/completions"
 DATA = b"pixels"

@@ -146,8 +146,5 @@ def _gallery(
 
 @cache
 def _environment() -> Environment:
-    return page_environment(("run.css", "viewer.css"), {"pretty": _pretty}, scripts=_SCRIPTS)
-
-
-def _pretty(value: Any) -> str:
-    return dump_json(value, indent=True).decode()
+    pretty = {"pretty": lambda value: dump_json(value, indent=True).decode()}
+    return page_environment(("run.css", "viewer.css"), pretty, scripts=_SCRIPTS)

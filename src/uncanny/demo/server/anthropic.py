@@ -8,22 +8,21 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Discriminator, Field
 
-from uncanny.demo.model import DemoRequest, text_tokens
+from uncanny.demo.model import DemoRequest
 from uncanny.demo.recognition import Turn
 from uncanny.demo.server.api import (
-    WRONG_KEY,
     ApiAnswer,
     ApiRequest,
     Body,
-    ImageDigests,
     Limit,
     Part,
+    ProviderApi,
     Reply,
     prompt_size,
     read_body,
     schema_form,
 )
-from uncanny.models.tokens import least_cached
+from uncanny.models.tokens import least_cached, text_tokens
 
 MODEL = "fake-model"
 
@@ -70,13 +69,10 @@ class _Body(Body):
     cache_control: dict[str, Any] | None = None
 
 
-class AnthropicApi:
+class AnthropicApi(ProviderApi):
     """`/v1/messages`; constrained answers through `output_config.format`."""
 
     name = "anthropic"
-
-    def __init__(self, digests: ImageDigests) -> None:
-        self._digests = digests
 
     def read(self, body: Mapping[str, Any]) -> ApiRequest:
         request = read_body(_Body, body)
@@ -96,14 +92,14 @@ class AnthropicApi:
         )
 
     def write(self, request: ApiRequest, answer: ApiAnswer) -> bytes:
-        text = answer.text
+        text, end = answer.text, "max_tokens" if answer.demo.finish == "length" else "end_turn"
         message: dict[str, Any] = {
             "id": f"msg_fake_{answer.number}",
             "type": "message",
             "role": "assistant",
             "model": request.model,
             "content": [{"type": "text", "text": text}],
-            "stop_reason": _stop_reason(answer),
+            "stop_reason": end if answer.refusal is None else "refusal",
             "stop_sequence": None,
             "usage": _usage(request, answer),
         }
@@ -118,12 +114,6 @@ class AnthropicApi:
 
     def overloaded(self) -> Reply:
         return Reply(529, self.error(529, "Overloaded (a fault of the fake server)", 0))
-
-    def key(self, headers: Mapping[str, str]) -> str | None:
-        return headers.get("x-api-key") or headers.get("Authorization", "").removeprefix("Bearer ")
-
-    def wrong_key(self) -> tuple[int, str]:
-        return 401, f"The API key {WRONG_KEY!r} is not valid; the fake server takes any other"
 
     def models(self) -> bytes:
         return orjson.dumps({"data": [_model(MODEL)], "has_more": False, "first_id": MODEL, "last_id": MODEL})
@@ -161,12 +151,6 @@ def _asks_for_cache(body: _Body) -> bool:
     contents = [body.system, *(message.content for message in body.messages)]
     blocks = [block for content in contents if content and not isinstance(content, str) for block in content]
     return any((body.cache_control, *(block.cache_control for block in blocks)))
-
-
-def _stop_reason(answer: ApiAnswer) -> str:
-    if answer.refusal is not None:
-        return "refusal"
-    return "max_tokens" if answer.demo.finish == "length" else "end_turn"
 
 
 def _usage(request: ApiRequest, answer: ApiAnswer) -> dict[str, int]:

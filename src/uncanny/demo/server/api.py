@@ -8,16 +8,18 @@ from __future__ import annotations
 import binascii
 import hashlib
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import orjson
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from uncanny.demo.model import DemoAnswer, DemoRequest, SchemaForm, image_tokens, text_tokens
+from uncanny.demo.model import DemoAnswer, DemoRequest, SchemaForm, image_tokens
 from uncanny.models.tokens import image_tokens as model_image_tokens
+from uncanny.models.tokens import text_tokens
 
 WRONG_KEY: Final = "wrong-key"
 
@@ -118,46 +120,49 @@ class ApiAnswer:
         return self.demo.text if self.refusal is None else self.refusal
 
 
-class ProviderApi(Protocol):
+class ProviderApi(ABC):
     """One provider's API."""
 
     name: str
 
+    def __init__(self, digests: ImageDigests) -> None:
+        self._digests = digests
+
+    @abstractmethod
     def read(self, body: Mapping[str, Any]) -> ApiRequest:
         """Raises `BadRequestError` for anything the API does not allow."""
-        ...
 
+    @abstractmethod
     def write(self, request: ApiRequest, answer: ApiAnswer) -> bytes:
         """The body of the answer, or all server-sent events of it."""
-        ...
 
+    @abstractmethod
     def error(self, status: int, message: str, number: int) -> bytes:
         """The body of an error."""
-        ...
 
+    @abstractmethod
     def blocked(self) -> Reply:
         """What comes back where moderation turns a question down."""
-        ...
 
+    @abstractmethod
     def overloaded(self) -> Reply:
         """What comes back where there is too much to do."""
-        ...
 
     def key(self, headers: Mapping[str, str]) -> str | None:
         """The key in a request's headers; None where one is needed and there is none."""
-        ...
+        return headers.get("x-api-key") or headers.get("Authorization", "").removeprefix("Bearer ")
 
     def wrong_key(self) -> tuple[int, str]:
         """Status and message for the key `WRONG_KEY`."""
-        ...
+        return 401, f"The API key {WRONG_KEY!r} is not valid; the fake server takes any other"
 
+    @abstractmethod
     def models(self) -> bytes:
         """The list of models."""
-        ...
 
+    @abstractmethod
     def model(self, name: str) -> bytes:
         """One entry of that list."""
-        ...
 
 
 class ImageDigests:

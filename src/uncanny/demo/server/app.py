@@ -10,6 +10,7 @@ import contextlib
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -152,26 +153,14 @@ def application(options: FakeServerOptions) -> web.Application:
     server = FakeServer(options)
     app = web.Application(client_max_size=MAX_BODY)
 
-    def api_of(request: web.Request) -> ProviderApi:
-        return server.anthropic if "anthropic-version" in request.headers else server.openai
-
-    async def completions(request: web.Request) -> web.StreamResponse:
-        return await server.handle(request, server.openai)
-
-    async def messages(request: web.Request) -> web.StreamResponse:
-        return await server.handle(request, server.anthropic)
-
     async def models(request: web.Request) -> web.StreamResponse:
-        api = api_of(request)
-        if (problem := _rejection(request, api, "")) is not None:
-            return _error(api, *problem, 0)
-        return web.Response(body=api.models(), content_type="application/json")
-
-    async def model(request: web.Request) -> web.StreamResponse:
-        api, name = api_of(request), request.match_info["name"]
+        """The list of models, or the entry of the one that is named."""
+        api: ProviderApi = server.anthropic if "anthropic-version" in request.headers else server.openai
+        name = request.match_info.get("name", "")
         if (problem := _rejection(request, api, name)) is not None:
             return _error(api, *problem, 0)
-        return web.Response(body=api.model(name), content_type="application/json")
+        body = api.model(name) if name else api.models()
+        return web.Response(body=body, content_type="application/json")
 
     async def stats(_request: web.Request) -> web.StreamResponse:
         return web.Response(body=orjson.dumps(server.stats()), content_type="application/json")
@@ -180,11 +169,11 @@ def application(options: FakeServerOptions) -> web.Application:
         return web.Response()
 
     path = "/v1" if options.provider is None else DIALECTS[options.provider].path
-    app.router.add_post(f"{path}/chat/completions", completions)
+    app.router.add_post(f"{path}/chat/completions", partial(server.handle, api=server.openai))
     if options.provider is None:
-        app.router.add_post("/v1/messages", messages)
+        app.router.add_post("/v1/messages", partial(server.handle, api=server.anthropic))
     app.router.add_get(f"{path}/models", models)
-    app.router.add_get(f"{path}/models/{{name:.+}}", model)
+    app.router.add_get(f"{path}/models/{{name:.+}}", models)
     app.router.add_get("/stats", stats)
     app.router.add_get("/health", health)
     return app
@@ -202,20 +191,16 @@ async def running(options: FakeServerOptions) -> AsyncIterator[str]:
     )
     await runner.setup()
     try:
-        await _listen(runner, options.port)
+        try:
+            await web.TCPSite(runner, _HOST, options.port, backlog=4096).start()
+        except OSError as error:
+            raise UsageError(
+                f"The fake server cannot listen on port {options.port}: {error.strerror or error}",
+                remedy="Choose another port, or 0 for any free one.",
+            ) from error
         yield f"http://{_HOST}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
-
-
-async def _listen(runner: web.AppRunner, port: int) -> None:
-    try:
-        await web.TCPSite(runner, _HOST, port, backlog=4096).start()
-    except OSError as error:
-        raise UsageError(
-            f"The fake server cannot listen on port {port}: {error.strerror or error}",
-            remedy="Choose another port, or 0 for any free one.",
-        ) from error
 
 
 def serve(options: FakeServerOptions) -> None:

@@ -13,13 +13,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from uncanny.demo.server.api import (
-    ApiAnswer,
-    ApiRequest,
-    BadRequestError,
-    ImageDigests,
-    Reply,
-)
+from uncanny.demo.server.api import ApiAnswer, ApiRequest, BadRequestError, ImageDigests, Reply
 from uncanny.demo.server.openai import OpenAIApi
 
 _COMMON: Final = frozenset({"model", "messages", "temperature", "top_p", "response_format", "stream"})

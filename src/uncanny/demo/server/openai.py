@@ -8,22 +8,22 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Discriminator, Field
 
-from uncanny.demo.model import DemoRequest, text_tokens
+from uncanny.demo.model import DemoRequest
 from uncanny.demo.recognition import Turn
 from uncanny.demo.server.api import (
-    WRONG_KEY,
     ApiAnswer,
     ApiRequest,
     BadRequestError,
     Body,
-    ImageDigests,
     Limit,
     Part,
+    ProviderApi,
     Reply,
     prompt_size,
     read_body,
     schema_form,
 )
+from uncanny.models.tokens import text_tokens
 
 MODEL = "fake-model"
 CREATED = 1_750_000_000
@@ -85,13 +85,10 @@ class _Body(Body):
     stream_options: _StreamOptions | None = None
 
 
-class OpenAIApi:
+class OpenAIApi(ProviderApi):
     """`/v1/chat/completions`; constrained answers through `response_format` or vLLM's parameters."""
 
     name = "openai"
-
-    def __init__(self, digests: ImageDigests) -> None:
-        self._digests = digests
 
     def read(self, body: Mapping[str, Any]) -> ApiRequest:
         request = read_body(_Body, body)
@@ -137,12 +134,6 @@ class OpenAIApi:
     def overloaded(self) -> Reply:
         return Reply(503, self.error(503, "Overloaded (a fault of the fake server)", 0))
 
-    def key(self, headers: Mapping[str, str]) -> str | None:
-        return headers.get("x-api-key") or headers.get("Authorization", "").removeprefix("Bearer ")
-
-    def wrong_key(self) -> tuple[int, str]:
-        return 401, f"The API key {WRONG_KEY!r} is not valid; the fake server takes any other"
-
     def models(self) -> bytes:
         return orjson.dumps({"object": "list", "data": [_model(MODEL)]})
 
@@ -150,7 +141,13 @@ class OpenAIApi:
         return orjson.dumps(_model(name))
 
     def _usage(self, request: ApiRequest, answer: ApiAnswer) -> dict[str, Any]:
-        return _usage(request, answer)
+        output = text_tokens(answer.demo.text)
+        return {
+            "prompt_tokens": request.size.input_tokens,
+            "completion_tokens": output,
+            "total_tokens": request.size.input_tokens + output,
+            "prompt_tokens_details": {"cached_tokens": answer.cached or 0},
+        }
 
     def _parts(self, message: _Message) -> list[Part]:
         role = message.speaker
@@ -175,16 +172,6 @@ def _schema(body: Mapping[str, Any]) -> Any:
         case {"structured_outputs": {"json": schema}} | {"guided_json": schema}:
             return schema
     return None
-
-
-def _usage(request: ApiRequest, answer: ApiAnswer) -> dict[str, Any]:
-    output = text_tokens(answer.demo.text)
-    return {
-        "prompt_tokens": request.size.input_tokens,
-        "completion_tokens": output,
-        "total_tokens": request.size.input_tokens + output,
-        "prompt_tokens_details": {"cached_tokens": answer.cached or 0},
-    }
 
 
 def _stream(

@@ -101,6 +101,6 @@ FORMATS: Final[Mapping[FormatName, Format]] = {
         "chats for fine-tuning: is it generated, and then the list",
     ),
     "agents": Format(
-        "agents", "AgentsWriter", "agents.jsonl", "Answers of agents", "every answer of every agent, by image"
+        "jsonl", "AgentsWriter", "agents.jsonl", "Answers of agents", "every answer of every agent, by image"
     ),
 }

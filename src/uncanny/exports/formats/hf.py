@@ -7,11 +7,9 @@ pyarrow alone, a few megabytes at a time; the library's own writer would hold or
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any, Final
 
 from uncanny.eval.common.hub import card_head, hub_schema, picture_type
-from uncanny.eval.common.inputs.table_records import data_set_files
 from uncanny.exports.data import ExportImage, Split
 from uncanny.exports.formats.parquet import fields, row
 from uncanny.exports.formats.parquet import read as read
@@ -89,11 +87,3 @@ class HfWriter(FormatWriter):
             ),
         )
         (self.target / "README.md").write_text(card, encoding="utf-8")
-
-
-def is_data_set(folder: Path) -> bool:
-    """Whether a folder is one that was exported, uploaded, or saved by `datasets`; not one of loose files.
-
-    Raises UsageError for a saved one that is damaged.
-    """
-    return bool(data_set_files(folder))
