@@ -13,8 +13,8 @@ authors' released evaluation makes. The wording is ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from uncanny.agents.common.context import ImageContext
@@ -26,7 +26,7 @@ from uncanny.answers.lists import read_list
 from uncanny.answers.verdicts import read_source
 from uncanny.errors import AnswerError, RefusedError, StepFailedError
 from uncanny.models.base import Message
-from uncanny.schema import Anomaly, Source
+from uncanny.schema import Anomaly, Source, StepError
 
 AGENT: Final = "SourceDetector"
 ROLES: Final[Mapping[str, str]] = {"detector": AGENT}
@@ -59,6 +59,51 @@ class Listing:
 
     raw: str
     anomalies: tuple[Anomaly, ...]
+
+
+@dataclass(slots=True)
+class Detected:
+    """What came of the turns; `failures` say why one has no answer. None is what was not asked, or failed."""
+
+    verdict: Verdict | None = None
+    listing: Listing | None = None
+    description: str | None = None
+    failures: list[StepError] = field(default_factory=list)
+
+
+async def detect_source(image: DetectContext) -> Detected:
+    """All calls about an image, by the protocol of its `config`. Raises what ends the run.
+
+    `conversation`: the verdict, then the anomalies or the content, as the verdict says; an image without a
+    clear verdict is asked nothing further. `independent`: the verdict and the anomalies, side by side.
+    """
+    found = Detected()
+
+    async def converse() -> None:
+        found.verdict = await judge_source(image)
+        if found.verdict.source == "generated":
+            found.listing = await list_anomalies(image, found.verdict)
+        elif found.verdict.source == "real":
+            found.description = await describe_content(image, found.verdict)
+
+    async def judge() -> None:
+        found.verdict = await judge_source_alone(image)
+
+    async def list_all() -> None:
+        found.listing = await list_anomalies_alone(image)
+
+    asked = [judge(), list_all()] if image.config.protocol == "independent" else [converse()]
+    failures = await image.scope.side_by_side(map(_failure, asked))
+    found.failures += [each for each in failures if each is not None]
+    return found
+
+
+async def _failure(asked: Awaitable[None]) -> StepError | None:
+    try:
+        await asked
+    except StepFailedError as failed:
+        return failed.record
+    return None
 
 
 async def judge_source(image: DetectContext) -> Verdict:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from uncanny.agents.common.context import ImageContext
 from uncanny.agents.config import DetectConfig, DetectProtocol
-from uncanny.agents.source_detector import ROLES
+from uncanny.agents.source_detector import ROLES, detect_source
 from uncanny.annotation.run import AnnotateRun
 from uncanny.client.calls import usage
 from uncanny.demo.scenes import SCENES
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
     from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.detect.score import DetectScore
-    from uncanny.graphs.detect import DetectState
     from uncanny.runs.engine import Engine
     from uncanny.runs.run import RunEnd
 
@@ -281,32 +280,25 @@ class DetectTask(ImageTask[Detection]):
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
     ) -> Detection:
-        from uncanny.graphs.detect import detect_graph  # LangGraph takes half a second to import
-
         with asking(engine, file.image, calls) as scope:
-            context = ImageContext(engine.model_client, scope, self.config, self.prompts, sent_image(image))
-            state = await detect_graph(self.config.protocol).ainvoke({"image": file.image}, context=context)
-        return self._detection(file, image, cast("DetectState", state), scope.calls)
-
-    def _detection(
-        self, file: ImageFile, image: PreparedImage, state: DetectState, calls: Sequence[CallRecord]
-    ) -> Detection:
-        verdict, listing = state.get("verdict"), state.get("listing")
-        failures = [each for each in (state.get("failure"), state.get("listing_failure")) if each is not None]
-        status: Status = "ok" if not failures else "failed" if verdict is None else "partial"
+            found = await detect_source(
+                ImageContext(engine.model_client, scope, self.config, self.prompts, sent_image(image))
+            )
+        verdict, listing = found.verdict, found.listing
+        status: Status = "ok" if not found.failures else "failed" if verdict is None else "partial"
         return self.record(
             file,
             image,
             status,
             anomalies=() if listing is None else listing.anomalies,
-            errors=tuple(failures),
-            usage=usage(calls),
+            errors=tuple(found.failures),
+            usage=usage(scope.calls),
             source=None if verdict is None else verdict.source,
             verdict=None if verdict is None else verdict.raw,
             refused=verdict is not None and verdict.refused,
             listing=None if listing is None else listing.raw,
-            description=state.get("description"),
-            **other_models(calls, str(self.models.model)),
+            description=found.description,
+            **other_models(scope.calls, str(self.models.model)),
         )
 
 

@@ -56,7 +56,7 @@ class Resamples:
         resamples: int,
         seed: int,
     ) -> None:
-        self._sums = _by_prompt(aggregates) if paired else _by_image(aggregates)
+        self._sums = _sums(aggregates, paired=paired)
         asked = any(aggregate.pairing.asked for aggregate in aggregates.values())
         self._shared = {pair: self._in_both(pair) for pair in pairs} if paired and asked else {}
         self._resampled: dict[str | tuple[Pair, str], Floats] = {}
@@ -113,26 +113,14 @@ class Resamples:
             self._resampled[key] = metrics_of_sums(sums[:, index * COLUMNS : (index + 1) * COLUMNS])
 
 
-def _by_image(aggregates: Mapping[str, Aggregate]) -> dict[str, Floats]:
-    return {
-        name: _sums(aggregate, np.arange(aggregate.images), aggregate.images)
-        for name, aggregate in aggregates.items()
-    }
-
-
-def _by_prompt(aggregates: Mapping[str, Aggregate]) -> dict[str, Floats]:
+def _sums(aggregates: Mapping[str, Aggregate], *, paired: bool) -> dict[str, Floats]:
+    """A table a generator, with a row a prompt of any of them where they are `paired`, else an image."""
     keys = sorted({key for aggregate in aggregates.values() for key in aggregate.prompt_keys})
     number = {key: index for index, key in enumerate(keys)}
-    return {
-        name: _sums(
-            aggregate, np.array([number[key] for key in aggregate.prompt_keys], dtype=np.int64), len(keys)
-        )
-        for name, aggregate in aggregates.items()
-    }
-
-
-def _sums(aggregate: Aggregate, clusters: NDArray[np.int64], size: int) -> Floats:
-    counts, severities = (
-        np.asarray(column, dtype=np.int64) for column in (aggregate.counts, aggregate.severity_sums)
-    )
-    return sums_by_cluster(clusters, counts, severities, size)
+    sums: dict[str, Floats] = {}
+    for name, aggregate in aggregates.items():
+        clusters = [number[key] for key in aggregate.prompt_keys] if paired else range(aggregate.images)
+        columns = (clusters, aggregate.counts, aggregate.severity_sums)
+        arrays = (np.asarray(column, dtype=np.int64) for column in columns)
+        sums[name] = sums_by_cluster(*arrays, size=len(keys) if paired else aggregate.images)
+    return sums
