@@ -120,7 +120,9 @@ def _sums(aggregates: Mapping[str, Aggregate], *, paired: bool) -> dict[str, Flo
     sums: dict[str, Floats] = {}
     for name, aggregate in aggregates.items():
         clusters = [number[key] for key in aggregate.prompt_keys] if paired else range(aggregate.images)
-        columns = (clusters, aggregate.counts, aggregate.severity_sums)
-        arrays = (np.asarray(column, dtype=np.int64) for column in columns)
-        sums[name] = sums_by_cluster(*arrays, size=len(keys) if paired else aggregate.images)
+        rows, counts, severities = (
+            np.asarray(column, dtype=np.int64)
+            for column in (clusters, aggregate.counts, aggregate.severity_sums)
+        )
+        sums[name] = sums_by_cluster(rows, counts, severities, len(keys) if paired else aggregate.images)
     return sums
