@@ -142,7 +142,7 @@ def artifacts_task(parameters: ArtifactsParameters, images: Images, *, copy: boo
     """
     parts = task_parts("artifacts", images, parameters)
     out = None if parameters.out is None else Path(parameters.out)
-    parts["paths"] = name_images(parts["paths"], out, copy=copy).paths
+    parts["paths"], _ = name_images(parts["paths"], out, copy=copy)
     categories = check_choices("categories", parameters.categories, ARTIFACT_CATEGORIES)
     return ArtifactsTask(**parts, config=parameters.part(ArtifactsConfig, categories=categories))
 

@@ -141,7 +141,10 @@ def ranking(scores: Mapping[str, str], tests: Iterable[Versus], *, what: str, th
         if all(each.proven is None for each in tests):
             return f"In {what}: {everyone}. {UNTESTED}"
         return f"No significant difference between {things} in {what}: {everyone}."
-    against = {each.second: each for each in _seen_from(first, tests)}
+    against = {
+        each.second: each
+        for each in (test.seen_from(first) for test in tests if first in (test.first, test.second))
+    }
     behind = [name for name in others if name in against and _ahead(against[name])]
     untested = [name for name in others if name not in against or against[name].proven is None]
     leaders = [name for name in names if name not in behind and name not in untested]
@@ -172,10 +175,6 @@ def ranking(scores: Mapping[str, str], tests: Iterable[Versus], *, what: str, th
 
 def _ahead(test: Versus) -> bool:
     return bool(test.proven) and (test.ahead or 0.0) > 0
-
-
-def _seen_from(name: str, tests: Iterable[Versus]) -> list[Versus]:
-    return [each.seen_from(name) for each in tests if name in (each.first, each.second)]
 
 
 def _listed(names: Sequence[str]) -> str:

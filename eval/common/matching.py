@@ -219,14 +219,10 @@ def stem_parts(name: str) -> Parts:
     return (*parts[:-1], stem) if stem and dot + suffix.lower() in IMAGE_SUFFIXES else parts
 
 
-def _file_parts(name: str) -> Parts:
-    return stem_parts(name)[-1:]
-
-
 _PATH_RULES: Mapping[Rule, Callable[[str], Parts]] = {
     "path": _parts,
     "stem": stem_parts,
-    "file": _file_parts,
+    "file": lambda name: stem_parts(name)[-1:],
 }
 
 

@@ -178,7 +178,16 @@ class RunResult(TableResult, Generic[R]):
                 return
             raise
         if not has_records:
-            self._check_record_file(manifest)
+            other = None if manifest is None else manifest.record_file
+            if other not in (None, self.record_file):
+                raise UsageError(
+                    f"{self.path} has no {self.record_file}, but {other}: it is a run of another kind",
+                    remedy="Name the folder of a run of this kind.",
+                )
+            if manifest is None:
+                raise UsageError(
+                    f"{self.path} has no {self.record_file}", remedy="Name the folder of a run of this kind."
+                )
         task = None if manifest is None else manifest.task
         if self.task is not None and task not in (None, self.task):
             raise UsageError(
@@ -189,18 +198,6 @@ class RunResult(TableResult, Generic[R]):
     def _lines(self) -> Path:
         """The file of records; where the run cannot be written and has its table alone, a copy of that."""
         return restore_lines(self.path) if self.record_file == LINES else self.path / self.record_file
-
-    def _check_record_file(self, manifest: RunManifest | None) -> None:
-        other = None if manifest is None else manifest.record_file
-        if other not in (None, self.record_file):
-            raise UsageError(
-                f"{self.path} has no {self.record_file}, but {other}: it is a run of another kind",
-                remedy="Name the folder of a run of this kind.",
-            )
-        if manifest is None:
-            raise UsageError(
-                f"{self.path} has no {self.record_file}", remedy="Name the folder of a run of this kind."
-            )
 
     def __fspath__(self) -> str:
         return str(self.path)

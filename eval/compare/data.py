@@ -39,15 +39,14 @@ from uncanny.wording import option
 PromptRule = Literal[PromptColumn, "stem"]
 
 
-@dataclass(frozen=True, slots=True)
-class RunImage:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunImage(ScoredImage):
     """One image as a run saw it: its record without what a comparison does not ask for.
 
-    `scored` has no anomalies where the record is left out. `usage` is None where the record does not say.
+    There are no anomalies where the record is left out. `usage` is None where the record does not say.
     `prompts` are the keys by which it may be paired with an image of another release.
     """
 
-    scored: ScoredImage
     width: int | None
     height: int | None
     left_out: LeftOutBy | None
@@ -55,18 +54,6 @@ class RunImage:
     prompts: Mapping[PromptRule, str]
     path: Path
     digest: str | None
-
-    @property
-    def image(self) -> str:
-        return self.scored.image
-
-    @property
-    def sha256(self) -> str | None:
-        return self.scored.sha256
-
-    @property
-    def anomalies(self) -> tuple[ScoredAnomaly, ...]:
-        return self.scored.anomalies
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +114,7 @@ def named(
     if len(runs) == 1 and isinstance(runs[0], Mapping):
         by_name = {str(name): source for name, source in runs[0].items()}
     else:
-        wrong = [run for run in runs if isinstance(run, Mapping)]
-        if wrong:
+        if any(isinstance(run, Mapping) for run in runs):
             raise UsageError("Give runs one by one, or all in one mapping with their names")
         paths = [Path(run) for run in runs if isinstance(run, str | PathLike)]
         for path in paths:
@@ -182,7 +168,11 @@ def _image(record: Annotation, why: LeftOutBy | None, source: OpenSource) -> Run
         for each in record.anomalies
     )
     judged = extra.get("source")
-    scored = ScoredImage(
+    prompts: dict[PromptRule, str] = {"stem": PurePosixPath(record.image.replace("\\", "/")).stem}
+    for key in PROMPT_COLUMNS:
+        if (value := cell_of(record, key)) is not None:
+            prompts[key] = value
+    return RunImage(
         record.image,
         anomalies if why is None else (),
         judged if judged in ("generated", "real") else None,
@@ -190,20 +180,13 @@ def _image(record: Annotation, why: LeftOutBy | None, source: OpenSource) -> Run
         record.sha256.lower() if record.sha256 else None,
         record.status,
         columns={by: cell for by in KNOWN if (cell := cell_of(record, by)) is not None},
-    )
-    prompts: dict[PromptRule, str] = {"stem": PurePosixPath(record.image.replace("\\", "/")).stem}
-    for key in PROMPT_COLUMNS:
-        if (value := cell_of(record, key)) is not None:
-            prompts[key] = value
-    return RunImage(
-        scored,
-        record.width,
-        record.height,
-        why,
-        record.usage if "usage" in record.model_fields_set else None,
-        prompts,
-        source.locate(record.image),
-        source.digest(record),
+        width=record.width,
+        height=record.height,
+        left_out=why,
+        usage=record.usage if "usage" in record.model_fields_set else None,
+        prompts=prompts,
+        path=source.locate(record.image),
+        digest=source.digest(record),
     )
 
 

@@ -11,6 +11,8 @@ from typing import Any, Final, get_args
 
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.anomalies.load import scenes_truth
+from uncanny.eval.common.anomalies.records import ScoredImage
 from uncanny.eval.common.inputs.image_files import Entry, read_bytes, repeated_images, take_apart
 from uncanny.eval.common.matching import pair_images
 from uncanny.runs.inputs import ImageFile
@@ -61,15 +63,6 @@ def of_scenes(records: Iterable[Detection]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRecord:
-    """One image of a truth: what it really is, None where the truth does not say."""
-
-    image: str
-    source: Source | None
-    sha256: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SourceTruth:
     """The sources that are known, by the images' names in the run.
 
@@ -110,7 +103,7 @@ def find_truth(
     return _paired(str(truth), records, has_anomalies, files, digests or {})
 
 
-def _mapped(truth: Mapping[str, Source | None]) -> list[SourceRecord]:
+def _mapped(truth: Mapping[str, Source | None]) -> list[ScoredImage]:
     problems: list[Problem] = []
     records = [_record(Entry(str(image), {"source": truth[image]}, None), problems) for image in truth]
     if problems or not records:
@@ -118,14 +111,14 @@ def _mapped(truth: Mapping[str, Source | None]) -> list[SourceRecord]:
     return records
 
 
-def load_sources(name: str) -> tuple[list[SourceRecord], bool]:
+def load_sources(name: str) -> tuple[Sequence[ScoredImage], bool]:
     """The sources of a file, or of the bundled `scenes`, and whether true anomalies stand beside them.
 
     Raises UsageError.
     """
     path = Path(name)
     if name == SCENES and not path.exists():
-        return _scene_sources(), True
+        return scenes_truth().images, True
     entries, problems = take_apart(read_bytes(path), path)
     records = [_record(entry, problems) for entry in entries]
     problems += repeated_images(entries)
@@ -137,26 +130,16 @@ def load_sources(name: str) -> tuple[list[SourceRecord], bool]:
     return records, anomalies
 
 
-def _scene_sources() -> list[SourceRecord]:
-    """Anomalous scenes stand for generated images, clean ones for real."""
-    return [
-        SourceRecord(
-            Path(scene.image).name, "generated" if scene.role == "anomalous" else "real", scene.sha256
-        )
-        for scene in scenes()
-    ]
-
-
 def _paired(
     name: str,
-    truth: Sequence[SourceRecord],
+    truth: Sequence[ScoredImage],
     has_anomalies: bool,
     files: Sequence[ImageFile],
     digests: Mapping[str, str | None],
 ) -> SourceTruth:
     if not files:
         raise UsageError("There are no images to compare with the truth")
-    run = [SourceRecord(file.image, None, digests.get(file.image)) for file in files]
+    run = [ScoredImage(file.image, (), sha256=digests.get(file.image)) for file in files]
     pairing = pair_images(run, truth, labels=("the run", name))
     sources = {
         files[place].image: record.source
@@ -166,13 +149,13 @@ def _paired(
     return SourceTruth(sources, name, has_anomalies, pairing.predicted.count(None))
 
 
-def _record(entry: Entry, problems: list[Problem]) -> SourceRecord:
+def _record(entry: Entry, problems: list[Problem]) -> ScoredImage:
     source = _fields(entry).get("source")
     if source is not None and source not in get_args(Source):
         wrong = f"must be {' or '.join(get_args(Source))}, not {shown(source)}"
         problems.append(Problem(entry.image, "source", wrong, line=entry.line))
         source = None
-    return SourceRecord(entry.image, source)
+    return ScoredImage(entry.image, (), source)
 
 
 def _fields(entry: Entry) -> dict[str, Any]:

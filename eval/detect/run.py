@@ -205,11 +205,10 @@ def detect_task(
     """
     parts = task_parts("detect", images, parameters)
     out = None if parameters.out is None else Path(parameters.out)
-    named = name_images(parts["paths"], out, copy=copy)
-    parts["paths"] = named.paths
+    parts["paths"], truth = name_images(parts["paths"], out, copy=copy)
     config = parameters.part(DetectConfig)
     task = DetectTask(**parts, config=config, format=check_format(parameters.format))
-    return task, named.truth if parameters.truth is None else parameters.truth
+    return task, truth if parameters.truth is None else parameters.truth
 
 
 @takes(DetectParameters, "out")

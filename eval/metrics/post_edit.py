@@ -126,11 +126,6 @@ def post_edit(
     )
 
 
-def count_clusters(centroids: Points, nearer_than: float = NEIGHBOURS) -> int:
-    """Groups of points, shape (n, 2), that are linked by steps shorter than `nearer_than`; 0 of no point."""
-    return len(set(_groups(centroids, nearer_than).tolist()))
-
-
 class ShapeRule(NamedTuple):
     """When an edit counts as diffused; see `edit_shape`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from uncanny.demo.scenes import SCENES, scene_files, scenes
@@ -11,23 +10,18 @@ from uncanny.errors import UsageError
 from uncanny.records.run_folder import copy_into
 
 
-@dataclass(frozen=True, slots=True)
-class NamedImages:
-    """Where the images are, and the truth about them where their name says it."""
+def name_images(
+    paths: Sequence[Path], run: Path | None, *, copy: bool
+) -> tuple[tuple[Path, ...], str | None]:
+    """The paths, and the truth about them where their name says it.
 
-    paths: tuple[Path, ...]
-    truth: str | None
-
-
-def name_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> NamedImages:
-    """The paths; the bundled scenes, called `scenes`, are copied into `run`, unless `copy` is False.
-
+    The bundled scenes, called `scenes`, are copied into `run`, unless `copy` is False.
     They are then those of an earlier copy in `run`, or else the package's own. Raises UsageError where they
     cannot be copied, or stand beside other paths.
     """
     bundled = [path for path in paths if str(path) == SCENES and not path.exists()]
     if not bundled:
-        return NamedImages(tuple(paths), None)
+        return tuple(paths), None
     if len(bundled) < len(paths):
         raise UsageError(
             "The bundled scenes cannot be mixed with other images", remedy="Make a separate run for each."
@@ -35,6 +29,6 @@ def name_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> Named
     folder = (run or Path()) / "images"
     if not copy or run is None:
         copied = run is not None and folder.is_dir()
-        return NamedImages((folder if copied else scenes()[0].image_path.parent,), SCENES)
+        return (folder if copied else scenes()[0].image_path.parent,), SCENES
     copy_into(folder, scene_files())
-    return NamedImages((folder,), SCENES)
+    return (folder,), SCENES

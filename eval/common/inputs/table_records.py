@@ -52,31 +52,24 @@ def data_set_files(folder: Path) -> tuple[Path, ...]:
     """
     if (saved := saved_files(folder)) is not None:
         return tuple(saved)
-    if (folder / _SPLITS).is_file():
-        return tuple(file for split in _splits(folder) for file in _split_files(split))
-    return tuple(sorted(folder.glob("data/*.parquet")))
-
-
-def _split_files(split: Path) -> list[Path]:
-    files = saved_files(split)
-    if files is None:
-        raise UsageError(
-            f"{split.parent} is incomplete: its split {split.name} is missing",
-            remedy="Save the data set again, or name the folder of a split.",
-        )
-    return files
-
-
-def _splits(folder: Path) -> list[Path]:
-    """The folders of the splits that `datasets` saved into a folder. Raises UsageError."""
+    if not (folder / _SPLITS).is_file():
+        return tuple(sorted(folder.glob("data/*.parquet")))
     try:
-        names = orjson.loads(read_file(folder / _SPLITS))["splits"]
-        return [folder / Path(str(name)).name for name in names]
+        names = [Path(str(name)).name for name in orjson.loads(read_file(folder / _SPLITS))["splits"]]
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UsageError(
             f"{folder / _SPLITS} does not say which splits the data set has",
             remedy="Save it again with `save_to_disk`, or name the folder of a split.",
         ) from error
+    files: list[Path] = []
+    for name in names:
+        if (of_split := saved_files(folder / name)) is None:
+            raise UsageError(
+                f"{folder} is incomplete: its split {name} is missing",
+                remedy="Save the data set again, or name the folder of a split.",
+            )
+        files += of_split
+    return tuple(files)
 
 
 def open_lines(path: Path, root: Path | None = None, *, needed: Set[str] = frozenset()) -> BinaryIO:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 from markupsafe import Markup
+
+from uncanny.files.json_values import dump_json
 
 # Only strings can hold these characters in JSON, so that escaping them never touches its syntax.
 _ESCAPES = str.maketrans(
@@ -15,25 +16,4 @@ _ESCAPES = str.maketrans(
 
 def page_json(value: Any) -> Markup:
     """`value` as JSON for a `<script type="application/json">`."""
-    return Markup(dumped(value).decode().translate(_ESCAPES))
-
-
-def dumped(value: Any) -> bytes:
-    """`value` as JSON. Whole numbers of more than 64 bits, which other tools may write, become floats."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return orjson.dumps(_within_bits(value))
-
-
-def _within_bits(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _within_bits(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_within_bits(each) for each in value]
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        try:
-            return float(value)
-        except OverflowError:
-            return None
-    return value
+    return Markup(dump_json(value).decode().translate(_ESCAPES))

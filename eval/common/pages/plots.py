@@ -114,6 +114,8 @@ def _matplotlib() -> Iterator[None]:
 
 
 def _settings() -> dict[Any, Any]:
+    from cycler import cycler
+
     colours = {
         "soft": ("axes.labelcolor", "xtick.color", "ytick.color"),
         "ink": ("text.color", "lines.color", "patch.edgecolor", "axes.titlecolor"),
@@ -127,7 +129,7 @@ def _settings() -> dict[Any, Any]:
         # Ids in the file come from this and the content, not from chance.
         "svg.hashsalt": "uncanny",
         "text.parse_math": False,
-        "axes.prop_cycle": _cycle(),
+        "axes.prop_cycle": cycler(color=[colour(f"a{place}") for place in range(6)]),
         "axes.formatter.use_mathtext": False,
         "font.size": 12.0,
         "axes.labelsize": 12.0,
@@ -139,12 +141,6 @@ def _settings() -> dict[Any, Any]:
         "lines.solid_capstyle": "butt",
         "patch.linewidth": 0.0,
     }
-
-
-def _cycle() -> object:
-    from cycler import cycler
-
-    return cycler(color=[colour(f"a{place}") for place in range(6)])
 
 
 # The variables of run.css that a plot may use.

@@ -19,8 +19,7 @@ from uncanny.eval.common.tables.table import RowsResult, Table, TableResult
 from uncanny.eval.compare.data import ComparedRun, ImagePair, PromptRule
 from uncanny.eval.compare.parameters import By
 from uncanny.eval.compare.score import tables
-from uncanny.eval.compare.score.cost import MEASURED, Cost
-from uncanny.eval.compare.score.figures import Paired
+from uncanny.eval.compare.score.figures import MEASURED, Cost, Paired
 from uncanny.eval.compare.score.match import Match, MatchRule, MatchSettings
 from uncanny.eval.compare.score.truth import FoundTruth, TruthFigures
 from uncanny.eval.metrics.intervals import LEVEL

@@ -27,8 +27,16 @@ from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity.base import Similarity, mutual, open_measure
 from uncanny.eval.compare.data import ComparedRun, ImagePair, PairedRuns, pair_runs, read_runs
 from uncanny.eval.compare.parameters import By, CompareParameters
-from uncanny.eval.compare.score.cost import cost_of
-from uncanny.eval.compare.score.figures import Figure, ImageColumns, Resampled, corrected, ratio, share, total
+from uncanny.eval.compare.score.figures import (
+    Figure,
+    ImageColumns,
+    Resampled,
+    corrected,
+    cost_of,
+    ratio,
+    share,
+    total,
+)
 from uncanny.eval.compare.score.match import (
     MATCH_RULES,
     OTHER_THRESHOLD,
@@ -146,7 +154,7 @@ def _compared(
     matches = list(_matches(pairs, measure, settings.match))
     true = None if truth is None else pair_truth(paired.a.name, pairs, truth)
     groups = (
-        image_groups(pair.a.scored for pair in pairs)
+        image_groups(pair.a for pair in pairs)
         if settings.by == "image"
         else ImageGroups.of(next(iter(paired.rules)), [pair.prompt for pair in pairs], "pairs of images")
     )

@@ -18,8 +18,7 @@ from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.wording import counted
 
 if TYPE_CHECKING:
-    from uncanny.eval.compare.score.cost import Measured
-    from uncanny.eval.compare.score.figures import Paired
+    from uncanny.eval.compare.score.figures import Measured, Paired
     from uncanny.eval.compare.score.result import Change, Comparison, FigureName, Group, ImageChange, Settings
     from uncanny.eval.compare.score.truth import TruthFigures
 

@@ -129,7 +129,7 @@ class TrueImages:
                 sums["predicted"][place] = len(image.anomalies)
                 sums["right"][place] = bool(image.anomalies) == bool(true.anomalies)
                 sums["alarms"][place] = bool(image.anomalies) and not true.anomalies
-                sums["source"][place] = true.source is not None and image.scored.source == true.source
+                sums["source"][place] = true.source is not None and image.source == true.source
                 order = confidence_order([each.severity for each in image.anomalies])
                 scores = score_release(full, THRESHOLDS), score_paper(full, THRESHOLDS, order)
                 for protocol, score in zip(PROTOCOLS, scores, strict=True):
@@ -144,7 +144,7 @@ class TrueImages:
         columns.add("true", [0 if true is None else len(true.anomalies) for true in self.true])
         columns.add("sourced", [true is not None and true.source is not None for true in self.true])
         self.has_source = self.truth.has_source and all(
-            image.scored.has_source for pair in pairs for image in (pair.a, pair.b)
+            image.has_source for pair in pairs for image in (pair.a, pair.b)
         )
         self.images = [
             None if true is None else FoundTruth(true.anomalies, a, b)

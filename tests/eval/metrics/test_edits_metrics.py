@@ -14,6 +14,7 @@ from scipy import ndimage  # type: ignore[import-untyped]
 from scipy.cluster.hierarchy import fcluster, linkage  # type: ignore[import-untyped]
 from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
 
+from uncanny.eval.metrics import NEIGHBOURS
 from uncanny.eval.metrics.edits import (
     Cutoffs,
     Mask,
@@ -29,10 +30,11 @@ from uncanny.eval.metrics.edits import (
     ssim,
 )
 from uncanny.eval.metrics.post_edit import (
+    Points,
     PostEdit,
     SetShape,
     ShapeRule,
-    count_clusters,
+    _groups,
     edit_shape,
     post_edit,
     set_shape,
@@ -338,7 +340,7 @@ def test_clusters_of_many_points_are_those_of_single_linkage(kind: str) -> None:
     assert len(points) > 1000
     for nearer in (0.5, 5.0, 10.0, 10.1, 14.2, 600.0):
         groups = fcluster(linkage(points), math.nextafter(nearer, 0), "distance")
-        assert count_clusters(points, nearer) == len(set(groups))
+        assert number_of_clusters(points, nearer) == len(set(groups))
 
 
 @given(
@@ -361,12 +363,16 @@ def test_what_holds_of_any_pair(original: Pixels, seed: int) -> None:
     assert edit.ratio == mask_ratio(edit.mask)
 
 
+def number_of_clusters(centroids: Points, nearer_than: float) -> int:
+    return len(set(_groups(centroids, nearer_than).tolist()))
+
+
 def test_clusters_are_linked_by_steps() -> None:
     chain = np.array([[0.0, 0], [0, 150], [0, 300], [0, 700]])
-    assert count_clusters(chain) == 2
-    assert count_clusters(chain, 150) == 4
-    assert count_clusters(chain[:1]) == 1
-    assert count_clusters(chain[:0]) == 0
+    assert number_of_clusters(chain, NEIGHBOURS) == 2
+    assert number_of_clusters(chain, 150) == 4
+    assert number_of_clusters(chain[:1], NEIGHBOURS) == 1
+    assert number_of_clusters(chain[:0], NEIGHBOURS) == 0
 
 
 def test_many_components() -> None:

@@ -83,7 +83,7 @@ def test_many_letters_are_counted_as_few(monkeypatch: pytest.MonkeyPatch) -> Non
     entry = TextPairs(texts[::2], texts[1::2])
     (cells,) = CHRF.matrices([entry])
     assert cells[3, 3] == SACREBLEU().sentence_score(texts[6], [texts[7]]).score / 100
-    monkeypatch.setattr("uncanny.eval.common.similarity.ngrams._MOST_CELLS", 0)
+    monkeypatch.setattr("uncanny.eval.common.similarity.chrf._MOST_CELLS", 0)
     (again,) = CHRF.matrices([entry])
     assert (cells == again).all()
 
