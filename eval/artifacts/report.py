@@ -61,8 +61,7 @@ from uncanny.eval.common.pages.plots import (
     plot_twice,
 )
 from uncanny.eval.common.pixels.crops import Crop
-from uncanny.eval.common.published import caveat, published
-from uncanny.eval.common.texts import texts_notes
+from uncanny.eval.common.published import caveat, published, texts_notes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -60,6 +60,11 @@ class AuditParameters(IntervalParameters, RunParameters, PixelParameters, TableP
     """Number of worst images kept per generator."""
     root: Root = None
 
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """The names of `own`, one or several."""
+        return (self.own,) if isinstance(self.own, str) else tuple(self.own)
+
 
 class AuditPageParameters(Parameters):
     """How the audit's page is written."""

@@ -62,7 +62,6 @@ def score_sources(
         parameters,
         measure=measure,
         pair_by=pairing.by,
-        own=own_names(parameters.own),
         notices=notices,
     )
 
@@ -129,7 +128,7 @@ async def audit_async(sources: Named | str | PathLike[str], parameters: AuditPar
     generators, second = read_sources(sources), read_sources(parameters.against or {})
     earlier = read_sources(parameters.before or {})
     check_annotated(second, earlier)
-    check_named(generators, earlier, own_names(parameters.own))
+    check_named(generators, earlier, parameters.own_names)
     images = [source for source in generators if source.kind == "images"]
     if images:
         annotating = annotating_of(parameters, images[0])
@@ -150,16 +149,6 @@ async def audit_async(sources: Named | str | PathLike[str], parameters: AuditPar
 
 
 audit = blocking(audit_async)
-
-
-def own_names(own: object) -> tuple[str, ...]:
-    """One name or several. Raises UsageError for anything else."""
-    names = (own,) if isinstance(own, str) else own
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise UsageError(
-            f"{option('own')} is {shown(own)}", remedy="Give the name of a generator, or several."
-        )
-    return tuple(names)
 
 
 def check_annotated(against: Sequence[Source], before: Sequence[Source] = ()) -> None:

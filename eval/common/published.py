@@ -2,17 +2,107 @@
 
 `caveat` says, for each table that is shown beside a user's own scores, in what else the two differ: whoever
 shows published rows shows this with them. What holds of MCQ depends on the items, and is said there.
+
+Whose texts models were asked with is told by the ids in their records, so that figures pass for no others.
+Ids of this version's sets and of earlier ones that are kept are uncanny's; `own:…` is a text that a set of
+items carries; any other is a user's, or one of a version that this one does not know. Records without an id,
+such as those of other tools, say nothing: nobody knows what these models were asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib.resources import files
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast, get_args
 
 import orjson
 
-from uncanny.eval.common.texts import asked_with
+from uncanny.prompts import is_ours
+
+MOST_NAMED = 5
+_LONGEST = 60
+
+
+def other_texts(ids: Collection[str]) -> list[str]:
+    """Those of the ids that are neither uncanny's nor of a set's own prompts, sorted."""
+    return sorted(each for each in ids if not _of_set(each) and not is_ours(each))
+
+
+def _of_set(prompts: str) -> bool:
+    return prompts.startswith("own:")
+
+
+Source = Literal["ours", "set", "others", "unknown"]
+SOURCES: Final[tuple[Source, ...]] = get_args(Source)
+_WITH: Final[Mapping[Source, str]] = {
+    "ours": "uncanny's own prompts",
+    "set": "the set's own prompts",
+    "others": "other prompts than uncanny's",
+}
+
+
+def sources(ids: Collection[str]) -> tuple[Source, ...]:
+    """Whose prompts the ids in some records are; `unknown` where the records have none."""
+    if not ids:
+        return ("unknown",)
+    own, others = sum(map(_of_set, ids)), len(other_texts(ids))
+    there = {"set": own > 0, "others": others > 0, "ours": len(ids) > own + others}
+    return tuple(source for source in SOURCES if there.get(source))
+
+
+def asked_with(sets: Mapping[str, Collection[str]]) -> tuple[frozenset[Source], str]:
+    """Whose prompts stand behind figures, as far as their records say so, and the same as a sentence.
+
+    `sets` is as in `texts_notes`. The sentence has no full stop; without sets it is empty.
+    """
+    by_source: dict[tuple[Source, ...], list[str]] = {}
+    for name, ids in sets.items():
+        by_source.setdefault(sources(ids), []).append(name)
+    words = [_asked(names, each, alone=len(by_source) == 1) for each, names in by_source.items()]
+    sentence = "; ".join(words)
+    return frozenset(source for each in by_source for source in each), sentence[:1].upper() + sentence[1:]
+
+
+def _asked(names: list[str], of: tuple[Source, ...], *, alone: bool) -> str:
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    whose = "" if alone else f" ({', '.join(names[:MOST_NAMED])}{more})"
+    if of == ("unknown",):
+        return f"the records do not say which prompts were used, if any{whose}"
+    return f"asked with {' and '.join(_WITH[source] for source in of)}{whose}"
+
+
+def texts_notes(sets: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """What is to be known of the texts behind figures that stand side by side, as sentences.
+
+    `sets` has by the name of a model, a file or a generator the ids of the texts in its records; none where
+    they say nothing. Nothing is said where all are uncanny's, and the same.
+    """
+    by_texts: dict[tuple[str, ...], list[str]] = {}
+    for name, ids in sets.items():
+        if others := other_texts(ids):
+            by_texts.setdefault(tuple(others), []).append(name)
+    for asked_with, names in by_texts.items():
+        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        yield (
+            f"{', '.join(names[:MOST_NAMED])}{more}: asked with other texts than uncanny's "
+            f"({_listed(asked_with)}); {'its' if len(names) == 1 else 'their'} figures do not "
+            "compare with uncanny's, and with published ones only where these are the authors' texts"
+        )
+    named = {name: of_file for name, ids in sets.items() if (of_file := _named(ids))}
+    if len(set(named.values())) > 1:
+        each = "; ".join(f"{name}: {_listed(ids)}" for name, ids in list(named.items())[:MOST_NAMED])
+        more = f"; and {len(named) - MOST_NAMED:,} more" if len(named) > MOST_NAMED else ""
+        yield f"Not all were asked with the same texts, so more than the model differs: {each}{more}"
+
+
+def _named(ids: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(each for each in ids if not _of_set(each)))
+
+
+def _listed(ids: Collection[str]) -> str:
+    shown = [each if len(each) <= _LONGEST else f"{each[: _LONGEST - 1]}…" for each in list(ids)[:MOST_NAMED]]
+    return ", ".join(shown) + (", …" if len(ids) > MOST_NAMED else "")
+
 
 Published = Literal[
     "artifact_scores",

@@ -16,7 +16,7 @@ from typing import Literal
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.alike import Origin, Provenance
 from uncanny.eval.common.anomalies.load import name_paths
-from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
+from uncanny.eval.common.anomalies.read import ScoredAnomaly, ScoredImage
 from uncanny.eval.common.groups import KNOWN, PROMPT_COLUMNS, PromptColumn, cell_of
 from uncanny.eval.common.inputs.sources import (
     FINISHED,

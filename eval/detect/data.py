@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.anomalies.load import scenes_truth
-from uncanny.eval.common.anomalies.records import ScoredImage
+from uncanny.eval.common.anomalies.read import ScoredImage
 from uncanny.eval.common.inputs.image_files import Entry, read_bytes, repeated_images, take_apart
 from uncanny.eval.common.matching import pair_images
 from uncanny.runs.inputs import ImageFile

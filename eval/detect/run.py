@@ -7,14 +7,16 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from uncanny.agents.common.context import ImageContext
 from uncanny.agents.config import DetectConfig, DetectProtocol
-from uncanny.agents.source_detector import ROLES, detect_source
+from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST, ROLES, detect_source
 from uncanny.annotation.run import AnnotateRun
 from uncanny.client.calls import usage
+from uncanny.client.prices import PriceTable
 from uncanny.demo.scenes import SCENES
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells, Row
@@ -25,9 +27,11 @@ from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, of_scenes
 from uncanny.eval.detect.parameters import DetectParameters
 from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.images.prepared import PreparedImage
+from uncanny.models.tokens import image_tokens, least_cached
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
+from uncanny.runs.forecast import ImagesForecast, UsageCounter, pending_images, prompt_tokens
 from uncanny.runs.image_task import Images, ImageTask, other_models, sent_image, task_parts
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from uncanny.eval.detect.score import DetectScore
     from uncanny.runs.engine import Engine
     from uncanny.runs.run import RunEnd
+
 
 TURNS = 2
 # So many more than calls at once, so that slots do not stand empty while pictures are read.
@@ -305,3 +310,60 @@ def page_of(run: Path, parameters: ReportParameters) -> Path:
     """Write the page of a run, as `uncanny.report` does."""
     out = None if parameters.out is None else Path(parameters.out)
     return DetectRun(run).report(out, max_images=parameters.max_images, pictures=parameters.pictures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectForecast(ImagesForecast):
+    """What is left of a detection run: usually two calls an image, always where they are `independent`.
+
+    In a conversation one where the model declines, three where its first answer has no verdict and it is
+    asked for once more.
+    """
+
+    independent: bool = False
+
+    def calls_words(self) -> str:
+        if self.independent:
+            return f"{self.calls_usual:,}, two an image"
+        return (
+            f"about {self.calls_usual:,}, two an image ({self.calls_least:,} with one, "
+            f"{self.calls_most:,} with three, where no verdict comes at first)"
+        )
+
+
+@takes(DetectParameters)
+def detect_forecast(images: Images, parameters: DetectParameters) -> DetectForecast:
+    """What `detect` would ask and roughly cost, with the same parameters; see `annotate_forecast`.
+
+    >>> forecast = uncanny.detect_forecast(images, model="openai/gpt-4o")
+    >>> forecast.calls_least, forecast.calls_most
+    (1, 3)
+    """
+    task, truth = detect_task(parameters, images, copy=False)
+    check_truth(task, truth)
+    prices = PriceTable.load(task.models.prices)
+    pending = pending_images(task)
+    model = task.models.roles.get("detector", task.models.model)
+    image = image_tokens(str(model), *pending.size)
+    length = partial(prompt_tokens, task.prompts)
+    independent = task.config.protocol == "independent"
+    system, first = length("system"), length("system", JUDGE.prompt)
+    if independent:
+        second, shared = length("system", LIST.prompt), system
+    else:
+        second = first + JUDGE.answer.fixed + max(length(step.prompt) for step in (LIST, DESCRIBE))
+        shared = first
+    counter = UsageCounter(model)
+    counter.add(first, image, output=JUDGE.answer.fixed, calls=pending.readable)
+    prefix = shared + (image or 0)
+    cached = pending.readable * prefix if prefix >= least_cached(str(model)) else 0
+    counter.add(second, image, output=LIST.answer.fixed, calls=pending.readable, cached=cached)
+    usage = counter.usage(prices)
+    return DetectForecast(
+        **pending.fields,
+        calls_least=usage.calls if independent else pending.readable,
+        calls_usual=usage.calls,
+        calls_most=usage.calls if independent else 3 * pending.readable,
+        usage=usage,
+        independent=independent,
+    )

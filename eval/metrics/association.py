@@ -86,12 +86,10 @@ def _exact(counts: NDArray[np.int64], seed: int) -> float:
     return float((np.count_nonzero(no_more_likely) + 1) / (DRAWN_TABLES + 1))
 
 
-def against_the_rest(
-    hits: NDArray[np.int64], sizes: NDArray[np.int64], *, least_expected: float = LEAST_EXPECTED
-) -> Floats:
+def against_the_rest(hits: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
     """For each group the p-value of its share of hits against that of all other groups together.
 
-    χ² where every expected count is at least `least_expected`, else Fisher's exact test, two-sided: all
+    χ² where every expected count is at least `LEAST_EXPECTED`, else Fisher's exact test, two-sided: all
     tables that are no more likely than this one. NaN for a group without members, and where nothing else is.
     Many groups at once: `scipy.stats.fisher_exact` takes milliseconds for each.
     """
@@ -106,7 +104,7 @@ def against_the_rest(
         expected = rows[:, :, None] * columns / max(n, 1)
         apart = (hits - expected[:, 0, 0]) ** 2
         chi2 = apart * (1 / expected).sum(axis=(1, 2))
-    large = split & (expected.min(axis=(1, 2)) >= least_expected)
+    large = split & (expected.min(axis=(1, 2)) >= LEAST_EXPECTED)
     p_values[large] = chdtrc(1, chi2[large])
     for place in np.flatnonzero(split & ~large).tolist():
         p_values[place] = _fisher(int(hits[place]), int(sizes[place]), all_hits, n)

@@ -54,7 +54,7 @@ class Auc:
     placements: Floats = field(compare=False, repr=False)
 
 
-def auc(scores: Floats, positive: Bools, *, level: float = LEVEL) -> Auc:
+def auc(scores: Floats, positive: Bools) -> Auc:
     """The AUC of `scores`, one an image, with its interval; `positive` says which are to score high.
 
     The interval is DeLong's on the scale of the logit, so that it stays within 0–1; where its variance is 0,
@@ -72,7 +72,7 @@ def auc(scores: Floats, positive: Bools, *, level: float = LEVEL) -> Auc:
     placements = _shares_below(above, below)
     value = float(placements.mean())
     variance = _variance(placements) / m + _variance(1 - _shares_below(below, above)) / n
-    return Auc(value, _interval(value, variance, m, n, level), m, n, placements)
+    return Auc(value, _interval(value, variance, m, n), m, n, placements)
 
 
 def _shares_below(values: Floats, others: Floats) -> Floats:
@@ -87,8 +87,8 @@ def _variance(values: Floats) -> float:
     return float(values.var(ddof=1)) if len(values) > 1 else 0.0
 
 
-def _interval(value: float, variance: float, m: int, n: int, level: float) -> Interval:
-    z = NormalDist().inv_cdf((1 + level) / 2)
+def _interval(value: float, variance: float, m: int, n: int) -> Interval:
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     if variance <= 0 or not 0 < value < 1:
         return _newcombe(value, m, n, z)
     middle = math.log(value / (1 - value))
@@ -131,9 +131,9 @@ def pixel_counts(heat_map: Floats, mask: Bools, levels: int = LEVELS) -> Counts:
     return counts
 
 
-def coarse(counts: Counts, levels: int = COARSE) -> Counts:
-    """The same counts in fewer levels, each as wide as the next; `levels` divides those of `counts`."""
-    fewer: Counts = counts.reshape(2, levels, -1).sum(axis=2)
+def coarse(counts: Counts) -> Counts:
+    """The same counts in `COARSE` levels, each as wide as the next, which divide those of `counts`."""
+    fewer: Counts = counts.reshape(2, COARSE, -1).sum(axis=2)
     return fewer
 
 
@@ -153,7 +153,6 @@ def pixel_auc_interval(
     groups: Codes | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    level: float = LEVEL,
 ) -> Interval | None:
     """A percentile bootstrap over images of their common AUC; `counts` has shape (images, 2, levels).
 
@@ -174,7 +173,7 @@ def pixel_auc_interval(
         values[start:stop] = _auc_of(
             (drawn.astype(np.float64) @ rows).reshape(stop - start, *counts.shape[1:])
         )
-    return percentile_intervals(values[:, None], level=level, images=[images])[0]
+    return percentile_intervals(values[:, None], images=[images])[0]
 
 
 def _auc_of(counts: Floats) -> Floats:

@@ -131,9 +131,7 @@ def sums_by_group(values: ArrayLike, codes: Codes) -> Floats:
     return sums
 
 
-def effective_size(
-    sums: ArrayLike, sizes: ArrayLike, squares: ArrayLike | None = None, *, level: float = LEVEL
-) -> float:
+def effective_size(sums: ArrayLike, sizes: ArrayLike, squares: ArrayLike | None = None) -> float:
     """How many independent images say as much of a mean as groups of them do; 0 of nothing.
 
     Of each group the sum of its images' values, their number, and the sum of their squared values, which is
@@ -155,25 +153,25 @@ def effective_size(
         return n * n / float((counts**2).sum())
     independent = spread / n**3
     variance = groups / (groups - 1) * float(((totals - mean * counts) ** 2).sum()) / n**2
-    return max(1.0, n / max(1.0, variance / independent) * _few_groups(groups, level))
+    return max(1.0, n / max(1.0, variance / independent) * _few_groups(groups))
 
 
-def _few_groups(groups: int, level: float) -> float:
+def _few_groups(groups: int) -> float:
     """A variance over few groups is known badly: Student's t in place of the normal, as a factor of size."""
     from scipy.special import stdtrit  # type: ignore[import-untyped]  # slow to import
 
-    normal = NormalDist().inv_cdf((1 + level) / 2)
-    return float((normal / stdtrit(groups - 1, (1 + level) / 2)) ** 2)
+    normal = NormalDist().inv_cdf((1 + LEVEL) / 2)
+    return float((normal / stdtrit(groups - 1, (1 + LEVEL) / 2)) ** 2)
 
 
-def clustered_interval(hits: ArrayLike, sizes: ArrayLike, *, level: float = LEVEL) -> Interval | None:
+def clustered_interval(hits: ArrayLike, sizes: ArrayLike) -> Interval | None:
     """The interval of the share Σ `hits` / Σ `sizes`, an entry a group, within 0–1; None of nothing."""
     n = float(np.asarray(sizes, dtype=np.float64).sum())
     if not n:
         return None
-    size = effective_size(hits, sizes, level=level)
+    size = effective_size(hits, sizes)
     # A share of 1 is just 1, so that all are counted.
-    return wilson_interval(size * (float(np.asarray(hits, dtype=np.float64).sum()) / n), size, level=level)
+    return wilson_interval(size * (float(np.asarray(hits, dtype=np.float64).sum()) / n), size)
 
 
 def by_group(ratio: Ratio, groups: Codes | None) -> Ratio:
@@ -187,7 +185,6 @@ def share_intervals(
     groups: Codes | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    level: float = LEVEL,
 ) -> list[Interval | None]:
     """Wilson's where a ratio is a plain share of images, else a bootstrap over images, as `METHOD` says.
 
@@ -203,12 +200,11 @@ def share_intervals(
     drawn = iter(
         percentile_intervals(
             replicates(others, resamples=resamples, seed=seed),
-            level=level,
             images=[int(np.count_nonzero(each.out_of)) for each in others],
         )
     )
     return [
-        clustered_interval(*each, level=level) if simple else next(drawn)
+        clustered_interval(*each) if simple else next(drawn)
         for each, simple in zip(ratios, plain, strict=True)
     ]
 
@@ -391,7 +387,8 @@ def resampled_sums(columns: Floats, rng: Rng, *, resamples: int = RESAMPLES) -> 
         return np.zeros((resamples, columns.shape[1]))
     kinds, often = np.unique(columns, axis=0, return_counts=True)
     if len(kinds) * _KIND_COST < len(columns):
-        return _summed(kinds, resamples, lambda number: _drawn_kinds(often, number, rng))
+        chances = often / len(columns)
+        return _summed(kinds, resamples, lambda number: rng.multinomial(len(columns), chances, size=number))
     return _summed(columns, resamples, lambda number: _drawn_clusters(len(columns), number, rng))
 
 
@@ -407,11 +404,6 @@ def _summed(rows: Floats, resamples: int, draw: Callable[[int], _Counts]) -> Flo
             part[:] = draw(len(part))
         sums[start : start + len(drawn)] = drawn @ rows
     return sums
-
-
-def _drawn_kinds(often: _Counts, number: int, rng: Rng) -> _Counts:
-    clusters = int(often.sum())
-    return rng.multinomial(clusters, often / clusters, size=number)
 
 
 def _drawn_clusters(clusters: int, number: int, rng: Rng) -> _Counts:

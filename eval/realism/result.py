@@ -14,10 +14,9 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.json_fields import json_of
-from uncanny.eval.common.published import caveat, published
+from uncanny.eval.common.published import caveat, published, texts_notes
 from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables.table import Cell, Column, Figure, RowsResult, Table, explain_intervals
-from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
 from uncanny.eval.realism.people import PEOPLE_LABELS, SHARE_KEYS, PeopleScore, published_people

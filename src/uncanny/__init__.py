@@ -49,11 +49,11 @@ if TYPE_CHECKING:
     from uncanny.eval.compare.score.result import CompareResult as CompareResult
     from uncanny.eval.compare.score.result import Comparison as Comparison
     from uncanny.eval.compare.score.score import compare as compare
-    from uncanny.eval.detect.forecast import DetectForecast as DetectForecast
-    from uncanny.eval.detect.forecast import detect_forecast as detect_forecast
+    from uncanny.eval.detect.run import DetectForecast as DetectForecast
     from uncanny.eval.detect.run import DetectRun as DetectRun
     from uncanny.eval.detect.run import detect as detect
     from uncanny.eval.detect.run import detect_async as detect_async
+    from uncanny.eval.detect.run import detect_forecast as detect_forecast
     from uncanny.eval.detect.score import DetectComparison as DetectComparison
     from uncanny.eval.detect.score import DetectScore as DetectScore
     from uncanny.eval.detect.score import detect_scores as detect_scores

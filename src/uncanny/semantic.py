@@ -13,9 +13,9 @@ from uncanny import lazy_names
 if TYPE_CHECKING:
     from uncanny.eval.common.anomalies.image import MatchedImage as MatchedImage
     from uncanny.eval.common.anomalies.load import load as load
-    from uncanny.eval.common.anomalies.records import AnomalySet as AnomalySet
-    from uncanny.eval.common.anomalies.records import ScoredAnomaly as ScoredAnomaly
-    from uncanny.eval.common.anomalies.records import ScoredImage as ScoredImage
+    from uncanny.eval.common.anomalies.read import AnomalySet as AnomalySet
+    from uncanny.eval.common.anomalies.read import ScoredAnomaly as ScoredAnomaly
+    from uncanny.eval.common.anomalies.read import ScoredImage as ScoredImage
     from uncanny.eval.common.similarity.base import Similarity as Similarity
     from uncanny.eval.common.similarity.base import TextPairs as TextPairs
     from uncanny.eval.semantic.score.result import Difference as Difference

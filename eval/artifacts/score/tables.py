@@ -20,10 +20,9 @@ from uncanny.eval.artifacts.score.result import (
 )
 from uncanny.eval.common.estimates import percent_words
 from uncanny.eval.common.headline import Versus, ranking
-from uncanny.eval.common.published import caveat, published
+from uncanny.eval.common.published import caveat, published, texts_notes
 from uncanny.eval.common.tables.paired import class_table
 from uncanny.eval.common.tables.table import MISSING, Better, Cell, Column, Table, explain_intervals
-from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.paired import ImageClass
 from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory
 from uncanny.wording import counted

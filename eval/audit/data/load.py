@@ -37,6 +37,15 @@ class Generator:
     def name(self) -> str:
         return self.source.name
 
+    def records(self, images: Iterable[int]) -> dict[int, Annotation]:
+        """Records by the place of their image among those that count; those no longer there are left out.
+
+        Raises UsageError where the file cannot be read.
+        """
+        lines = {self.aggregate.places[image]: image for image in images}
+        records = self.opened.records_at(set(lines)) if self.opened else {}
+        return {lines[line]: record for line, record in records.items()}
+
 
 def load_generators(
     sources: Sequence[Source],

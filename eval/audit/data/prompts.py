@@ -93,14 +93,14 @@ def _read(
     images: list[dict[str, AuditedImage]] = [{} for _ in parts]
     prompts: list[str | None] = [None] * len(parts)
     for number, generator in enumerate(generators):
-        places = {
-            row: generator.aggregate.places[int(line["image"])]
+        own = {
+            row: int(line["image"])
             for row, part in enumerate(parts)
             for line in part[part["generator"] == number]
         }
-        records = generator.opened.records_at(set(places.values())) if generator.opened else {}
-        for row, place in places.items():
-            if (record := records.get(place)) is not None:
+        records = generator.records(own.values())
+        for row, image in own.items():
+            if (record := records.get(image)) is not None:
                 images[row][generator.name] = generator.aggregate.image(record)
                 prompts[row] = generator.aggregate.row_key(record)
     return tuple(

@@ -64,13 +64,10 @@ def write_audit_page(
     pictures: PicturesMode = "link",
     reports: bool = False,
 ) -> Path:
-    """Write the page to `path` and return it.
+    """Write the page to `path` and return it; see `AuditResult.report`.
 
-    Names of generators lead to the pages of their runs; with `reports` missing ones are written beside it.
-
-    The worst images are read from where the result says; one that cannot be read is left out.
-    Full-size pictures are linked or embedded, as `pictures` says.
-    The file appears whole or not at all. Raises `OSError` where it cannot be written.
+    The worst images are read from where the result says; one that cannot be read is left out. The file
+    appears whole or not at all. Raises `OSError` where it cannot be written.
     """
     leaderboard, against = result.leaderboard, result.against
     pages = generator_pages(leaderboard, path, missing=reports, pictures=pictures)

@@ -21,7 +21,6 @@ from uncanny.eval.audit.data.names import NameGroup, NameGroups
 from uncanny.eval.common.estimates import Share, wilson_share
 from uncanny.eval.common.json_fields import JsonFields, json_of
 from uncanny.eval.metrics.intervals import (
-    LEVEL,
     percentile_intervals,
     resampled_sums,
 )
@@ -181,7 +180,7 @@ def image_shares(columns: Bools, prompts: Sequence[str], *, resamples: int, seed
     np.add.at(table, [clusters[prompt] for prompt in prompts], np.c_[columns, np.ones(images)])
     sums = resampled_sums(table, np.random.default_rng(seed), resamples=resamples)
     prompts_drawn = [len(clusters)] * columns.shape[1]
-    ends = percentile_intervals(sums[:, :-1] / sums[:, -1:], level=LEVEL, images=prompts_drawn)
+    ends = percentile_intervals(sums[:, :-1] / sums[:, -1:], images=prompts_drawn)
     return tuple(Share(count / images, count, images, each) for count, each in zip(counts, ends, strict=True))
 
 

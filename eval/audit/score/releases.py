@@ -34,7 +34,6 @@ from uncanny.eval.common.headline import proven
 from uncanny.eval.common.json_fields import JsonFields, json_of
 from uncanny.eval.metrics.association import against_the_rest, holm
 from uncanny.eval.metrics.intervals import (
-    LEVEL,
     Codes,
     Interval,
     group_codes,
@@ -304,7 +303,7 @@ def _intervals(
             resampled_sums(table, np.random.default_rng([seed, number]), resamples=resamples)
             for number, table in enumerate(tables)
         )
-    drawn = percentile_intervals(_figures(second) - _figures(first), level=LEVEL)
+    drawn = percentile_intervals(_figures(second) - _figures(first))
     shares = [drawn[0], *drawn[len(FIGURES) :]]
     shares = [
         _share_interval(tables[0][:, [0, 3 + place]], tables[1][:, [0, 3 + place]], ends, paired=paired)
@@ -436,9 +435,7 @@ def _listed(placed: Sequence[_Placed], now: Generator, before: Generator) -> tup
 
 
 def _records(generator: Generator, places: Sequence[int]) -> dict[int, Annotation]:
-    lines = {generator.aggregate.places[place]: place for place in places}
     try:
-        records = generator.opened.records_at(set(lines)) if generator.opened else {}
+        return generator.records(places)
     except UsageError:
         return {}
-    return {lines[line]: record for line, record in records.items()}

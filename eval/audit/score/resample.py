@@ -12,7 +12,6 @@ from uncanny.eval.audit.data.aggregate import Aggregate
 from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.metrics.audit import COLUMNS, METRICS, Floats, metrics_of_sums, sums_by_cluster
 from uncanny.eval.metrics.intervals import (
-    LEVEL,
     percentile_intervals,
     resampled_sums,
     resampled_t_test,
@@ -73,7 +72,7 @@ class Resamples:
         sums = self._sums[name]
         if np.count_nonzero(sums[:, 0]) < FEWEST_SHARED:
             return (None,) * 4
-        drawn = percentile_intervals(self._resampled[name], level=LEVEL)
+        drawn = percentile_intervals(self._resampled[name])
         return (*drawn[:COLUMNS], drawn[COLUMNS] if np.count_nonzero(sums[:, 1]) >= FEWEST_SHARED else None)
 
     def compare(self, pair: Pair) -> Compared:
@@ -87,7 +86,7 @@ class Resamples:
         clusters = min(int(np.count_nonzero(each[:, 0])) for each in sums)
         if clusters >= FEWEST_SHARED:
             first, second = (self._resampled.get((pair, name), self._resampled[name]) for name in pair)
-            intervals = tuple(percentile_intervals((first - second)[:, :COLUMNS], level=LEVEL))
+            intervals = tuple(percentile_intervals((first - second)[:, :COLUMNS]))
             roots = np.sqrt(first[:, _CAP]) - np.sqrt(second[:, _CAP])
             gap = float(np.sqrt(figures[0][_CAP]) - np.sqrt(figures[1][_CAP]))
             p_value = resampled_t_test(gap, roots, clusters)

@@ -19,9 +19,9 @@ from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
 from uncanny.eval.common.inputs.sources import LeftOut, SourceKind
 from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of, with_ends
+from uncanny.eval.common.published import texts_notes
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables.table import RowsResult, Table
-from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
 from uncanny.parameters import path_of
 from uncanny.records.run_folder import Unfinished

@@ -58,14 +58,12 @@ def score_audit(
     *,
     measure: Similarity | None = None,
     pair_by: str | None = None,
-    own: Sequence[str] = (),
     notices: Sequence[str] = (),
 ) -> AuditResult:
     """Score all generators, and the same ones by a second assessor where `against` is given.
 
-    `before` are earlier releases of some of the generators, under their names; `own` are names to be marked.
-    `pair_by` is what records are paired by, whether or not that was asked for. `notices` are told before
-    those of the leaderboard.
+    `before` are earlier releases of some of the generators, under their names. `pair_by` is what records are
+    paired by, whether or not that was asked for. `notices` are told before those of the leaderboard.
 
     Raises UsageError where the annotations were not made alike, unless mixing is allowed, and where the
     second assessor has fewer than two of the generators.
@@ -94,7 +92,7 @@ def score_audit(
         agreement=() if second is None else agreement(leaderboard, second),
         published=published_table() if chosen.published else None,
         side_by_side=prompt_rows(generators),
-        own=tuple(own),
+        own=chosen.own_names,
         groups=None
         if pair_by is None
         else ImageGroups.of(pair_by, [key for each in generators for key in each.aggregate.prompt_keys]),

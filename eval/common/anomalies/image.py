@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from uncanny.eval.common.anomalies.records import ScoredImage
+from uncanny.eval.common.anomalies.read import ScoredImage
 from uncanny.eval.common.similarity.base import Similarity, TextPairs
 from uncanny.eval.metrics.semap import (
     Matrix,

@@ -17,8 +17,7 @@ from pydantic import BaseModel
 
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.anomalies.read import EntryReader, Role
-from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
+from uncanny.eval.common.anomalies.read import AnomalySet, EntryReader, Role, ScoredAnomaly, ScoredImage
 from uncanny.eval.common.inputs.image_files import (
     Entry,
     from_records,

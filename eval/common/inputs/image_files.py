@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from uncanny.errors import Problem, UsageError
-from uncanny.eval.common.inputs.problems import repeated
+from uncanny.eval.common.inputs.problems import UTF8_MARK, repeated
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.wording import shown
 
 # The words for a model's answer as plain text, in place of a list of anomalies.
 TEXT_KEYS = ("text", "answer", "raw")
 
-_UTF8_MARK = b"\xef\xbb\xbf"
 # Keys of a record: an object with one of them and no image is not an object of images.
 _RECORD_KEYS = frozenset({"anomalies", "status", "source", "sha256", "prompts", *TEXT_KEYS})
 
@@ -45,7 +44,7 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         with open_lines(path) as file:
-            data = file.read().removeprefix(_UTF8_MARK)
+            data = file.read().removeprefix(UTF8_MARK)
     except (OSError, ValueError) as error:  # a name may hold what no path can
         raise UsageError(
             f"{path} cannot be read: {getattr(error, 'strerror', None) or error}",

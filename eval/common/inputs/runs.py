@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import orjson
-
 from uncanny.errors import RecordError, UsageError
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.files import open_file
 from uncanny.records.annotation_table import LINES, TABLE
 from uncanny.records.jsonl import is_json, line_copy, parse_line
+from uncanny.records.record_file import image_of
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest
 from uncanny.runs.progress import read_run
@@ -139,13 +138,3 @@ def stream_annotations(file: Path, on_broken: Callable[[int], object] | None = N
 def last_lines(lines: Iterable[tuple[int, bytes]]) -> dict[str, int]:
     """By image the number of its last line: while a run goes on, one asked again has a second line."""
     return {image: number for number, line in lines if (image := image_of(line)) is not None}
-
-
-def image_of(line: bytes) -> str | None:
-    """The image that a line of records is about; None where it says none."""
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    image = record.get("image") if isinstance(record, dict) else None
-    return image if isinstance(image, str) else None

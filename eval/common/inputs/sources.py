@@ -17,13 +17,14 @@ from pydantic import ValidationError
 
 from uncanny.demo.scenes import SCENES
 from uncanny.errors import Problem, UsageError
-from uncanny.eval.common.inputs.problems import of_validation, repeated
-from uncanny.eval.common.inputs.runs import ReadRun, image_of, last_lines, open_run
+from uncanny.eval.common.inputs.problems import UTF8_MARK, of_validation, repeated
+from uncanny.eval.common.inputs.runs import ReadRun, last_lines, open_run
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
 from uncanny.parameters import refuse_table
 from uncanny.records.annotation_table import LINES, TABLE
+from uncanny.records.record_file import image_of
 from uncanny.schema import Annotation
 from uncanny.wording import option
 
@@ -34,7 +35,6 @@ LeftOutBy = Literal["failed", "partial", "unreadable", "unclear"]
 
 STYLES = ("rendered", "drawn")
 FINISHED = "finished"
-_UTF8_MARK = b"\xef\xbb\xbf"
 _NEEDED = frozenset({"sha256", "width", "height"})
 _REMEDY = "Name a run folder, a JSON Lines file of annotations, or a folder of images."
 
@@ -233,7 +233,7 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with open_lines(file, needed=_NEEDED) as lines:
             for number, line in enumerate(lines, 1):
-                content = line.removeprefix(_UTF8_MARK) if number == 1 else line
+                content = line.removeprefix(UTF8_MARK) if number == 1 else line
                 if content.strip():
                     yield number, content
     except OSError as error:

@@ -32,8 +32,8 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.pages.page_data import page_json
 from uncanny.eval.common.parameters import PicturesMode as PicturesMode
+from uncanny.files.json_values import dump_json
 from uncanny.images.prepared import stored_size, thumbnail
 from uncanny.images.row_files import row_of
 from uncanny.schema import Annotation, Anomaly
@@ -297,3 +297,14 @@ def _entry(view: View, layers: Sequence[Mapping[str, Any]], size: tuple[int, int
     shape = {"width": width, "height": height}
     lists = {"layers": list(layers), "marks": marks, "hidden": view.hidden, "groups": view.groups}
     return {"title": view.title, **shape, **lists}
+
+
+# Only strings can hold these characters in JSON, so that escaping them never touches its syntax.
+_ESCAPES = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+
+
+def page_json(value: Any) -> Markup:
+    """`value` as JSON for a `<script type="application/json">`."""
+    return Markup(dump_json(value).decode().translate(_ESCAPES))

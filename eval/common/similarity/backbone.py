@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -215,13 +215,8 @@ def _quiet() -> Iterator[None]:
             theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def embed(
-    backbone: Backbone,
-    texts: Sequence[Ids],
-    batch_tokens: int,
-    on_batch: Callable[[int], None] | None = None,
-) -> dict[Ids, torch.Tensor]:
-    """Distinct token lists → (tokens, width) on the backbone's device. `on_batch` gets each batch's count.
+def embed(backbone: Backbone, texts: Sequence[Ids], batch_tokens: int) -> dict[Ids, torch.Tensor]:
+    """Distinct token lists → (tokens, width) on the backbone's device.
 
     A batch has at most `batch_tokens` tokens, padding included, and at least one text.
     """
@@ -234,8 +229,6 @@ def embed(
             rows /= rows.norm(dim=-1, keepdim=True)
             # One copy without the padding; each text is a view of it.
             embedded.update(zip(batch, torch.split(rows, [len(ids) for ids in batch]), strict=True))
-            if on_batch is not None:
-                on_batch(len(batch))
     return embedded
 
 

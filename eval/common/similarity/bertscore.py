@@ -8,7 +8,7 @@ to nothing, and texts are cut after 512 tokens.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -112,8 +112,7 @@ class BertScore:
     """BERTScore F1 as bert-score defines it: one layer, no idf, no rescaling; clipped to 0–1.
 
     `published_table`: the name of the published table that scores may stand beside. `store`: where embeddings
-    stay between runs. `keep_all`: there also those of predicted texts. `on_texts`: told how many texts were
-    embedded, after each batch.
+    stay between runs. `keep_all`: there also those of predicted texts.
     """
 
     def __init__(
@@ -125,12 +124,10 @@ class BertScore:
         batch_tokens: int | None = None,
         store: EmbeddingStore | None = None,
         keep_all: bool = False,
-        on_texts: Callable[[int], None] | None = None,
     ) -> None:
         self.described = described
         self.published_table = published_table
         self.counts = Counts()
-        self.on_texts = on_texts
         self._backbone, self._store, self._keep_all = backbone, store, keep_all
         kind = backbone.model.device.type
         self._batch_tokens = batch_tokens or BATCH_TOKENS.get(kind, BATCH_TOKENS_GPU)
@@ -195,7 +192,7 @@ class BertScore:
         texts = set[Ids]().union(*(entry.ids for entry in chunk))
         rows = self._from_disk(texts)
         missing = [ids for ids in texts if ids not in rows]
-        made = embed(self._backbone, missing, self._batch_tokens, self.on_texts)
+        made = embed(self._backbone, missing, self._batch_tokens)
         self.counts.from_disk += len(rows)
         self.counts.embedded += len(made)
         rows |= self._kept(made, texts if self._keep_all else true)

@@ -14,7 +14,7 @@ from typing import Any
 
 from jinja2 import Environment
 
-from uncanny.eval.common.anomalies.records import ScoredAnomaly
+from uncanny.eval.common.anomalies.read import ScoredAnomaly
 from uncanny.eval.common.pages.page import score_page, write_rendered
 from uncanny.eval.common.pages.pictures import Layer, Mark, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.compare.data import RunImage
@@ -45,12 +45,7 @@ def write_compare_page(
     max_images: int = 300,
     pictures: PicturesMode = "link",
 ) -> Path:
-    """Write the page to `path` and return it.
-
-    Above `max_images` a comparison shows those that differ most, and the page says how many it leaves out.
-    Full-size pictures are linked or embedded, as `pictures` says. The file appears whole or not at all.
-    Raises OSError where it cannot be written.
-    """
+    """Write the page to `path`, whole or not at all, and return it; see `CompareResult.report`."""
     views = PageViews(path, pictures, copies=COPY_BYTES)
     return write_rendered(
         _environment(),

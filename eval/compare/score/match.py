@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from uncanny.eval.common.anomalies.records import ScoredAnomaly
+from uncanny.eval.common.anomalies.read import ScoredAnomaly
 from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.similarity.base import FieldPairs, Matrix, TextPairs
 from uncanny.schema import Box

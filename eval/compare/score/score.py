@@ -20,7 +20,7 @@ import numpy as np
 from uncanny.errors import UsageError
 from uncanny.eval.common.alike import find_mismatches
 from uncanny.eval.common.anomalies.load import load
-from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly
+from uncanny.eval.common.anomalies.read import AnomalySet, ScoredAnomaly
 from uncanny.eval.common.groups import ImageGroups, image_groups
 from uncanny.eval.common.inputs.sources import AnnotationSource
 from uncanny.eval.common.parameters import MeasureParameters

@@ -152,14 +152,14 @@ def share(value: float | None) -> str:
     return MISSING if value is None else f"{value:.3f}"
 
 
-def signed(value: float | None, digits: int = 2) -> str:
+def signed(value: float | None) -> str:
     """A difference with its sign; none for what rounds to nothing."""
-    return Column("", digits=digits, signed=True).words(value)
+    return Column("", digits=2, signed=True).words(value)
 
 
-def signed_ends(estimate: Estimate, digits: int = 2) -> str:
+def signed_ends(estimate: Estimate) -> str:
     """The interval of a difference; empty where there is none."""
-    return Column("", digits=digits, signed=True).show(estimate).interval or ""
+    return Column("", digits=2, signed=True).show(estimate).interval or ""
 
 
 def mark(figure: Paired | Group) -> str:

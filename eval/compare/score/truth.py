@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage, digest
+from uncanny.eval.common.anomalies.read import AnomalySet, ScoredAnomaly, ScoredImage, digest
 from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.similarity.base import FieldMatrices, Similarity, both_directions

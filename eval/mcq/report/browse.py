@@ -13,8 +13,7 @@ from typing import Any, Final
 import numpy as np
 from markupsafe import Markup
 
-from uncanny.eval.common.pages.page_data import page_json
-from uncanny.eval.common.pages.pictures import PicturesMode, relative_link
+from uncanny.eval.common.pages.pictures import PicturesMode, page_json, relative_link
 from uncanny.eval.mcq.data.items import Item
 from uncanny.eval.mcq.report.gallery import Raw, State, answers_of, judges_of, shown_questions
 from uncanny.eval.mcq.score.matrix import ResponseMatrix

@@ -13,7 +13,7 @@ from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.headline import proven
 from uncanny.eval.common.pages.page import score_page, write_rendered
 from uncanny.eval.common.pages.pictures import PageViews, PicturesMode
-from uncanny.eval.common.texts import texts_notes
+from uncanny.eval.common.published import texts_notes
 from uncanny.eval.mcq.data.items import QUESTIONS
 from uncanny.eval.mcq.report import plots
 from uncanny.eval.mcq.report.browse import browse

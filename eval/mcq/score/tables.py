@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from uncanny.eval.common.estimates import Share, percent_words
 from uncanny.eval.common.headline import Versus, ranking
+from uncanny.eval.common.published import asked_with, texts_notes
 from uncanny.eval.common.published import published as published_tables
 from uncanny.eval.common.tables.paired import conditions_table, paired_table
 from uncanny.eval.common.tables.table import MISSING, Cell, Column, Table
-from uncanny.eval.common.texts import asked_with, texts_notes
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer
 from uncanny.eval.mcq.score.controls import BLIND_PREFIX, RANDOM, is_baseline
 from uncanny.eval.mcq.score.matrix import is_rater

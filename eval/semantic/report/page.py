@@ -13,9 +13,8 @@ from jinja2 import Environment
 from uncanny.eval.common.estimates import p_words
 from uncanny.eval.common.pages.page import score_page, write_rendered
 from uncanny.eval.common.pages.pictures import PageViews, PicturesMode
-from uncanny.eval.common.published import caveat
+from uncanny.eval.common.published import caveat, texts_notes
 from uncanny.eval.common.similarity.weights import measure_rows, measure_words
-from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
 from uncanny.eval.semantic.report import rows, words
 from uncanny.eval.semantic.report.pictures import example_pictures

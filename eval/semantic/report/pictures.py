@@ -12,7 +12,7 @@ from pathlib import Path
 
 from uncanny.errors import UncannyError
 from uncanny.eval.common.anomalies.image import ImagePair
-from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
+from uncanny.eval.common.anomalies.read import ScoredAnomaly, ScoredImage
 from uncanny.eval.common.inputs.runs import ReadRun, open_annotations
 from uncanny.eval.common.pages.pictures import Layer, Mark, PageViews, Shot, Shown, View
 from uncanny.eval.semantic.score.result import SemanticScore

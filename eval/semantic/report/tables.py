@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.common.published import caveat
+from uncanny.eval.common.published import caveat, texts_notes
 from uncanny.eval.common.similarity.weights import measure_words
 from uncanny.eval.common.tables.table import Cell, Column, Table, explain_intervals
-from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
 from uncanny.eval.semantic.report.rows import (
     PublishedRow,

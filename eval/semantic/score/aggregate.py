@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.eval.common.anomalies.image import ImagePair, MatchedImage
-from uncanny.eval.common.anomalies.records import ScoredImage
+from uncanny.eval.common.anomalies.read import ScoredImage
 from uncanny.eval.common.estimates import Estimate, share_of
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.detection import SOURCES, conditioned, counted, recognised

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.anomalies.image import ImagePair
-from uncanny.eval.common.anomalies.records import ScoredAnomaly
+from uncanny.eval.common.anomalies.read import ScoredAnomaly
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven

@@ -20,7 +20,7 @@ import orjson
 from uncanny.errors import UsageError
 from uncanny.eval.common.anomalies.image import ImagePair, score_image, similarities
 from uncanny.eval.common.anomalies.load import Predictions, load, open_predictions
-from uncanny.eval.common.anomalies.records import AnomalySet, digest
+from uncanny.eval.common.anomalies.read import AnomalySet, digest
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import image_groups
 from uncanny.eval.common.matching import Pairing, pair_images

@@ -78,8 +78,7 @@ def command(images: tuple[Path, ...], report: bool, pictures: PicturesMode, **va
     Role: detector.
     """
     from uncanny.cli.common.several import Asking, ask_models
-    from uncanny.eval.detect.forecast import detect_forecast
-    from uncanny.eval.detect.run import detect_async
+    from uncanny.eval.detect.run import detect_async, detect_forecast
     from uncanny.eval.detect.score import MODEL_COLUMNS
 
     def summary(run: DetectRun) -> DetectSummary:

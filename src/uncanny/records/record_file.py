@@ -268,14 +268,15 @@ class CallFile:
         end = len(lines)
         while end:
             start = lines.rfind(b"\n", 0, end - 1) + 1
-            image = _image_of(lines[start:end])
+            image = image_of(lines[start:end])
             if image is not None and recorded(image):
                 break
             end = start
         return end
 
 
-def _image_of(line: bytes) -> str | None:
+def image_of(line: bytes) -> str | None:
+    """The image that a line of records is about; None where it says none."""
     try:
         image = orjson.loads(line)["image"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
@@ -285,7 +286,7 @@ def _image_of(line: bytes) -> str | None:
 
 def _is_call(line: bytes) -> bool:
     """Whether a line is a call, or the beginning of one that a kill cut off, or nothing."""
-    return not line.strip() or _image_of(line) is not None or line.startswith(b'{"image":')
+    return not line.strip() or image_of(line) is not None or line.startswith(b'{"image":')
 
 
 def broken_lines_of(path: Path) -> Path:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.eval.common.pages.page import breakable, percent
-from uncanny.eval.common.pages.page_data import page_json
+from uncanny.eval.common.pages.pictures import page_json
 
 
 @given(st.recursive(st.none() | st.text() | st.integers(-9, 9), lambda inner: st.lists(inner)))

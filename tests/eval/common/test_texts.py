@@ -14,8 +14,7 @@ import uncanny
 from tests.bundled_runs import some_items
 from tests.runs.e2e import uncanny_here
 from uncanny.demo.scenes import scenes
-from uncanny.eval.common.published import caveat
-from uncanny.eval.common.texts import MOST_NAMED, asked_with, other_texts, texts_notes
+from uncanny.eval.common.published import MOST_NAMED, asked_with, caveat, other_texts, texts_notes
 from uncanny.prompts import prompt_set
 
 OURS, ALSO_OURS, THEIRS = prompt_set("mcq").id, prompt_set("detect").id, "mcq@00000000"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.eval.common.anomalies.records import ScoredAnomaly
+from uncanny.eval.common.anomalies.read import ScoredAnomaly
 from uncanny.eval.common.similarity.base import mutual, open_measure
 from uncanny.eval.compare.score.match import Match, MatchSettings, fields_of, iou, match_anomalies
 from uncanny.schema import Box, Kind

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from uncanny import semantic
-from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
+from uncanny.eval.common.anomalies.read import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.semantic.score.result import SemanticScore
 from uncanny.schema import Source

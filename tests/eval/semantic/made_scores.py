@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.eval.common.page_text import Page
 from uncanny import semantic
-from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
+from uncanny.eval.common.anomalies.read import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.semantic.report.page import write_semantic_page

@@ -10,7 +10,7 @@ import pytest
 
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.anomalies.load import load
-from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, digest
+from uncanny.eval.common.anomalies.read import AnomalySet, ScoredAnomaly, digest
 
 ANOMALY = {"name": "Cup", "phenomenon": "A cup hangs in the air.", "reasoning": "Gravity.", "severity": 5}
 READ = ScoredAnomaly("Cup", "A cup hangs in the air.", "Gravity.", 5)

@@ -15,7 +15,7 @@ from tests.eval.semantic.given_similarity import (
     score,
 )
 from uncanny.errors import UsageError
-from uncanny.eval.common.anomalies.records import ScoredAnomaly
+from uncanny.eval.common.anomalies.read import ScoredAnomaly
 from uncanny.eval.semantic.score.result import SemanticScore
 
 ONE = np.array([[0.95]])

@@ -14,7 +14,7 @@ from tests.eval.semantic.made_scores import (
     section,
     shown,
 )
-from uncanny.eval.common.anomalies.records import AnomalySet, ScoredImage
+from uncanny.eval.common.anomalies.read import AnomalySet, ScoredImage
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics.semap import PROTOCOLS, View
 from uncanny.eval.semantic.report.words import VIEW_NAMES, amount, signed

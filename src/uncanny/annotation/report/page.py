@@ -26,17 +26,17 @@ from uncanny.annotation.report.counts import (
 )
 from uncanny.eval.common.inputs.runs import open_annotations, page_of_run, stream_annotations
 from uncanny.eval.common.pages.page import page_environment, stamp, write_rendered
-from uncanny.eval.common.pages.page_data import page_json
 from uncanny.eval.common.pages.pictures import (
     PageViews,
     PicturesMode,
     Shot,
     Shown,
+    page_json,
     record_view,
 )
 from uncanny.eval.common.parameters import ReportParameters
+from uncanny.eval.common.published import other_texts
 from uncanny.eval.common.tables.table import Table
-from uncanny.eval.common.texts import other_texts
 from uncanny.files.json_values import dump_json
 from uncanny.schema import STATUSES, Annotation
 from uncanny.settings import settings

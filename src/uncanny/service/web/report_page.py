@@ -25,7 +25,7 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, Response
 
-from uncanny.eval.common.pages.page_data import page_json
+from uncanny.eval.common.pages.pictures import page_json
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
