@@ -107,7 +107,7 @@ class AnnotateConfig(SamplingParameters, BoxParameters):
             if parameter in self.table.without_effect:
                 raise UsageError(
                     f"{option(parameter)} has no effect with the schedule `{self.schedule}`",
-                    remedy="Leave it out, or take another schedule.",
+                    remedy=f"Remove it, or pass another {option('schedule')}.",
                 )
 
     @property

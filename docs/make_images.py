@@ -156,12 +156,12 @@ def _audit(work: Path) -> Path:
 
 # The page of each picture, and how much of it is shown, in pixels.
 PAGES: Final[dict[str, tuple[Callable[[Path], Path], int]]] = {
-    "report": (_report, 1214),
-    "mcq": (_mcq, 1810),
+    "report": (_report, 1145),
+    "mcq": (_mcq, 1765),
     "semantic": (_semantic, 1380),
     "realism": (_realism, 2123),
-    "compare": (_compare, 1130),
-    "audit": (_audit, 2300),
+    "compare": (_compare, 985),
+    "audit": (_audit, 2240),
 }
 
 

@@ -42,7 +42,7 @@ def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
     manifest = None if path.is_file() else folder.read_manifest()
     task = None if manifest is None else manifest.task
     if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file():
-        raise UsageError(f"{path} is an image, not a run", remedy="Name the folder of a run.")
+        raise UsageError(f"{path} is an image, not a run", remedy="Pass the folder of a run.")
     with_pages = [each for each in protocols().values() if each.page]
     # A file is one of annotations, which come first in the table. Records of other programs name no task.
     for protocol in sorted(with_pages, key=lambda each: each.name != task):
@@ -55,8 +55,8 @@ def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
     if known is not None and known.input.name and not known.report:
         room = known.command[0]
         raise UsageError(
-            f"{path} is a run of `{room}`; its page shows scores, which need the truth",
-            remedy="Write "
+            f"{path} is a run of `{room}`; its page shows scores, which need the ground truth",
+            remedy="Run "
             + either(
                 f"uncanny.{room}.score({str(path)!r}, truth=…).report()",
                 terminal=f"uncanny {room} score {path} {option('truth', 'TRUTH')}",
@@ -76,8 +76,8 @@ def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
     inner = sorted(file.parent.name for file in path.glob("*/run.json"))
     if inner:
         raise UsageError(
-            f"{path} is not a run, but holds {counted(len(inner), 'run')}: {', '.join(inner)}",
-            remedy="Name one of them, or write the page of their scores.",
+            f"{path} is not a run, but contains {counted(len(inner), 'run')}: {', '.join(inner)}",
+            remedy="Pass one of them, or write the page of their scores.",
         )
     files = dict.fromkeys(str(each.records) for each in with_pages)
-    raise UsageError(f"{path} is not a run: it has none of {', '.join(files)}", remedy="Name a run folder.")
+    raise UsageError(f"{path} is not a run: it has none of {', '.join(files)}", remedy="Pass a run folder.")

@@ -125,7 +125,7 @@ def read_prompts(protocol: str, folder: str | os.PathLike[str] | None) -> Prompt
 def write_prompts(protocol: str, folder: Path, *, force: bool = False) -> tuple[Path, ...]:
     """Write our texts into `folder`, and `README.md` with a table of their variables; returns the files.
 
-    Raises UsageError for a file that already exists with another text, unless with `force`, and where
+    Raises UsageError for a file that already exists with another prompt, unless with `force`, and where
     the folder cannot be written.
     """
     contents = {f"{name}.md": f"{text}\n" for name, text in prompt_set(protocol).texts().items()}
@@ -136,15 +136,15 @@ def write_prompts(protocol: str, folder: Path, *, force: bool = False) -> tuple[
         others = [path for path, content in files.items() if path.exists() and path.read_bytes() != content]
         if others and not force:
             raise UsageError(
-                f"{others[0]} already exists with another text",
-                remedy=f"Name another folder with {option('out')}, or give {option('force', True)}.",
+                f"{others[0]} already exists with another prompt",
+                remedy=f"Pass another folder with {option('out')}, or {option('force', True)}.",
             )
         for path, content in files.items():
             path.write_bytes(content)
     except OSError as error:
         raise UsageError(
-            f"The texts cannot be written to {folder}: {error.strerror or error}",
-            remedy=f"Name a folder that can be written with {option('out')}.",
+            f"The prompts cannot be written to {folder}: {error.strerror or error}",
+            remedy=f"Pass a folder that you can write to with {option('out')}.",
         ) from error
     return tuple(files)
 
@@ -188,21 +188,21 @@ def _read_folder(protocol: str, folder: Path) -> dict[str, str]:
     except FileNotFoundError:
         raise UsageError(f"{named} does not exist", remedy=_remedy(protocol)) from None
     except NotADirectoryError:
-        remedy = f"Name the folder it is in: {folder.parent}."
-        raise UsageError(f"{named} is a file and no folder of texts", remedy=remedy) from None
+        remedy = f"Pass the folder it is in: {folder.parent}."
+        raise UsageError(f"{named} is a file, not a folder of prompts", remedy=remedy) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"{named} cannot be read: {why}", remedy=_remedy(protocol)) from error
     texts = [file for file in files if not _passed_over(file.name)]
     if not texts:
-        raise UsageError(f"{named} holds no texts", remedy=_remedy(protocol))
+        raise UsageError(f"{named} contains no prompts", remedy=_remedy(protocol))
     known = {file.file: file for file in text_files(protocol)}
     if any(file.name == protocol and file.is_dir() and not file.is_symlink() for file in texts):
-        remedy = f"Name {folder / protocol}."
-        raise UsageError(f"{named} holds texts of several protocols", remedy=remedy)
+        remedy = f"Pass {folder / protocol}."
+        raise UsageError(f"{named} contains prompts of several protocols", remedy=remedy)
     for file in texts:
         if file.name not in known:
-            what = f"{named}: {protocol} has no text {shown(file.name)}"
+            what = f"{named}: {protocol} has no prompt {shown(file.name)}"
             raise UsageError(what, remedy=_where_it_is(protocol, file.name, known))
     return {file.name.removesuffix(".md"): _read_text(file, real, known[file.name]) for file in texts}
 
@@ -213,8 +213,8 @@ def _where_it_is(protocol: str, name: str, known: Iterable[str]) -> str:
         for other, schedule in SCHEDULES.items():
             if name.removesuffix(".md") in prompt_set(other).prompts:
                 return (
-                    f"`{other}` has it: give {option('schedule', schedule)}, "
-                    f"or begin from `uncanny prompts {protocol}`."
+                    f"`{other}` has it: pass {option('schedule', schedule)}, "
+                    f"or start from `uncanny prompts {protocol}`."
                 )
     near = difflib.get_close_matches(name, known, n=1)
     return f"It is called {near[0]}?" if near else f"They are called {', '.join(known)}."
@@ -231,14 +231,14 @@ def _read_text(path: Path, folder: Path, ours: TextFile) -> str:
         with open_file(path, within=[folder]) as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise UsageError(f"{named} has more than {MOST_BYTES:,} bytes", remedy="Give a short text.")
+            raise UsageError(f"{named} has more than {MOST_BYTES:,} bytes", remedy="Shorten the prompt.")
         text = data.decode("utf-8-sig")
     except OutsideError:
         raise UsageError(
-            f"{named} is a link that leads out of the folder", remedy="Put the text itself there."
+            f"{named} is a link that leads out of the folder", remedy="Put the file itself there."
         ) from None
     except IsADirectoryError:
-        raise UsageError(f"{named} is a folder, not a file", remedy="Put the text itself there.") from None
+        raise UsageError(f"{named} is a folder, not a file", remedy="Put the file itself there.") from None
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{named} is not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}",
@@ -248,13 +248,11 @@ def _read_text(path: Path, folder: Path, ours: TextFile) -> str:
         raise UsageError(f"{named} cannot be read: {error.strerror or error}") from error
     text = re.sub(r"\r\n?", "\n", text).strip()
     if not text and ours.file != "system.md":
-        raise UsageError(
-            f"{named} is empty", remedy="Write a text, or delete the file to ask with uncanny's."
-        )
+        raise UsageError(f"{named} is empty", remedy="Write a prompt, or delete the file to use uncanny's.")
     for variable, secret in secrets():
         if secret in text:
             # It would be sent to models and stand in `run.json`.
-            raise UsageError(f"{named} holds the key or password in {variable}", remedy="Take it out.")
+            raise UsageError(f"{named} contains the key or password in {variable}", remedy="Remove it.")
     _check_variables(named, text, ours)
     return text
 
@@ -273,7 +271,7 @@ def _check_variables(named: str, text: str, ours: TextFile) -> None:
         if name is not None and name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             remedy = f"Did you mean ${near[0]}?" if near else f"{its} Write $$ for a dollar sign."
-            raise UsageError(f"{where}: there is no variable ${name} in this text", remedy=remedy)
+            raise UsageError(f"{where}: there is no variable ${name} in this prompt", remedy=remedy)
     given = set(Template(text).get_identifiers())
     missing = [name for name in ours.needed if name not in given]
     if missing:
@@ -290,4 +288,4 @@ def _listed(names: Iterable[str]) -> str:
 
 def _remedy(protocol: str) -> str:
     texts = counted(len(text_files(protocol)), "prompt")
-    return f"`uncanny prompts {protocol}` shows {texts} to start from, and writes them into a folder."
+    return f"`uncanny prompts {protocol} -o DIR` writes {texts} to start from."

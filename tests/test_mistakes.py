@@ -85,7 +85,7 @@ def test_images_of_a_run_are_paths(images: Any, tmp_path: Path) -> None:
 def test_runs_of_one_and_of_several_models_do_not_share_a_folder(protocol: Any, tmp_path: Path) -> None:
     one, each = protocol.run, protocol.run_each
     assert set(each("scenes", models=["demo", "noop"], out=tmp_path, limit=2)) == {"demo", "noop"}
-    with pytest.raises(UsageError, match="holds runs of several models"):
+    with pytest.raises(UsageError, match="contains runs of several models"):
         one("scenes", model="demo", out=tmp_path)
     with pytest.raises(UsageError, match="`model` must be text, not 3"):
         one("scenes", model=3, out=tmp_path)
@@ -236,7 +236,7 @@ def test_a_run_of_another_kind_is_no_run_without_records(tmp_path: Path) -> None
         (lambda u: u.annotate(IMAGE, model="demo", out="run", rot="."), "`rot`. Did you mean `root`?"),
         (lambda u: u.annotate(IMAGE, model="demo", out="run", formt="jsonl"), "Did you mean `format`?"),
         (lambda u: u.annotate(IMAGE, model="demo", out="run", on_recor=print), "Did you mean `on_record`?"),
-        (lambda u: u.annotate(IMAGE, model="demo", out="run", xyzzy=1), "no option `xyzzy`. Leave it out"),
+        (lambda u: u.annotate(IMAGE, model="demo", out="run", xyzzy=1), "no option `xyzzy`. Remove it"),
         (lambda u: u.annotate_forecast(IMAGE, mdoel="demo"), "no option `mdoel`. Did you mean `model`?"),
         (lambda u: u.annotate_image(IMAGE, mdoel="demo"), "no option `mdoel`. Did you mean `model`?"),
         (lambda u: u.annotate_image(IMAGE), r"missing .*'model'. Write annotate_image\(image, model=…\)"),
@@ -319,7 +319,7 @@ def test_a_run_folder_that_this_process_works_on_is_said_so(tmp_path: Path) -> N
 
     (error,) = (each for each in asyncio.run(both()) if isinstance(each, Exception))
     assert "This process is already working on" in str(error)
-    assert "name another run with `out`" in str(error)
+    assert "pass another run folder with `out`" in str(error)
 
 
 @pytest.mark.parametrize("sources", [["runs/a"], "runs/a", {"a": None}, {"a": [1]}], ids=_kind)
@@ -335,7 +335,7 @@ def test_a_folder_of_any_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 def test_the_page_of_several_runs_is_that_of_one_of_them(tmp_path: Path) -> None:
     uncanny.mcq.run_each("scenes", models=["demo", "noop"], out=tmp_path, limit=1)
-    with pytest.raises(UsageError, match=r"holds 2 runs: demo, noop\. Name one of them"):
+    with pytest.raises(UsageError, match=r"holds 2 runs: demo, noop\. Pass one of them"):
         uncanny.report(tmp_path)
 
 

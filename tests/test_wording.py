@@ -201,8 +201,8 @@ def test_a_program_that_also_runs_the_command_line_has_words_of_its_own(
 
     with ThreadPoolExecutor(2) as pool:
         python, terminal = (each.result() for each in (pool.submit(call), pool.submit(run)))
-    assert python.endswith("annotates them with `model`.")
-    assert terminal.endswith("annotates them with --model.\n")
+    assert python.endswith("Pass `model` to annotate them.")
+    assert terminal.endswith("Pass --model to annotate them.\n")
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ class ArtifactsForecast(ImagesForecast):
 
 @takes(ArtifactsParameters)
 def forecast(images: Images, parameters: ArtifactsParameters) -> ArtifactsForecast:
-    """What `run` would ask and roughly cost, with the same parameters; see `annotate_forecast`.
+    """Forecast the calls, tokens and cost of `run` with the same parameters; see `annotate_forecast`.
 
     >>> uncanny.artifacts.forecast(images, model="openai/gpt-4o").calls_usual
     7

@@ -149,16 +149,16 @@ def artifacts_task(parameters: ArtifactsParameters, images: Images, *, copy: boo
 
 @takes(ArtifactsParameters, "out")
 async def run_async(images: Images, parameters: ArtifactsParameters) -> ArtifactsRun:
-    """Ask a model where the artifacts of images are, and of which category.
+    """Ask a model for the artifacts in images: their boxes and categories.
 
     `images` are files and folders, also Parquet and Arrow files with pictures in their rows, or the word
     `scenes` for the bundled images, which are copied into `out`. Results go to `out` as they come. The same
     call resumes a run that was interrupted. Records have boxes in pixels of the image file, and with
     `likelihood` a `score`: how likely the image is generated.
 
-    Returns the run, even if it ended early or some images failed: see its `summary` and the records'
-    `status` and `unmeasured`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the
-    model cannot be asked at all.
+    Returns the run, even if it ended early or some images failed: see its `summary` and the records' `status`
+    and `unmeasured`. Raises UsageError for invalid parameters, and ModelUnusableError if the model cannot be
+    called at all.
 
     `run_async` is the same for programs with an event loop.
 

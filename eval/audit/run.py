@@ -73,12 +73,12 @@ def annotating_of(parameters: AuditParameters, source: Source, *, dry: bool = Fa
     """
     if parameters.model is None or (parameters.out is None and not dry):
         what, how = (
-            ("no model is named", f"Name the model that annotates them with {option('model')}.")
+            ("no model is named", f"Pass {option('model')} to annotate them.")
             if parameters.model is None
-            else ("no folder is named for them", f"Name one with {option('out', 'runs/NAME')}.")
+            else ("no folder is named for them", f"Pass {option('out', 'runs/NAME')}.")
         )
         raise UsageError(
-            f"{source.name}: {source.place} holds images without annotations, and {what}", remedy=how
+            f"{source.name}: {source.place} contains images without annotations, and {what}", remedy=how
         )
     out = parameters.folder.path
     folder = RunFolder(out / source.name)
@@ -91,20 +91,21 @@ def annotating_of(parameters: AuditParameters, source: Source, *, dry: bool = Fa
 
 @takes(AuditParameters)
 async def audit_async(sources: Named | str | PathLike[str], parameters: AuditParameters) -> AuditResult:
-    """How plausible is what generators make? A leaderboard with MAI, AF and CAP; lower is better, 0 flawless.
+    """Rank image generators by MAI, AF and CAP. Lower is better; 0 is flawless.
 
     `sources` has, by generator, a run folder of `annotate`, a JSON Lines file of annotations, annotations in
     memory, or images: a folder, or bundled ones (`scenes:rendered`, `scenes:drawn`). Or it is a folder with a
     folder for each generator. Images are annotated first by `model`, into `out/NAME`; the same call resumes.
-    Limits on cost and tokens hold for the audit as a whole, `limit` holds for each generator.
+    Limits on cost and tokens apply to the whole audit, `limit` to each generator.
 
-    Annotations with a status other than `ok` are left out and counted. A generator without one that counts
-    has None for every score and stands last.
+    Annotations with a status other than `ok` are left out and counted. A generator without any `ok`
+    annotation is listed last, and its scores are None.
 
     Raises UsageError for a source that does not exist, is empty, or has images while no `model` is named, if
-    the annotations were not made alike (unless `allow_mixed`), and if the two assessors have fewer than two
-    generators in common; ItemsError with everything that is wrong with the records. If annotating ends early,
-    BudgetError, ModelUnusableError, StorageError or, by `stop`, StoppedError; finished records are kept.
+    the annotations were made with different settings (unless `allow_mixed`), and if the two assessors have
+    fewer than two generators in common; ItemsError with everything that is wrong with the records. If
+    annotating ends early, BudgetError, ModelUnusableError, StorageError or, by `stop`, StoppedError; finished
+    records are kept.
 
     `audit_async` is the same for programs with an event loop.
 
@@ -120,7 +121,7 @@ async def audit_async(sources: Named | str | PathLike[str], parameters: AuditPar
     Source: AnomReason, section 4.3; see `eval.metrics.audit`.
     """
     if not sources:
-        raise UsageError("There is nothing to audit", remedy="Name at least one generator.")
+        raise UsageError("There is nothing to audit", remedy="Pass at least one generator.")
     notices: tuple[str, ...] = ()
     if isinstance(sources, str | PathLike):
         folder = read_generator_folder(sources)
@@ -160,7 +161,7 @@ def check_annotated(against: Sequence[Source], before: Sequence[Source] = ()) ->
         for source in sources:
             if source.kind == "images":
                 raise UsageError(
-                    f"{option(parameter)}: {source.name} holds images without annotations",
+                    f"{option(parameter)}: {source.name} contains images without annotations",
                     remedy=f"Annotate them first, {how}.",
                 )
 
@@ -173,7 +174,7 @@ def check_named(generators: Sequence[Source], before: Sequence[Source], own: Seq
             if name not in names:
                 raise UsageError(
                     f"{option(parameter)} names {name!r}, which is not a generator here",
-                    remedy=f"Name one of {', '.join(names)}.",
+                    remedy=f"Pass one of {', '.join(names)}.",
                 )
 
 
@@ -240,9 +241,7 @@ class Annotating:
         """Raises UsageError for a name that cannot be a folder's."""
         name = source.name
         if name in (".", "..") or any(mark in name for mark in ("/", "\\", "\0")):
-            raise UsageError(
-                f"{name!r} cannot be a folder name", remedy="Leave out slashes in the names of generators."
-            )
+            raise UsageError(f"{name!r} cannot be a folder name", remedy="Choose a name without slashes.")
         return RunFolder(self.out / name)
 
     def annotated(self, sources: Sequence[Source]) -> tuple[Source, ...]:

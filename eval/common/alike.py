@@ -185,7 +185,7 @@ def unchecked(provenances: Mapping[str, Provenance]) -> tuple[str, ...]:
     ]
     if unnamed or without_run:
         notices.append(
-            f"Which version of the model answered is not known of {_listed([*without_run, *unnamed])}: "
+            f"The version of the model is not known for {_listed([*without_run, *unnamed])}: "
             "providers may have served another one."
         )
     return tuple(notices)

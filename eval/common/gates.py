@@ -168,14 +168,13 @@ def _read(text: object, figures: Sequence[str], changes: Sequence[str]) -> Condi
         if match is not None and match["figure"] in figures:
             side = _SIDES[match["side"] or ""]
             return Condition(text, match["figure"], float(match["number"]), match["sign"] == ">", side)
+    names = dict.fromkeys(name.partition(":")[0] for name in (*figures, *changes))
+    known = [f"{name}:KIND" if name == "kind" else name for name in names]
     quote = "Quote > and <, which a shell reads as redirections. " if text in figures else ""
     raise UsageError(
-        f"{option('conditions')} does not understand {shown(text)}",
-        remedy=(
-            f"{quote}Write worse, FIGURE:worse, FIGURE>NUMBER or FIGURE<NUMBER, with lower: or upper: before "
-            f"FIGURE for an end of its interval. FIGURE with a number is {', '.join(figures)}; "
-            f"FIGURE with worse is {', '.join(changes)}."
-        ),
+        f"{option('conditions')} {shown(text)} is not a condition",
+        remedy=f"{quote}Write worse, FIGURE:worse, FIGURE>NUMBER or FIGURE<NUMBER. "
+        f"FIGURE is {', '.join(known)}.",
     )
 
 

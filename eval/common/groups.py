@@ -90,7 +90,7 @@ def no_column(of: str, by: str, there: Collection[str]) -> UsageError:
 def which_columns(there: Collection[str]) -> str:
     """What to do where a column to group by is not there."""
     named = ", ".join(map(repr, sorted(there)))
-    return f"The columns are {named}." if named else f"Leave it out, or group by {STEM!r}."
+    return f"The columns are {named}." if named else f"Remove it, or group by {STEM!r}."
 
 
 def _image(record: object) -> str:

@@ -182,17 +182,17 @@ class RunResult(TableResult, Generic[R]):
             if other not in (None, self.record_file):
                 raise UsageError(
                     f"{self.path} has no {self.record_file}, but {other}: it is a run of another kind",
-                    remedy="Name the folder of a run of this kind.",
+                    remedy="Pass the folder of a run of this kind.",
                 )
             if manifest is None:
                 raise UsageError(
-                    f"{self.path} has no {self.record_file}", remedy="Name the folder of a run of this kind."
+                    f"{self.path} has no {self.record_file}", remedy="Pass the folder of a run of this kind."
                 )
         task = None if manifest is None else manifest.task
         if self.task is not None and task not in (None, self.task):
             raise UsageError(
                 f"{self.path} is a run of {task}, not of {self.task}",
-                remedy=f"Open it as a run of {task}, or name another folder.",
+                remedy=f"Open it as a run of {task}, or pass another folder.",
             )
 
     def _lines(self) -> Path:

@@ -87,7 +87,7 @@ def read_runs(
     for source in sources:
         if source.kind == "images":
             raise UsageError(
-                f"{source.name}: {source.place} holds no annotations", remedy="Annotate its images first."
+                f"{source.name}: {source.place} contains no annotations", remedy="Annotate its images first."
             )
         opened.append(open_source(source, None if root is None else Path(root)))
     problems: list[Problem] = []
@@ -100,7 +100,7 @@ def read_runs(
         raise ItemsError(f"{len(opened)} runs", problems, remedy="Correct these lines; nothing was compared.")
     for each, run in zip(opened, read, strict=True):
         if not run.images:
-            raise UsageError(f"{run.name}: {each.place} holds no annotations", remedy="Annotate first.")
+            raise UsageError(f"{run.name}: {each.place} contains no annotations", remedy="Annotate first.")
     return tuple(read)
 
 
@@ -120,7 +120,7 @@ def named(
         for path in paths:
             if not path.exists():
                 raise UsageError(
-                    f"{path} does not exist", remedy="Name a run folder or a file of annotations."
+                    f"{path} does not exist", remedy="Pass a run folder or a file of annotations."
                 )
         names = iter(name_paths([(None, path) for path in paths], what="runs"))
         by_name = {}
@@ -130,7 +130,7 @@ def named(
     if len(by_name) < 2:
         raise UsageError(
             f"A comparison takes two runs or more, not {len(by_name)}",
-            remedy="Name the run to compare with first, then the others.",
+            remedy="Pass the run to compare with first, then the others.",
         )
     return by_name
 

@@ -22,6 +22,6 @@ class DetectParameters(ImageParameters, DetectConfig):
         Truth | None,
         Shown(metavar="FILE", place="source", first=True, default="by folders called real, generated, …"),
     ] = None
-    """What the images really are, to score against: a file with a line per image, or `scenes`."""
+    """Ground truth to score against: a file with one line per image, or `scenes`."""
     format: RecordFormat = "jsonl"
     """Format of the records. parquet also writes a table, annotations.parquet, when the run ends."""

@@ -135,9 +135,9 @@ class DetectScore(RowsResult):
         """In words: images that are in no score, or wrong without being taken for the other class."""
         counts = (
             (self.scored.unparseable, "unparseable, counted as wrong"),
-            (self.missing or 0, "not judged yet, in no score"),
-            (self.without_answer, "without an answer, in no score"),
-            (self.without_truth, "without a known truth, in no score"),
+            (self.missing or 0, "not judged yet, not scored"),
+            (self.without_answer, "without an answer, not scored"),
+            (self.without_truth, "without a known truth, not scored"),
             (self.truth.unused, "of the truth not in this run"),
         )
         return "; ".join(f"{number:,} {what}" for number, what in counts if number)
@@ -293,15 +293,14 @@ def _taken(counts: Mapping[Judged, int]) -> dict[str, int]:
 def detect_scores(
     runs: Mapping[str, DetectRun | str | os.PathLike[str]], truth: Truth | None = None
 ) -> DetectComparison:
-    """Score one or several runs of `detect` over the same images beside one another; what
-    `uncanny detect` with several models shows in the end.
+    """Score runs of `detect` over the same images side by side, as `uncanny detect` does with several models.
 
     `runs` are runs or their folders, each under the name it is shown as. `truth` is that of `run.score`: a
     file, `scenes`, or a mapping from image to `generated` or `real`; without it each run has its own, and is
     not scored where it has none.
 
-    Raises UsageError for no runs, for a folder that is no run of `detect`, and for a truth that cannot be
-    read or has none of these images.
+    Raises UsageError for no runs, for a folder that is not a run of `detect`, and for a ground truth that
+    cannot be read or has none of these images.
 
     >>> run = uncanny.detect("scenes", model="demo", out=out)
     >>> scores = uncanny.detect_scores({"demo": run})
@@ -315,7 +314,7 @@ def detect_scores(
     if not isinstance(runs, Mapping):
         raise UsageError(f"{option('runs')} must be a mapping from name to run, not {shown(runs)}")
     if not runs:
-        raise UsageError(f"{option('runs')} must not be empty", remedy="Name at least one run.")
+        raise UsageError(f"{option('runs')} must not be empty", remedy="Pass at least one run.")
     check_records(list(runs), str, what=f"{option('runs')} must have texts for names")
     opened = {
         name: run if isinstance(run, DetectRun) else DetectRun(path_of("run", run))

@@ -126,7 +126,7 @@ def failures(lines: Sequence[str], most: int = 20) -> Iterator[str]:
 def check_suffix(path: Path) -> None:
     """Raises UsageError for a file whose suffix says no format that is written."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{path} must end in one of {', '.join(SUFFIXES)}", remedy="Choose a format.")
+        raise UsageError(f"{path} must end in one of {', '.join(SUFFIXES)}")
 
 
 def write_rows(records: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -146,7 +146,7 @@ EditSource: TypeAlias = "str | os.PathLike[str] | EditSet | Sequence[EditPair] |
 
 @takes(LoadParameters, optional=True)
 def load(source: EditSource | None, parameters: LoadParameters) -> EditSet:
-    """The edits to measure, as `uncanny edits measure` takes them.
+    """Load edits to measure, in the forms that `uncanny edits measure` takes.
 
     `source` is a file with an `EditPair` a line (JSON Lines) or row (CSV, Parquet), as the file of an earlier
     measurement is, a folder that holds the folders `original`, `edited` and perhaps `masks`, the word
@@ -170,7 +170,7 @@ def load(source: EditSource | None, parameters: LoadParameters) -> EditSet:
     if masks is not None:
         raise UsageError(
             f"{option('masks')} needs {option('original')} and {option('edited')}",
-            remedy="Name masks in the records.",
+            remedy="Pass all three, or name masks in the file of pairs.",
         )
     if isinstance(source, EditSet):
         return source
@@ -179,9 +179,7 @@ def load(source: EditSource | None, parameters: LoadParameters) -> EditSet:
         if source != SCENES or path.exists():
             return _of_path(path, root)
         if root is not None:
-            raise UsageError(
-                f"{option('root')} cannot be used with the bundled pairs", remedy="Leave it out."
-            )
+            raise UsageError(f"{option('root')} cannot be used with the bundled pairs", remedy="Remove it.")
         return _of_scenes()
     assert source is not None
     if hasattr(source, "to_dict") and hasattr(source, "columns"):
@@ -251,7 +249,7 @@ def _checked(
         raise ItemsError(what, ordered, remedy="Correct these records; nothing was started.")
     if not lines:
         raise UsageError(
-            f"{what} holds no pairs" if path else "There are no pairs", remedy="Give at least one pair."
+            f"{what} contains no pairs" if path else "There are no pairs", remedy="Pass at least one pair."
         )
     pairs = tuple(_located(pair, root) for _, pair in lines)
     return EditSet(pairs, "program" if path is None else (path,))
@@ -331,9 +329,7 @@ def _of_folders(original: Path, edited: Path, masks: Path | None) -> EditSet:
     by_name: dict[str, Path] = {}
     if masks is not None:
         if not masks.is_dir():
-            raise UsageError(
-                f"{masks} is not a folder", remedy="Name the folder of the masks, or leave it out."
-            )
+            raise UsageError(f"{masks} is not a folder", remedy="Pass the folder of the masks, or none.")
         by_name = dict(images_by_name(masks)[0])
         by_name |= {file.relative_to(masks).with_suffix("").as_posix(): file for file in masks.rglob("*.npy")}
     pairs = []

@@ -59,13 +59,13 @@ _CLIP_SCORE: Final = 2.5
 
 @takes(GateParameters, optional=True)
 def gate(pairs: EditSource | None, parameters: GateParameters) -> GatedEdits:
-    """Sort out which edits of a set pass the quality gates; what `uncanny edits gate` does.
+    """Find the edits of a set that pass the quality gates, as `uncanny edits gate` does.
 
     `pairs` are as in `load`, best the file of a measured set, whose columns are kept. A number under
     `brisque`, `clip_similarity`, `directional_similarity`, `clip_score` or `text_similarity` in a record is
     taken as it is; all but the first are else measured with the CLIP model in the folder `clip`.
 
-    Raises what `load` raises, and UsageError for parameters without a meaning and a model that is not there.
+    Raises what `load` raises, and UsageError for invalid parameters and a missing model.
 
     >>> edits = uncanny.edits.gate("scenes")
     >>> edits["d02"].failed
@@ -100,7 +100,7 @@ def _given_limits(limits: object) -> dict[Gate, Limits]:
     if limits is None:
         return {}
     if isinstance(limits, str | os.PathLike):
-        limits = read_json(Path(limits), remedy="Name the JSON of a gated set.")
+        limits = read_json(Path(limits), remedy="Pass the JSON of a gated set.")
     content = limits.get("limits", limits) if isinstance(limits, Mapping) else limits
     try:
         assert isinstance(content, Mapping)

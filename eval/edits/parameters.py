@@ -64,7 +64,8 @@ def _ends_by_name(value: Any) -> Any:
         return value
     parted = [str(each).partition("=") for each in value]
     try:
-        return {name: tuple(map(float, ends.split(","))) for name, _, ends in parted}
+        split = [(name, *ends.split(",")) for name, _, ends in parted]
+        return {name: (float(low), float(high)) for name, low, high in split}
     except ValueError:
         raise ValueError("must be like mask_ratio=0.05,0.3") from None
 

@@ -60,12 +60,11 @@ Embedding = NDArray[np.float64]
 
 @takes(PerceptualParameters)
 def open_perceptual(parameters: PerceptualParameters) -> Perceptual:
-    """The measures for `measure(…, perceptual=…)`, each only where it is named; for several sets, say.
+    """Load the perceptual measures you name, to pass to `measure(…, perceptual=…)` for several sets.
 
-    DreamSim's folder is code as well: its `hubconf.py` runs, so take it from whom you trust. Nothing is
-    downloaded.
+    Loading DreamSim runs the `hubconf.py` in its folder, so use a folder you trust. Nothing is downloaded.
 
-    Raises UsageError for a package, file or folder that is missing, and for weights that do not fit.
+    Raises UsageError for a missing package, file or folder, and for weights that do not match.
 
     >>> uncanny.edits.open_perceptual().described
     {}
@@ -73,7 +72,7 @@ def open_perceptual(parameters: PerceptualParameters) -> Perceptual:
     lpips, dreamsim, text_model = parameters.lpips, parameters.dreamsim, parameters.text_model
     weights = None if parameters.lpips_weights is None else Path(parameters.lpips_weights)
     if lpips is None and weights is not None:
-        raise UsageError(f"{option('lpips_weights')} needs {option('lpips')}", remedy="Name the network too.")
+        raise UsageError(f"{option('lpips_weights')} needs {option('lpips')}", remedy="Pass both.")
     device = parameters.device
     return Perceptual(
         None if lpips is None else Lpips(lpips, weights, device),
@@ -113,7 +112,7 @@ def _tensor(pixels: Pixels, device: str) -> torch.Tensor:
 
 def _folder(path: Path, what: str) -> Path:
     if not path.is_dir():
-        raise UsageError(f"{path}: there is no folder with {what}", remedy="Weights are never downloaded.")
+        raise UsageError(f"{path} is not a folder with {what}", remedy="Download it first: uncanny does not.")
     return path
 
 
@@ -137,7 +136,7 @@ class Lpips:
                 remedy=f"Fetch {_BACKBONES[net]} and name it with {option('lpips_weights')}.",
             ) from error
         with _loading(
-            f"{file} holds no weights of {net} for LPIPS", f"Name torchvision's {_BACKBONES[net]}."
+            f"{file} contains no weights of {net} for LPIPS", f"Pass torchvision's {_BACKBONES[net]}."
         ):
             with content:
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
@@ -213,7 +212,7 @@ class SentenceSimilarity:
     def __init__(self, folder: Path, device: str | None) -> None:
         package = _package("sentence_transformers")
         place = _folder(folder, "a sentence-transformers model")
-        with _loading(f"{folder} holds no sentence-transformers model"):
+        with _loading(f"{folder} contains no sentence-transformers model"):
             # Before version 6 a folder's own classes ran all the same.
             self._model = package.SentenceTransformer(
                 str(place), device=choose_device(device), local_files_only=True, trust_remote_code=False
@@ -240,8 +239,8 @@ class Clip:
         transformers = _package("transformers")
         place = _folder(folder, "a CLIP model")
         self._device, self._lock = choose_device(device), threading.Lock()
-        remedy = "Name a folder with config.json, weights and tokenizer of a CLIPModel."
-        with _loading(f"{folder} holds no CLIP model", remedy):
+        remedy = "Pass a folder with config.json, weights and tokenizer of a CLIPModel."
+        with _loading(f"{folder} contains no CLIP model", remedy):
             here = {"local_files_only": True, "trust_remote_code": False}
             self._model = transformers.CLIPModel.from_pretrained(place, **here).eval().to(self._device)
             self._tokens = transformers.AutoTokenizer.from_pretrained(place, **here)

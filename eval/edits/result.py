@@ -125,7 +125,7 @@ class SetCutoffs(JsonFields):
         if isinstance(content, SetCutoffs):
             return content
         if isinstance(content, str | os.PathLike):
-            content = read_json(Path(content), remedy="Name the JSON of a measured set.")
+            content = read_json(Path(content), remedy="Pass the JSON of a measured set.")
         if isinstance(content, Mapping) and isinstance(content.get("cutoffs"), Mapping):
             content = content["cutoffs"]
         try:
@@ -318,7 +318,7 @@ class MeasuredEdits(EditsResult[EditMeasure]):
         )
         black = sum(bool(each.all_black) for each in self.edits)
         if black:
-            yield f"{counted(black, 'edit')} all black: measured, and in no figure or cut-off of the set."
+            yield f"{counted(black, 'edit')} all black: measured, but not counted in figures and cut-offs."
         if self.not_asked:
             yield f"Not asked for: {', '.join(self.not_asked)}."
         for name, reasons in self.reasons().items():

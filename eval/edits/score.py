@@ -99,13 +99,13 @@ NOTHING: Final = Perceptual()
 
 @takes(MeasureParameters, optional=True)
 def measure(pairs: EditSource | None, parameters: MeasureParameters) -> MeasuredEdits:
-    """Measure how much every edit of a set changed and where; what `uncanny edits measure` does.
+    """Measure how much each edit of a set changed, and where, as `uncanny edits measure` does.
 
     `pairs` are as in `load`. An interrupted call with `out` resumes. `cutoffs` are those of
     another set, as its `cutoffs`, their JSON, or a file of it, in place of this set's own.
 
-    A pair that cannot be measured is a record that says why, and never an error. Raises what `load` and
-    `open_perceptual` raise, and UsageError for parameters without a meaning.
+    A pair that cannot be measured is never an error: its record says why. Raises what `load` and
+    `open_perceptual` raise, and UsageError for invalid parameters.
 
     >>> edits = uncanny.edits.measure("scenes")
     >>> edits["r06"].shape

@@ -50,7 +50,7 @@ class McqForecast(Forecast):
 
 @takes(McqParameters)
 def forecast(items: ItemSource, parameters: McqParameters) -> McqForecast:
-    """What `run` would ask and roughly cost, with the same parameters; see `annotate_forecast`.
+    """Forecast the calls, tokens and cost of `run` with the same parameters; see `annotate_forecast`.
 
     >>> forecast = uncanny.mcq.forecast("scenes", model="openai/gpt-4o")
     >>> forecast.inputs, forecast.calls_usual

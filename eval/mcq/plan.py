@@ -141,12 +141,12 @@ def plan_heads(items: int | None) -> tuple[str, ...]:
 
 @takes(PlanParameters)
 def plan(parameters: PlanParameters) -> McqPlan:
-    """How many items tell two models apart, and what a number of items can tell. Shares are in 0–1.
+    """Compute how many items show a difference between two models, and what your items can show.
 
-    The share of items that only one of the two models gets right is `discordant`; else it is taken from
-    `scores`, the JSON of `score` on several models or its file, for one `question`; else it is that of models
-    which err independently. Raises UsageError for numbers that cannot be, and for scores without a
-    comparison.
+    Shares are in 0–1. The share of items that only one of the two models gets right is `discordant`; else it
+    is taken from `scores`, the JSON of `score` on several models or its file, for one `question`; else it is
+    that of models which err independently. Raises UsageError for numbers that cannot be, and for scores
+    without a comparison.
 
     >>> uncanny.mcq.plan(difference=0.1, discordant=0.3).needed
     249
@@ -207,7 +207,7 @@ def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: s
         except orjson.JSONDecodeError as error:
             raise UsageError(
                 f"{place} is not valid JSON: {error}",
-                remedy="Name the JSON that a score of several models writes.",
+                remedy="Pass the JSON file that a score of several models wrote.",
             ) from error
     tests = content.get("mcnemar") if isinstance(content, Mapping) else None
     pairs: list[tuple[int, int]] = []
@@ -226,7 +226,7 @@ def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: s
         why = "no two models are compared" if not pairs else "no item is right for only one of two models"
         raise UsageError(
             f"{place}: {why} on {question}",
-            remedy=f"Name the JSON of a score of several models, or give {option('discordant')}.",
+            remedy=f"Pass the JSON of a score of several models, or {option('discordant')}.",
         )
     return apart / total, len(pairs)
 

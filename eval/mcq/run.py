@@ -95,15 +95,15 @@ class McqRun(RunResult[Answer]):
 
 @takes(McqParameters, "out")
 async def run_async(items: ItemSource, parameters: McqParameters) -> McqRun:
-    """Ask a model every question of a set, each in a call of its own.
+    """Ask a model every question of a set, with one call per question.
 
     `items` are those of `load`, or anything it takes: an item file, `scenes`, or items. Answers go to the
     folder `out` as they come. The same call resumes a run that was interrupted, and asks again if a question
     or its image was changed.
 
     Returns the run, even if it ended early or some calls failed: see its `summary` and the answers'
-    `outcome`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the model cannot be
-    asked at all.
+    `outcome`. Raises UsageError for invalid parameters, and ModelUnusableError if the model cannot be called
+    at all.
 
     `run_async` is the same for programs with an event loop. `run_each` asks several models.
 
@@ -125,10 +125,10 @@ run = blocking(run_async)
 
 @takes(McqEachParameters, "out")
 async def run_each_async(items: ItemSource, parameters: McqEachParameters) -> dict[str, McqRun]:
-    """Ask several models, one after the other: a run of each by its name, in a folder of its own in `out`.
+    """Ask several models, one after the other, each in its own run folder in `out`. Returns runs by model.
 
-    Limits hold for all models together. If one model fails, the others still run; its error is raised at the
-    end. For the rest see `run`.
+    Limits apply to all models together. If one model fails, the others still run; its error is raised at the
+    end. See `run` for the rest.
 
     >>> runs = uncanny.mcq.run_each("scenes", models=["demo"], out=out, limit=2)
     >>> runs["demo"].summary.state

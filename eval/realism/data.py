@@ -81,7 +81,7 @@ PairSource = str | os.PathLike[str] | PairSet | Sequence[PairFiles]
 
 @takes(LoadParameters, optional=True)
 def load(source: PairSource | None, parameters: LoadParameters) -> PairSet:
-    """The pairs to judge, as `uncanny realism run` takes them.
+    """Load pairs to judge, in the forms that `uncanny realism run` takes.
 
     `source` is a JSON Lines file with a `Pair` a line, a folder that holds the folders `original` and
     `edited`, the word `scenes` for the bundled pairs, or pairs that a program has made. In its place
@@ -106,7 +106,7 @@ def load(source: PairSource | None, parameters: LoadParameters) -> PairSet:
     if source != SCENES or path.exists():
         return load_pairs(path, None if root is None else Path(root))
     if root is not None:
-        raise UsageError(f"{option('root')} cannot be used with the bundled pairs", remedy="Leave it out.")
+        raise UsageError(f"{option('root')} cannot be used with the bundled pairs", remedy="Remove it.")
     return scene_pairs()
 
 
@@ -123,7 +123,7 @@ def load_pairs(path: Path, root: Path | None = None) -> PairSet:
         ordered = sorted(problems, key=by_line)
         raise ItemsError(str(path), ordered, remedy="Correct these lines; nothing was started.")
     if not lines:
-        raise UsageError(f"{path} holds no pairs", remedy="Give a JSON Lines file with one pair a line.")
+        raise UsageError(f"{path} contains no pairs", remedy="Pass a JSON Lines file with one pair per line.")
     base = root if root is not None else path.parent
     pairs = (
         PairFiles(

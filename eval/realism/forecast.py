@@ -66,7 +66,7 @@ class RealismForecast(Forecast):
 
 @takes(RealismParameters)
 def forecast(pairs: PairSource, parameters: RealismParameters) -> RealismForecast:
-    """What `run` would ask and roughly cost, with the same parameters; see `annotate_forecast`.
+    """Forecast the calls, tokens and cost of `run` with the same parameters; see `annotate_forecast`.
 
     >>> forecast = uncanny.realism.forecast("scenes", model="openai/gpt-4o")
     >>> forecast.calls_least, forecast.calls_most

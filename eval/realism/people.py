@@ -85,8 +85,8 @@ class LeftOut:
     def notes(self) -> Iterator[str]:
         """In words, without a full stop."""
         for answers, what in (
-            (self.unused, "in no figure because the pair has no verdict"),
-            (self.undetermined, "in no figure because the pair has no label"),
+            (self.unused, "not counted because the pair has no verdict"),
+            (self.undetermined, "not counted because the pair has no label"),
             (self.without_truth, "in no IoU because no answer gives the truth of the pair"),
             (self.without_boxes, "in no IoU because they say edited without boxes"),
         ):
@@ -163,7 +163,7 @@ def people_answers(people: People | Sequence[PersonAnswer]) -> tuple[PersonAnswe
         if problems:
             raise ItemsError(str(path), problems, remedy="Correct these lines; nothing was scored.")
         if not lines:
-            raise UsageError(f"{path} holds no answers", remedy="Give one answer a line.")
+            raise UsageError(f"{path} contains no answers", remedy="Give one answer a line.")
         answers += [(f"{path}:{number}", _by(rater, answer)) for number, answer in lines]
     problems = _contradictions(answers)
     if problems:

@@ -282,9 +282,7 @@ class RealismScore(RowsResult):
                 yield f"{name}: {each.verdicts.unfinished}; start it again to resume"
             without = [f"{n:,} {kind}" for kind, n in each.overall.outcomes.items() if kind != "judged" and n]
             if without:
-                yield (
-                    f"{name}: {', '.join(without)}; without a label, and in no share but that of undetermined"
-                )
+                yield (f"{name}: {', '.join(without)}; without a label; counted only as undetermined")
             if each.people is not None:
                 yield from (f"{name}: {note}" for note in each.people.left_out.notes())
         intervals = " with 95 % intervals (Wilson)" if self.resamples else ""

@@ -119,14 +119,14 @@ class RealismRun(RunResult[Verdict]):
 
 @takes(RealismParameters, "out")
 async def run_async(pairs: PairSource, parameters: RealismParameters) -> RealismRun:
-    """Have a model judge every pair, in one call or three each: would the edited image fool a viewer?
+    """Ask a model whether each edited image would fool a viewer, with one call or three per pair.
 
     `pairs` are those of `load`, or anything it takes: a pair file, a folder, `scenes`, or `PairFiles`.
     Verdicts go to the folder `out` as they come. The same call resumes a run that was interrupted.
 
     Returns the run, even if it ended early or some pairs failed: see its `summary` and the verdicts'
-    `outcome`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the model cannot be
-    asked at all.
+    `outcome`. Raises UsageError for invalid parameters, and ModelUnusableError if the model cannot be called
+    at all.
 
     `run_async` is the same for programs with an event loop. `run_each` asks several models.
 
@@ -147,10 +147,10 @@ run = blocking(run_async)
 
 @takes(RealismEachParameters, "out")
 async def run_each_async(pairs: PairSource, parameters: RealismEachParameters) -> dict[str, RealismRun]:
-    """Ask several models, one after the other: a run of each by its name, in a folder of its own in `out`.
+    """Ask several models, one after the other, each in its own run folder in `out`. Returns runs by model.
 
-    Limits hold for all models together. If one model fails, the others still run; its error is raised at the
-    end. For the rest see `run`.
+    Limits apply to all models together. If one model fails, the others still run; its error is raised at the
+    end. See `run` for the rest.
 
     >>> runs = uncanny.realism.run_each("scenes", models=["demo"], out=out, limit=2)
     >>> runs["demo"].summary.state

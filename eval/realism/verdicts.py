@@ -22,7 +22,7 @@ from uncanny.answers.verdicts import Position, Realistic
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.parameters import check_records
-from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
+from uncanny.records.run_folder import RunFolder, Unfinished, check_recorded, unfinished
 from uncanny.schema import Record, Usage, Whole
 from uncanny.wording import shown
 
@@ -201,7 +201,7 @@ def _read_sets(sources: Sequence[tuple[str, VerdictSource]]) -> tuple[VerdictSet
     files = [_file_of(source) for _, source in sources]
     resolved = [file.resolve() for file in files if file is not None]
     if len(set(resolved)) < len(resolved):
-        raise UsageError("A verdict file is named twice", remedy="Name each file once.")
+        raise UsageError("A verdict file is named twice", remedy="Pass each file once.")
     sets: list[VerdictSet] = []
     problems: list[Problem] = []
     for (name, source), file in zip(sources, files, strict=True):
@@ -212,7 +212,7 @@ def _read_sets(sources: Sequence[tuple[str, VerdictSource]]) -> tuple[VerdictSet
             wrong = [replace(problem, message=f"{what}: {problem.message}") for problem in wrong]
         problems += sorted(wrong, key=by_line)
         if not lines and not wrong:
-            raise UsageError(f"{what} holds no verdicts", remedy="Give the verdicts.jsonl of a run.")
+            raise UsageError(f"{what} contains no verdicts", remedy="Give the verdicts.jsonl of a run.")
         left = unfinished(file.parent, "pairs", len(lines)) if file and file.name == VERDICTS else None
         sets.append(VerdictSet(name, file, tuple(_labelled(verdict) for _, verdict in lines), left))
     if problems:
@@ -229,6 +229,7 @@ def _file_of(source: VerdictSource) -> Path | None:
     if not path.is_dir():
         return path
     RunFolder(path).check_links()
+    check_recorded(path, VERDICTS)
     return path / VERDICTS
 
 

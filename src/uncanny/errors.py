@@ -181,7 +181,7 @@ class UsageError(UncannyError):
         """For a file or folder that a user named, and that cannot be written."""
         return UsageError(
             f"{place} cannot be written: {error.strerror or error}",
-            remedy="Free some disk space, or name another place.",
+            remedy="Pass a path that you can write to, or free some disk space.",
         )
 
 

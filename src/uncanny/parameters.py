@@ -226,7 +226,7 @@ def explained(error: ValidationError, kind: type[Parameters]) -> UsageError:
     name = str(first["loc"][0])
     if first["type"] == "extra_forbidden":
         near = get_close_matches(name, kind.model_fields, n=1)
-        remedy = f"Did you mean {option(near[0])}?" if near else "Leave it out."
+        remedy = f"Did you mean {option(near[0])}?" if near else "Remove it."
         return UsageError(f"There is no option {option(name)}", remedy=remedy)
     if first["type"] == "missing":
         return UsageError(f"{option(name)} is missing")
@@ -387,7 +387,7 @@ def check_call(
         else:
             continue
         if near or options is not None:
-            remedy = f"Did you mean {option(near[0])}?" if near else "Leave it out."
+            remedy = f"Did you mean {option(near[0])}?" if near else "Remove it."
             raise UsageError(f"There is no option {option(keyword)}", remedy=remedy)
     try:
         signature.bind(*args, **kwargs)

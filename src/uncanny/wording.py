@@ -69,7 +69,7 @@ def server_address(variable: str = "…_BASE_URL") -> str:
 
 def another_run() -> str:
     """What to do where a folder is of no use. A job has its own, which nobody names."""
-    return either(f"name another run with {option('out')}", service="start a new job")
+    return either(f"pass another run folder with {option('out')}", service="start a new job")
 
 
 def _mark(content: object) -> str:

@@ -49,8 +49,8 @@ def test_leaderboard(three: list[str]) -> None:
     # Names are never cut, though the line gets longer than the terminal is wide; sentences are wrapped.
     assert lines[3].startswith(" 3  worse by far, and with a name that goes on and on  ")
     assert max(map(len, lines[4:])) <= 80
-    assert "can't be told apart: CAP −" in " ".join(lines[4:7])
-    assert "Behind the first for sure: worse by far, and with a name that" in done.out
+    assert "do not differ significantly: CAP −" in " ".join(lines[4:7])
+    assert "Significantly worse than the first: worse by far, and with a name that" in done.out
     assert "Lower is better, 0 is flawless." in done.out
     assert "100 resamples of images" in done.out
 
@@ -68,8 +68,8 @@ def test_many_alike_are_told_in_one_line(tmp_path: Path) -> None:
     many = [generator(tmp_path, f"g{index}", 3 + index / 100) for index in range(7)]
     done = uncanny_here("audit", *many, *FAST)
     assert done.out.count("≈") == 7
-    assert "≈ can't be told apart from the one before." in done.out
-    assert "Behind the first for sure: none." in done.out
+    assert "≈ does not differ significantly from the one before." in done.out
+    assert "Significantly worse than the first: none." in done.out
 
 
 def test_two_assessors(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_generators_kept_as_tables_are_taken_from_a_folder(tmp_path: Path) -> No
     pq.write_table(pa.table({"image": ["a.png"]}), table_only)
     folder = read_generator_folder(tmp_path / "all")
     assert list(folder.generators) == ["ours", "run", "theirs"]
-    assert folder.skipped == {"words": "holds no images and no annotations"}
+    assert folder.skipped == {"words": "contains no images and no annotations"}
     done = uncanny_here("audit", tmp_path / "all" / "ours" / "data", *FAST)  # one generator's own folder
     assert done.code == 2
     (tmp_path / "all" / "run" / TABLE).unlink()
@@ -238,7 +238,7 @@ def test_a_folder_of_generators_and_no_page_in_the_current_folder(
     assert (done.code, done.err) == (0, "")
     text = " ".join(done.out.split())
     assert "runs: 2 folders taken as generators: ours, theirs." in text
-    assert "Skipped: empty (holds no images and no annotations), notes.txt (no folder)." in text
+    assert "Skipped: empty (contains no images and no annotations), notes.txt (no folder)." in text
     assert "ours shows a visible fault in 67 % of images" in text
     assert "ours, now and before, over 12 shared prompts" in text
     assert "No page was written: name a file with --report, or a folder with -o." in done.out
@@ -253,7 +253,7 @@ def test_a_folder_of_generators_and_no_page_in_the_current_folder(
     again = uncanny_here("audit", "runs", "--resamples", 50, "--json", "-").json()
     assert again["order"] == ["ours", "theirs"]
     assert again["notices"][0].endswith(
-        "Skipped: empty (holds no images and no annotations), notes.txt (no folder)."
+        "Skipped: empty (contains no images and no annotations), notes.txt (no folder)."
     )
 
 
@@ -265,7 +265,7 @@ def test_folders_that_hold_no_generators_are_refused(tmp_path: Path) -> None:
     (empty / "a.png").write_bytes(b"x")
     one_line(uncanny_here("audit", empty, *FAST), "images, not a folder", f"NAME={empty}")
     good = generator(tmp_path, "good", 2.0)
-    one_line(uncanny_here("audit", good, "--own", "bad", *FAST), "--own names 'bad'", "Name one of good")
+    one_line(uncanny_here("audit", good, "--own", "bad", *FAST), "--own names 'bad'", "Pass one of good")
 
 
 def test_the_dry_run_has_one_total(tmp_path: Path) -> None:

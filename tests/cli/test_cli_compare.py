@@ -112,7 +112,7 @@ def test_what_cannot_be_compared_is_refused(files: tuple[Path, Path], tmp_path: 
     a, b = files
     one_line(compared(a), "two runs or more")
     one_line(compared(a, tmp_path / "none.jsonl"), "does not exist")
-    one_line(compared(a, tmp_path), "holds no annotations")
+    one_line(compared(a, tmp_path), "contains no annotations")
     one_line(compared(a, b, "--match-threshold", "0"), "--match-threshold")
     one_line(compared(a, b, "--truth", "scenes"), "no image of")
     one_line(compared(a, b, "--truth", "scenes", "--by", "prompt"), "--truth belongs to one set")

@@ -74,7 +74,7 @@ def test_a_mistyped_command_and_a_run_in_its_place(bundled_run: BundledRuns) -> 
     endless = uncanny_here("init", "w" * 10_000, "-o", "-")
     assert (endless.code, len(endless.err) < 600) == (2, True)
     one_line(uncanny_here("init", run, "-o", "-"), f"Write uncanny init --from {run}")
-    one_line(uncanny_here("init", "--from", run.parent, "-o", "-"), "has no run.json", "It holds runs")
+    one_line(uncanny_here("init", "--from", run.parent, "-o", "-"), "has no run.json", "It contains runs")
     one_line(uncanny_here("init", "token", "add", "-o", "-"), "does not take options from a file")
 
 

@@ -82,7 +82,7 @@ def test_missing_answers_are_said_and_an_error_where_all_are_wanted(tmp_path: Pa
     short = other_model(demo, tmp_path / "short.jsonl", drop=5)
     done = uncanny_here("mcq", "score", "scenes", short, "--resamples", "0")
     assert done.code == 0
-    assert "Missing answers, in no share: other 5 of 129 (5 not answered)" in done.out
+    assert "Missing answers, not counted: other 5 of 129 (5 not answered)" in done.out
     wanted = ("mcq", "score", "scenes", "--resamples", "0", "--require-complete")
     one_line(uncanny_here(*wanted, short), "5 of 129", "other", "--require-complete")
     assert uncanny_here(*wanted, demo.file).code == 0

@@ -175,7 +175,7 @@ def test_drafts_that_somebody_worked_on_are_kept(runs: Path, tmp_path: Path) -> 
     assert [uncanny_here(*command).code for _ in range(2)] == [0, 0]
     drafts.write_bytes(drafts.read_bytes().replace(b'"draft":true', b'"draft":false', 1))
     checked = drafts.read_bytes()
-    one_line(uncanny_here(*command), "already exists and holds more than these drafts", "--force")
+    one_line(uncanny_here(*command), "already exists and contains more than these drafts", "--force")
     one_line(uncanny_here(*command, "--seed", "1"), "already exists")
     assert drafts.read_bytes() == checked
     assert uncanny_here(*command, "--force").code == 0

@@ -90,7 +90,7 @@ def test_a_run_of_another_command_is_named_in_one_line(tmp_path: Path, bundled_r
     run = bundled_run("annotate").copy(tmp_path / "run")
     for name in ("detect", "mcq run", "realism run"):
         done = uncanny_here(*name.split(), "scenes", "-m", "demo", "-o", run)
-        one_line(done, "holds a run of another task, `annotate`", f"`{name}` cannot resume it", "-o")
+        one_line(done, "contains a run of `annotate`", f"`{name}` cannot resume", "-o")
         assert len(done.err) < 300 + len(str(run))
 
 

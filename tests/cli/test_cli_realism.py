@@ -98,7 +98,7 @@ def test_pairs_from_two_folders_are_those_of_a_file(tmp_path: Path) -> None:
         (["--role", "perceiver=demo"], ["perceiver", "realism", "order"]),
         (["--fallback", "gpt-4o"], ["gpt-4o"]),
         (["--original", "a"], ["--original and --edited must be given together"]),
-        (["--original", "a", "--edited", "b"], ["Pairs are given twice"]),
+        (["--original", "a", "--edited", "b"], ["Pairs are given both as a source and as two folders"]),
         (["--root", "."], ["--root"]),
     ],
     ids=lambda value: " ".join(value),
@@ -189,7 +189,7 @@ def test_sets_side_by_side_with_people_and_the_published(demo: RealismRun, tmp_p
     assert "35.2" in done.out
     words = " ".join(done.out.split())
     assert "asked with the authors' prompts" in words
-    assert "demo: people's answers in no figure because the pair has no verdict: 1 (p2)" in words
+    assert "demo: people's answers not counted because the pair has no verdict: 1 (p2)" in words
     content = uncanny_here("realism", "score", demo.file, other, *options[:2], "--json", "-").json()
     asked = content["models"]["demo"]["people"]
     deceiving = asked["accuracy"]["deceiving"]

@@ -124,8 +124,8 @@ def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
     assert done.code == 1
     text = " ".join(done.out.split())
     assert "mine: 1 image without a prediction: not in release, empty in paper (only-there.png)" in text
-    assert "mine: 1 predicted image not in the truth and in no figure (only-here.png)" in text
-    assert "mine: 1 failed record in no score; run it again (d01-six-fingers.png)" in text
+    assert "mine: 1 predicted image not in the truth and not counted (only-here.png)" in text
+    assert "mine: 1 failed record not scored; run it again (d01-six-fingers.png)" in text
     assert "mine: 33 answers not a list of anomalies" in text
 
 

@@ -361,4 +361,4 @@ def test_a_forecast_of_a_detached_run_needs_no_service(tmp_path: Path) -> None:
     assert with_service.out.startswith("Images   1, 1 to do")
     without = uncanny_here(*asked)
     assert without.code == 2
-    assert "--detach works only on a service" in without.err
+    assert "--detach works only with --server" in without.err

@@ -203,7 +203,7 @@ def test_one_run_and_several_do_not_share_a_folder(tmp_path: Path) -> None:
     both = ("mcq", "run", "scenes", "-m", "demo", "-m", "noop", "--limit", "1", "-o", out, "-q")
     uncanny_here(*both)
     alone = ("mcq", "run", "scenes", "-m", "demo", "--limit", "1", "-q", "-o")
-    one_line(uncanny_here(*alone, out), "holds runs of several models", str(out / "demo"))
+    one_line(uncanny_here(*alone, out), "contains runs of several models", str(out / "demo"))
     assert uncanny_here(*alone, out / "demo").code == 0
     assert uncanny_here(*alone, tmp_path / "one").code == 0
-    one_line(uncanny_here(*both[:-2], tmp_path / "one"), "holds a run of one model")
+    one_line(uncanny_here(*both[:-2], tmp_path / "one"), "contains a run of one model")

@@ -73,7 +73,7 @@ def test_audit(cut_short: CutShort, tmp_path: Path) -> None:
 def test_mcq(cut_short: CutShort) -> None:
     run = cut_short("mcq", 123)
     done = uncanny_here("mcq", "score", "scenes", run, "--resamples", "0")
-    assert "Missing answers, in no share: demo 6 of 129 (6 not answered)" in done.out
+    assert "Missing answers, not counted: demo 6 of 129 (6 not answered)" in done.out
     assert "Of 129 that were asked for" in (run / "mcq.html").read_text()
 
 

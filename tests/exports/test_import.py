@@ -132,7 +132,7 @@ def test_an_input_is_not_written_over(run: Path, tmp_path: Path) -> None:
     ):
         before = target.read_bytes()
         for force in (True, False):
-            with pytest.raises(UsageError, match=r"is an input and would be overwritten.*Name another file"):
+            with pytest.raises(UsageError, match=r"is an input and would be overwritten.*Pass another file"):
                 uncanny.import_annotations(file, out=target, force=force)
         assert target.read_bytes() == before
 

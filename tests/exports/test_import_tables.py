@@ -246,7 +246,7 @@ def test_a_folder_that_is_no_data_set_is_refused(run: Path, tmp_path: Path) -> N
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "notes.txt").write_text("x")
-    with pytest.raises(UsageError, match=r"is not a dataset: .* Name the folder"):
+    with pytest.raises(UsageError, match=r"is not a dataset: .* Pass the folder"):
         uncanny.import_reviews(folder, run=run, format="hf")
     with pytest.raises(UsageError, match="nothing to import"):
         uncanny.import_reviews(folder, run=run)

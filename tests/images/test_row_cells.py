@@ -144,7 +144,7 @@ def test_columns_that_take_too_much_are_said_and_others_can_be_named(
     monkeypatch.setattr(row_readers, "_BOMB_RATIO", 0)
     known = ImageColumns()
     (problem,) = known.look([file])
-    assert "a.parquet holds more than 40,000 bytes of texts and numbers" in problem
+    assert "a.parquet contains more than 40,000 bytes of texts and numbers" in problem
     assert known.of(image) == ImageCells(1)
     again = uncanny.annotate(file, out=tmp_path / "run", **options)  # type: ignore[arg-type]
     assert any("40,000 bytes" in each for each in again.summary.warnings)

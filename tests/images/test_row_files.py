@@ -107,7 +107,7 @@ def test_of_several_columns_one_is_named(tmp_path: Path) -> None:
     columns = {"before": PICTURES, "after": after_bytes, "label": list(range(6))}
     file = write(tmp_path / "a.parquet", columns)
     assert "several columns of pictures: 'before', 'after'" in refusal(file)
-    assert "'label' holds no pictures; the columns are 'before'" in refusal(file, column="label")
+    assert "'label' contains no pictures; the columns are 'before'" in refusal(file, column="label")
     assert "'x' is not there" in refusal(file, column="x")
     after = found(file, column="after")
     assert [path.relative_to(file).as_posix() for path in after[:2]] == ["after/000000", "after/000001"]
@@ -135,7 +135,7 @@ def test_a_row_says_what_is_wrong_with_it_and_others_are_read(tmp_path: Path) ->
     assert read_image_file(paths[1], MOST) == PICTURES[0]["bytes"]
     assert read_image_file(paths[5], MOST) == PICTURES[1]["bytes"]
     assert fault(paths[0]).kind == "missing"
-    assert "column 'image', holds no picture" in str(fault(paths[0]))
+    assert "column 'image', contains no picture" in str(fault(paths[0]))
     assert [fault(path).kind for path in paths[2:5]] == ["missing", "missing", "empty"]
     assert fault(tmp_path / "a.parquet" / "nothing").kind == "missing"
     with pytest.raises(ImageError) as raised:

@@ -182,6 +182,6 @@ def test_the_list_shows_which_keys_are_set_and_never_a_key() -> None:
     assert facts["azure"]["address"] is None
     unknown = uncanny_here("providers", "gemni")
     assert unknown.code == 2
-    assert "The providers are openai, " in unknown.err
+    assert "Pass one of openai, " in unknown.err
     for done in (listed, one, as_json):
         assert KEY not in done.out + done.err

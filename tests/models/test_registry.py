@@ -45,11 +45,11 @@ def test_names_are_taken_apart_at_the_first_slash(text: str, model: ModelId) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' does not name a provider. Write provider/model with one of openai, anthropic, "),
-        ("gpt-4o", "'gpt-4o' does not name a provider"),
+        ("", "'' does not name a provider. Write PROVIDER/MODEL, such as openai/gpt-4o. "),
+        ("gpt-4o", "'gpt-4o' does not name a provider. Did you mean openai/gpt-4o?"),
         ("OpenAI/gpt-4o", "'OpenAI/gpt-4o' does not name a provider. Did you mean openai/gpt-4o?"),
         ("antropic/claude", "'antropic/claude' does not name a provider. Did you mean anthropic/claude?"),
-        ("xyzzy/any", "'xyzzy/any' does not name a provider. Write provider/model with one of openai, "),
+        ("xyzzy/any", "'xyzzy/any' does not name a provider. Write PROVIDER/MODEL, such as "),
         ("openai", "'openai' does not name a model. Write openai/ and the model's name"),
         ("openai/", "'openai/' does not name a model"),
         ("demo/large", "'demo/large': demo has only one model. Write demo"),

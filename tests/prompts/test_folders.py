@@ -79,17 +79,17 @@ def test_an_empty_system_text_sends_none(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("q7.md", b"Well?", "mcq has no text 'q7.md'. It is called q4.md?|q1.md?"),
-        ("notes.txt", b"Well?", "mcq has no text 'notes.txt'. They are called blind.md, q1.md, "),
-        ("Q1.md", b"Well?", "mcq has no text 'Q1.md'. It is called q1.md?"),
-        ("q1.md", b"", "q1.md is empty. Write a text, or delete the file"),
+        ("q7.md", b"Well?", "mcq has no prompt 'q7.md'. It is called q4.md?|q1.md?"),
+        ("notes.txt", b"Well?", "mcq has no prompt 'notes.txt'. They are called blind.md, q1.md, "),
+        ("Q1.md", b"Well?", "mcq has no prompt 'Q1.md'. It is called q1.md?"),
+        ("q1.md", b"", "q1.md is empty. Write a prompt, or delete the file"),
         ("q1.md", b" \n", "q1.md is empty"),
         ("q1.md", b"Gr\xfc\xdfe", "q1.md is not UTF-8: byte 3 is 0xfc. Save it as UTF-8."),
         ("q1.md", b"Is it so?\nFor 5$?", "q1.md, line 2: '$?' is not a variable. Write $$ for a dollar"),
         ("q1.md", b"${choices", "q1.md, line 1: '${choices' is not a variable."),
-        ("q1.md", b"Is it $odd?", "q1.md, line 1: there is no variable $odd in this text. It has none."),
-        ("q2.md", b"$choice", "no variable $choice in this text. Did you mean $choices?"),
-        ("q2.md", b"$odd", "there is no variable $odd in this text. It has $choices."),
+        ("q1.md", b"Is it $odd?", "q1.md, line 1: there is no variable $odd in this prompt. It has none."),
+        ("q2.md", b"$choice", "no variable $choice in this prompt. Did you mean $choices?"),
+        ("q2.md", b"$odd", "there is no variable $odd in this prompt. It has $choices."),
         ("q2.md", b"Where is it?", "q2.md: $choices is missing. It stands for the options"),
         ("q2.md", b"Where is it? $$choices", "q2.md: $choices is missing"),
         ("q1.md", b"x" * 1_000_001, "q1.md has more than 1,000,000 bytes"),
@@ -117,10 +117,10 @@ def make_parent(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda _path: None, "does not exist. `uncanny prompts mcq` shows 7 prompts to start from"),
-        (make_file, "is a file and no folder of texts. Name the folder it is in"),
-        (Path.mkdir, "holds no texts"),
-        (make_parent, "holds texts of several protocols. Name "),
+        (lambda _path: None, "does not exist. `uncanny prompts mcq -o DIR` writes 7 prompts to start from"),
+        (make_file, "is a file, not a folder of prompts. Pass the folder it is in"),
+        (Path.mkdir, "contains no prompts"),
+        (make_parent, "contains prompts of several protocols. Name "),
     ],
     ids=["missing", "a file", "empty", "of all"],
 )
@@ -134,9 +134,9 @@ def test_what_is_no_folder_of_texts_is_refused(
 @pytest.mark.parametrize(
     ("protocol", "texts", "words"),
     [
-        ("packed", "annotate", "`annotate` has it: give `schedule='paper'`"),
-        ("annotate", "packed", "`packed` has it: give `schedule='packed'`"),
-        ("packed", "single", "`single` has it: give `schedule='single'`"),
+        ("packed", "annotate", "`annotate` has it: pass `schedule='paper'`"),
+        ("annotate", "packed", "`packed` has it: pass `schedule='packed'`"),
+        ("packed", "single", "`single` has it: pass `schedule='single'`"),
     ],
 )
 def test_texts_of_another_schedule_are_refused_with_its_name(
@@ -144,14 +144,14 @@ def test_texts_of_another_schedule_are_refused_with_its_name(
 ) -> None:
     write_prompts(texts, tmp_path / "texts")
     message = refused(tmp_path / "texts", protocol)
-    assert f"{protocol} has no text" in message
+    assert f"{protocol} has no prompt" in message
     assert words in message
     assert f"`uncanny prompts {protocol}`" in message
 
 
 def test_folders_and_pipes_are_no_texts(folder: Path) -> None:
     (folder / "q1.md").mkdir()
-    assert "q1.md is a folder, not a file. Put the text itself there." in refused(folder)
+    assert "q1.md is a folder, not a file. Put the file itself there." in refused(folder)
     (folder / "q1.md").rmdir()
     os.mkfifo(folder / "q1.md")
     assert "q1.md is a named pipe, not a file" in refused(folder)
@@ -166,7 +166,7 @@ def test_a_link_that_leads_out_of_the_folder_is_refused_whatever_it_leads_to(
         (folder.parent / secret).write_text("The secret.")
     (folder / "q1.md").symlink_to(target)
     message = refused(folder)
-    assert f"{folder}/q1.md is a link that leads out of the folder. Put the text itself there." in message
+    assert f"{folder}/q1.md is a link that leads out of the folder. Put the file itself there." in message
     assert "secret" not in message
 
 
@@ -201,7 +201,7 @@ def test_a_text_that_holds_a_key_is_refused_and_the_key_is_not_told(
     monkeypatch.setenv(name, f"http://ann:{secret}@proxy:80" if name == "https_proxy" else f" {secret}\n")
     (folder / "q1.md").write_text(f"Is it so?\nThe key is {secret}.")
     message = refused(folder)
-    assert f"q1.md holds the key or password in {name}" in message
+    assert f"q1.md contains the key or password in {name}" in message
     assert secret not in message
 
 
@@ -213,7 +213,7 @@ def test_a_short_word_for_a_key_is_no_secret(folder: Path, monkeypatch: pytest.M
 
 def test_a_readme_alone_is_no_text(folder: Path) -> None:
     (folder / "readme.md").write_text("What this is.")
-    assert "holds no texts" in refused(folder)
+    assert "contains no prompts" in refused(folder)
 
 
 @pytest.mark.parametrize("protocol", prompt_names())
@@ -234,7 +234,7 @@ def test_every_optional_variable_is_described_too() -> None:
 
 def test_nothing_else_is_written_over(folder: Path) -> None:
     (folder / "q1.md").write_text("Mine.")
-    with pytest.raises(UsageError, match=re.escape("q1.md already exists with another text")):
+    with pytest.raises(UsageError, match=re.escape("q1.md already exists with another prompt")):
         write_prompts("mcq", folder)
     assert [path.name for path in folder.iterdir()] == ["q1.md"]
     write_prompts("mcq", folder, force=True)

@@ -136,7 +136,7 @@ def test_every_reader_takes_a_run_whose_lines_are_gone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("extra", "reason"),
-    [("{broken", "column 'extra' holds no JSON: "), ("[1]", "column 'extra' holds no JSON object")],
+    [("{broken", "column 'extra' contains no JSON: "), ("[1]", "column 'extra' contains no JSON object")],
 )
 def test_a_table_that_another_program_changed_is_named(extra: str, reason: str, tmp_path: Path) -> None:
     parquet, arrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")

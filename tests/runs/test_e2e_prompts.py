@@ -134,7 +134,7 @@ def test_other_texts_are_refused_by_name(begun_with_ours: bool, texts: Path, tmp
     check_no_traceback(done)
     assert (done.code, done.out) == (2, "")
     assert "made with other settings (texts:" in done.err
-    assert "it was started with another system.md. Leave out --prompts to resume with its own" in done.err
+    assert "it was started with another system.md. Remove --prompts to resume with its own" in done.err
     assert (tmp_path / "run" / "run.json").read_bytes() == before
 
 
@@ -146,7 +146,7 @@ def test_texts_that_are_lost_are_named(texts: Path, tmp_path: Path) -> None:
     (run.path / "run.json").write_bytes(orjson.dumps(manifest))
     done = ask("realism run", run.path)
     assert done.code == 2
-    assert f"its texts, {manifest['prompts']['id']}, are not kept in it. Name the folder of its" in done.err
+    assert f"its prompts, {manifest['prompts']['id']}, are not kept in it. Pass the folder of its" in done.err
     for name, text in kept.items():
         (texts / f"{name}.md").write_text(text)
     assert ask("realism run", run.path, "--prompts", texts).code == 0
@@ -159,7 +159,7 @@ def test_bad_texts_are_refused_before_anything_is_written(command: str, texts: P
         done = ask(command, tmp_path / "run", "--prompts", texts, *more)
         check_no_traceback(done)
         assert (done.code, done.out) == (2, "")
-        assert f"{texts / 'system.md'}, line 1: there is no variable $odd in this text" in done.err
+        assert f"{texts / 'system.md'}, line 1: there is no variable $odd in this prompt" in done.err
     assert not (tmp_path / "run").exists()
 
 
@@ -185,7 +185,7 @@ def test_from_python(texts: Path, tmp_path: Path) -> None:
     run = uncanny.annotate(image, model="demo", out=tmp_path / "run", prompts=str(texts))
     assert [record.prompts for record in run.annotations] == [mixed.id]
     (texts / "system.md").write_text("Look away.")
-    with pytest.raises(RunMismatchError, match=r"another system\.md\. Leave out `prompts`"):
+    with pytest.raises(RunMismatchError, match=r"another system\.md\. Remove `prompts`"):
         uncanny.annotate(image, model="demo", out=tmp_path / "run", prompts=texts)
     for wrong in (7, "", b"texts"):
         with pytest.raises(UsageError, match="`prompts`"):
@@ -233,7 +233,7 @@ def test_prompts_shows_texts_and_writes_them(tmp_path: Path) -> None:
     (tmp_path / "detect" / "source.md").write_text("Mine.")
     again = uncanny_here("prompts", "detect", "-o", tmp_path / "detect")
     assert (again.code, again.out) == (2, "")
-    assert "source.md already exists with another text" in again.err
+    assert "source.md already exists with another prompt" in again.err
     assert uncanny_here("prompts", "-o", tmp_path / "all").code == 0
     assert {path.name for path in (tmp_path / "all").iterdir()} == {
         "annotate",

@@ -279,5 +279,7 @@ def test_bundled_sets_that_find_no_room_are_said_with_what_to_do(protocol: str, 
     check_no_traceback(done)
     words = " ".join(done.err.split())
     assert words.startswith(f"Error: {run.path}/")
-    assert words.endswith("cannot be written: File too large. Free some disk space, or name another place.")
+    assert words.endswith(
+        "cannot be written: File too large. Pass a path that you can write to, or free some disk space."
+    )
     assert done.code == 2

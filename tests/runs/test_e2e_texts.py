@@ -78,7 +78,7 @@ def test_a_run_goes_on_with_the_texts_it_keeps(
     assert done.code == 0
     assert done.told == (
         f"Warning: {run.path} was started with the prompts {theirs.id} and resumes with them. "
-        f"Name another folder with -o to use those of this version, {prompt_set(texts).id}.\n"
+        f"To use those of this version, {prompt_set(texts).id}, pass another run folder with -o.\n"
     )
     assert {record.prompts for record in run.records()} == {theirs.id}
     assert {call["prompt"] for call in run.calls()} <= {prompt.id for prompt in theirs.prompts.values()}

@@ -40,7 +40,7 @@ def test_a_run_over_shards_goes_on_where_it_stopped(shards: Path, tmp_path: Path
     assert (len(run.annotations), run.end.progress.resumed) == (5, 2)
     by_name = {Path(record.image).name: record for record in run.annotations}
     assert by_name["000002"].status == "unreadable"
-    assert "holds no picture (null)" in by_name["000002"].errors[0].message
+    assert "contains no picture (null)" in by_name["000002"].errors[0].message
     folder = uncanny.annotate(FILES, model="demo", out=tmp_path / "files")
     same = {"sha256", "anomalies", "objects", "width", "height", "status", "pixels"}
     for record in folder.annotations:
@@ -70,7 +70,7 @@ def test_detection_artifacts_and_audit_take_them_too(shards: Path, tmp_path: Pat
 def test_a_column_is_named_in_python_as_on_the_command_line(tmp_path: Path) -> None:
     cells = [file.read_bytes() for file in FILES]
     file = write(tmp_path / "pairs.parquet", {"real": cells[:1], "fake": cells[1:2]})
-    with pytest.raises(UsageError, match="Name one with `image_column='real'`"):
+    with pytest.raises(UsageError, match="Pass one with `image_column='real'`"):
         uncanny.annotate(file, model="demo", out=tmp_path / "run")
     run = uncanny.annotate(file, model="demo", out=tmp_path / "run", image_column="fake")
     assert [record.image for record in run.annotations] == ["../pairs.parquet/fake/000000"]

@@ -55,7 +55,7 @@ def test_a_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
 def test_a_data_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(
-        UsageError, match=r"cannot be used: .+\. Name a folder that can be written to \(`data`\)"
+        UsageError, match=r"cannot be used: .+\. Pass a folder that can be written to \(`data`\)"
     ):
         Service.open(tmp_path / "file" / "data")
 
@@ -63,6 +63,6 @@ def test_a_data_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["run.json", "annotations.jsonl"])
 def test_no_service_is_kept_in_the_folder_of_a_run(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
-    with pytest.raises(UsageError, match=r"is the folder of a run\. Name a folder of the service's own"):
+    with pytest.raises(UsageError, match=r"is the folder of a run\. Pass a folder of the service's own"):
         Service.open(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == [name]

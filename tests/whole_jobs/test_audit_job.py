@@ -49,9 +49,7 @@ def test_four_generators_are_ranked(shell: Shell, scenes: Path) -> None:
     assert shell.uncanny("audit", *named, "-m", "demo", "-o", "runs/a", "--quiet").code == 0
     assert (shell.folder / "runs/a/dune/calls.jsonl").read_bytes() == before
     assert shell.uncanny("report", "runs/a/dune").code == 0
-    assert "holds a run of another task" in shell.mistake(
-        "realism", "run", "scenes", "-m", "demo", "-o", "runs/a/dune"
-    )
+    assert "contains a run of" in shell.mistake("realism", "run", "scenes", "-m", "demo", "-o", "runs/a/dune")
     # Runs that were made in different ways are no audit.
     assert shell.uncanny("annotate", "images/atlas", "-m", "noop", "-o", "runs/other", "--quiet").code == 0
     mixed = shell.mistake("audit", "atlas=runs/other", "birch=runs/a/birch")

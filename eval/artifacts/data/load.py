@@ -41,7 +41,7 @@ from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.common.inputs.table_records import data_set_files, record_tables
 from uncanny.parameters import takes
 from uncanny.records.annotation_table import TABLE, restore_lines
-from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
+from uncanny.records.run_folder import RunFolder, Unfinished, check_recorded, unfinished
 from uncanny.wording import shown
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class _Reader:
         if path.is_dir():
             return self._set(self._folder(path), str(path), self._pictures(path))
         if not path.is_file():
-            raise UsageError(f"{path} does not exist", remedy="Name a file, a folder or a run folder.")
+            raise UsageError(f"{path} does not exist", remedy="Pass a file, a folder or a run folder.")
         return self._set(self._file(path), str(path), self._pictures(path.parent))
 
     def memory(self, records: Records | DataFrame) -> ArtifactSet:
@@ -124,7 +124,7 @@ class _Reader:
         if self.problems:
             raise ItemsError(origin, sorted(self.problems, key=by_line), remedy=_REMEDY)
         if not images:
-            raise UsageError(f"{origin} holds no image", remedy="Give a file with one image per line.")
+            raise UsageError(f"{origin} contains no image", remedy="Give a file with one image per line.")
         notes = {note: count for note, count in self.notes.items() if count}
         ids = {(image.record.model_extra or {}).get("prompts") for image in images}
         texts = tuple(sorted(each for each in ids if isinstance(each, str)))
@@ -153,6 +153,8 @@ class _Reader:
             if (path / name).is_file():
                 RunFolder(path).check_links()
                 return self._file(path / name)
+        if (path / "run.json").is_file():
+            check_recorded(path, RECORD_FILE)
         if data_set_files(path):
             return self._file(path)
         if documents := sorted(file for file in path.rglob("*.json") if not file.is_dir()):
@@ -162,8 +164,8 @@ class _Reader:
             return self._file(path)
         if not masks:
             raise UsageError(
-                f"{path} holds neither records nor masks",
-                remedy=f"Name a folder with {RECORD_FILE}, labelme files or masks in it.",
+                f"{path} contains neither records nor masks",
+                remedy=f"Pass a folder with {RECORD_FILE}, labelme files or masks in it.",
             )
         return of_masks(masks, path, self.heat)
 
@@ -214,7 +216,7 @@ class _Reader:
             document = [document]
         if not isinstance(document, list):
             raise UsageError(
-                f"{path} holds {shown(document)}",
+                f"{path} contains {shown(document)}",
                 remedy="Give JSON Lines, labelme, COCO instances, or a list of records.",
             )
         return [

@@ -41,11 +41,11 @@ from uncanny.wording import option
 def score(
     predictions: Artifacts | Sequence[PathLike] | Mapping[str, Artifacts], parameters: ArtifactScoreParameters
 ) -> ArtifactScore:
-    """Authenticity, pixel, instance and presence figures of predicted artifacts, and accuracy by bins.
+    """Score predicted artifacts: authenticity, pixels, instances and presence, and accuracy by bins.
 
-    Every figure lies in 0–1, higher is better, has a 95 % interval of a bootstrap over images, and is None
-    where there is nothing to count out of. Pixel figures are of sums over all images, as published ones are;
-    means over images stand beside them. Images without a finished prediction are in no figure.
+    Each figure is in 0–1, higher is better, and has a 95 % bootstrap interval over images. It is None if its
+    denominator is 0. Pixel figures are computed from sums over all images, as published ones are; means over
+    images are given too. No figure counts images without a finished prediction.
 
     `predictions` is what `load` takes, or several: a list of paths, or a dict of names and what `load` takes.
 

@@ -261,7 +261,7 @@ def _overview_notes(score: ArtifactScore) -> Iterator[str]:
             yield f"{name}: {counted(len(images), 'image')} {reason}."
         if prediction.aj.without_verdict:
             number = counted(prediction.aj.without_verdict, "prediction")
-            yield f"{name}: {number} without a verdict or score, in no figure of authenticity."
+            yield f"{name}: {number} without a verdict or score, not counted for authenticity."
         for note, count in prediction.notes.items():
             yield f"{name}: {count:,} × {note}."
         if prediction.unfinished:
@@ -276,15 +276,15 @@ def left_out_lists(prediction: PredictionScore) -> Iterator[tuple[str, Sequence[
     """Why images are in no figure or not in all, and which."""
     left = prediction.left_out
     reasons: Sequence[tuple[str, Sequence[str]]] = (
-        ("of the truth without a prediction, in no figure", left.only_truth),
-        ("that the truth does not have, in no figure", left.only_predictions),
-        ("whose prediction failed or is partial, in no figure about regions", left.unfinished),
-        ("of the truth without annotated regions, in no figure about regions", left.not_annotated),
-        ("whose prediction says nothing of regions, in no figure about them", left.not_located),
-        ("that are real, in no figure about regions", left.real),
+        ("of the truth without a prediction, not counted", left.only_truth),
+        ("that the truth does not have, not counted", left.only_predictions),
+        ("whose prediction failed or is partial, not counted for regions", left.unfinished),
+        ("of the truth without annotated regions, not counted for regions", left.not_annotated),
+        ("whose prediction says nothing of regions, not counted for regions", left.not_located),
+        ("that are real, not counted for regions", left.real),
         ("without a value, in no bin", left.without_value),
         (
-            "of which the truth does not say whether they are generated, in no figure of authenticity",
+            "of which the truth does not say whether they are generated, not counted for authenticity",
             left.without_source,
         ),
     )
@@ -293,7 +293,7 @@ def left_out_lists(prediction: PredictionScore) -> Iterator[tuple[str, Sequence[
     for category, images in left.unmeasured.items():
         alike.setdefault(images, []).append(CATEGORY_NAMES[category])
     for same, names in alike.items():
-        yield f"not measured for {', '.join(names)}: in no figure of these and of all together", same
+        yield f"not measured for {', '.join(names)}: not counted for these or for all together", same
 
 
 def _percents(*headings: str, better: Better | None = None, key: str | None = None) -> list[Column]:

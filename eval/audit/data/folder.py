@@ -52,7 +52,7 @@ def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror or error}",
-            remedy="Name a folder of generators' folders.",
+            remedy="Pass a folder of generators' folders.",
         ) from error
     # An audit's own page, and the reports beside it, may lie among the runs.
     reasons = {entry: _why_skipped(entry) for entry in entries if not _is_own(entry)}
@@ -65,7 +65,7 @@ def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:
             else f"{path} contains no generators",
             remedy=f"To audit these images as one generator, write NAME={path}."
             if images
-            else "Name a folder with a folder of images, or a run, for each generator.",
+            else "Pass a folder with a folder of images, or a run, for each generator.",
         )
     return GeneratorFolder(
         path, generators, {entry.name: why for entry, why in reasons.items() if why is not None}
@@ -93,7 +93,7 @@ def _why_skipped(entry: Path) -> str | None:
         return f"cannot be read: {error.strerror or error}"
     if any((entry / file).is_file() for file in _RUN_FILES) or _has_image(entry):
         return None
-    return "holds no images and no annotations"
+    return "contains no images and no annotations"
 
 
 def _has_image(folder: Path) -> bool:

@@ -73,8 +73,8 @@ def load_generators(
         )
         if not own_problems and not aggregate.records:
             raise UsageError(
-                f"{source.name}: {records.place} holds no annotations",
-                remedy="Leave it out, or annotate first.",
+                f"{source.name}: {records.place} contains no annotations",
+                remedy="Remove it, or annotate its images first.",
             )
         left = None
         if records.run is not None:

@@ -37,7 +37,7 @@ def gated(names: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
         return tuple(own or names)
     raise UsageError(
         f"{option('conditions')} needs to know which of the {len(names):,} generators is yours",
-        remedy=f"Name yours with {option('own', 'NAME')}.",
+        remedy=f"Pass {option('own', 'NAME')}.",
     )
 
 

@@ -147,7 +147,7 @@ class Difference:
         """The difference in CAP as a sentence."""
         if self.apart is None:
             return f"{self.first} and {self.second}: too few images for an interval"
-        verdict = "differ" if self.apart else "can't be told apart"
+        verdict = "differ" if self.apart else "do not differ significantly"
         over = f", over {self.paired:,} shared prompts" if self.paired is not None else ""
         value, interval = tables.signed(self.cap.value), tables.signed_ends(self.cap) or "alike in all images"
         # Where the interval alone would say so, why they are not apart all the same.

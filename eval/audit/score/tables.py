@@ -267,7 +267,7 @@ def _release_table(release: Release, level: str) -> Table:
     if release.too_few:
         notes.append("Fewer than ten prompts or images say nothing: without intervals and verdicts.")
     notes.append(
-        "Less than 0 is better. Each interval is for one figure: one in twenty leaves 0 out by chance. What "
+        "Negative is better. Each interval is for one figure: one in twenty leaves 0 out by chance. What "
         "is better or worse is also significant after Holm correction, for the number of figures, of kinds, "
         "or of groups of names."
     )
@@ -285,14 +285,14 @@ def _differences(leaderboard: Leaderboard) -> Iterator[str]:
     """Neighbours that are alike, in few words where they are many, and who is behind for sure."""
     alike = leaderboard.alike
     if len(alike) > _MOST_ALIKE:
-        yield f"{LIKE} can't be told apart from the one before."
+        yield f"{LIKE} does not differ significantly from the one before."
     else:
         yield from (f"{LIKE} {difference}." for difference in alike)
     measured = leaderboard.measured
     compared = [leaderboard.difference(measured[0], name) for name in measured[1:]]
     if len(measured) > 2 and None not in compared:
         behind = [each.second for each in compared if each and each.apart and (each.cap.value or 0) < 0]
-        yield f"Behind the first for sure: {', '.join(behind) or 'none'}."
+        yield f"Significantly worse than the first: {', '.join(behind) or 'none'}."
 
 
 def _notes(leaderboard: Leaderboard) -> Iterator[str]:
@@ -321,8 +321,8 @@ def _legend(result: AuditResult) -> Iterator[str]:
         if pairs:
             corrected = f", corrected for the number of pairs, {pairs:,} (Holm)" if pairs > 1 else ""
             yield (
-                "Two are told apart where the interval of their CAP difference leaves 0 out and a t test "
-                f"finds it, too{corrected}."
+                "Two differ significantly if the interval of their CAP difference excludes 0 and a t test is "
+                f"significant{corrected}."
             )
 
 

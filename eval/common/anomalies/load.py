@@ -28,7 +28,7 @@ from uncanny.eval.common.inputs.image_files import (
 from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.protocol import run_records
 from uncanny.records.annotation_table import restore_lines
-from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
+from uncanny.records.run_folder import RunFolder, Unfinished, check_recorded, unfinished
 from uncanny.wording import counted, shown
 
 RECORDS = "annotations.jsonl"
@@ -41,7 +41,7 @@ Predictions = Anomalies | Sequence[PathLike] | Mapping[str, Anomalies]
 
 
 def load(anomalies: Anomalies, *, role: Role = "predictions") -> AnomalySet:
-    """All images of a file, of a run folder's `annotations.jsonl`, or of records in memory.
+    """Load the anomalies of a file, of a run folder's `annotations.jsonl`, or of records in memory.
 
     A file has records (`image`, `anomalies`, `source`) as JSON Lines or a JSON list, one JSON object with the
     images as keys, and, in either, an answer as plain text instead of the list of anomalies. Fields of an
@@ -143,15 +143,10 @@ def _check_run(folder: Path, lines: Path) -> None:
     if inner:
         runs = " ".join(f"{name}={folder / name}" for name in inner)
         raise UsageError(
-            f"{folder} is not a run, but holds {counted(len(inner), 'run')}: {', '.join(inner)}",
-            remedy=f"Name each: {runs}",
+            f"{folder} is not a run, but contains {counted(len(inner), 'run')}: {', '.join(inner)}",
+            remedy=f"Pass each: {runs}",
         )
-    other = next((name for name in run_records() if (folder / name).is_file()), None)
-    if other is not None:
-        raise UsageError(
-            f"{folder} is a run without anomalies: it has {other} and no {RECORDS}",
-            remedy="Name a run of `annotate` or `detect`.",
-        )
+    check_recorded(folder, RECORDS)
 
 
 def _load_records(records: Records, role: Role, origin: str) -> AnomalySet:
@@ -176,7 +171,7 @@ def _read(
         problems.sort(key=lambda problem: problem.line or 0)
         raise ItemsError(what, problems, remedy="Correct these; nothing was scored.")
     if not images:
-        raise UsageError(f"{what} holds no image", remedy="Give a file with one image per line.")
+        raise UsageError(f"{what} contains no image", remedy="Give a file with one image per line.")
     allowances = reader.allowances
     return AnomalySet(
         origin,

@@ -260,7 +260,7 @@ def _text(value: object, path: str) -> str:
     if not isinstance(value, str):
         raise _FieldError(path, f"must be a string, not {shown(value)}")
     if not _is_unicode(value):
-        raise _FieldError(path, "holds characters that are not valid Unicode")
+        raise _FieldError(path, "contains characters that are not valid Unicode")
     return value.strip()
 
 

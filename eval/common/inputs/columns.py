@@ -163,7 +163,7 @@ def read_columns(source: object, what: str, *, root: Path | None = None) -> Colu
     else:
         raise UsageError(f"{what} are {_KINDS}, not {shown(source)}")
     if not len(columns) and not columns.problems:
-        raise UsageError(f"{columns.place} holds no rows", remedy="Give a file with a row an image.")
+        raise UsageError(f"{columns.place} contains no rows", remedy="Give a file with a row an image.")
     return columns
 
 

@@ -48,7 +48,7 @@ def read_bytes(path: Path) -> bytes:
     except (OSError, ValueError) as error:  # a name may hold what no path can
         raise UsageError(
             f"{path} cannot be read: {getattr(error, 'strerror', None) or error}",
-            remedy="Name a JSON or JSON Lines file, or a run folder.",
+            remedy="Pass a JSON or JSON Lines file, or a run folder.",
         ) from error
     if not data.strip():
         raise UsageError(f"{path} is empty", remedy="Give a file with one image per line.")

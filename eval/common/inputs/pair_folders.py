@@ -91,12 +91,12 @@ def check_named_once(source: object, original: object, edited: object) -> None:
     """Raises UsageError unless pairs are named by a source or by the folders of both sides, not by both."""
     if (original is None) != (edited is None):
         raise UsageError(
-            f"{option('original')} and {option('edited')} must be given together", remedy="Name both folders."
+            f"{option('original')} and {option('edited')} must be given together", remedy="Pass both folders."
         )
     if (source is None) == (original is None):
         raise UsageError(
-            "No pairs are given" if source is None else "Pairs are given twice",
-            remedy=f"Give a source, or both {option('original')} and {option('edited')}.",
+            "No pairs are given" if source is None else "Pairs are given both as a source and as two folders",
+            remedy=f"Pass either a source, or both {option('original')} and {option('edited')}.",
         )
 
 

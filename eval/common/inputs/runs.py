@@ -65,7 +65,7 @@ def open_run(path: Path) -> ReadRun:
     if manifest is None and not folder.annotations.is_file():
         raise UsageError(
             f"{path} is not a run folder: it has neither run.json nor annotations.jsonl",
-            remedy="Name the folder that the annotations went to.",
+            remedy="Pass the folder that the annotations went to.",
         )
     return ReadRun(folder, manifest or RunManifest(), manifest is not None, folder.annotations)
 
@@ -104,7 +104,7 @@ def page_of_run(path: Path) -> Path:
     read = open_annotations(path)
     target = read.folder.report if read.is_run else path.with_suffix(".html")
     if target == path:
-        raise UsageError(f"{path} is an input and would be overwritten", remedy="Name a file for the page.")
+        raise UsageError(f"{path} is an input and would be overwritten", remedy="Pass a file for the page.")
     return target
 
 

@@ -25,6 +25,7 @@ from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
 from uncanny.parameters import refuse_table
 from uncanny.records.annotation_table import LINES, TABLE
 from uncanny.records.record_file import image_of
+from uncanny.records.run_folder import check_recorded
 from uncanny.schema import Annotation
 from uncanny.wording import option
 
@@ -36,7 +37,7 @@ LeftOutBy = Literal["failed", "partial", "unreadable", "unclear"]
 STYLES = ("rendered", "drawn")
 FINISHED = "finished"
 _NEEDED = frozenset({"sha256", "width", "height"})
-_REMEDY = "Name a run folder, a JSON Lines file of annotations, or a folder of images."
+_REMEDY = "Pass a run folder, a JSON Lines file of annotations, or a folder of images."
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +213,8 @@ def open_source(source: Source, root: Path | None) -> OpenSource:
     """
     if source.kind == "images":
         raise UsageError(
-            f"{source.name}: {source.place} holds no annotations",
-            remedy=f"Name a model with {option('model')} and a folder with {option('out')} to annotate its "
+            f"{source.name}: {source.place} contains no annotations",
+            remedy=f"Pass a model with {option('model')} and a folder with {option('out')} to annotate its "
             "images first.",
         )
     if source.path is None:
@@ -221,6 +222,8 @@ def open_source(source: Source, root: Path | None) -> OpenSource:
     if source.kind == "file":
         return OpenSource(source, source.path, None, root or source.path.parent)
     run = open_run(source.path)
+    if not run.folder.annotations.is_file():
+        check_recorded(source.path, LINES)
     return OpenSource(source, run.folder.annotations, run, source.path)
 
 
@@ -239,5 +242,5 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
     except OSError as error:
         raise UsageError(
             f"{file} cannot be read: {error.strerror or error}",
-            remedy="Name a run folder or a JSON Lines file with annotations.",
+            remedy="Pass a run folder or a JSON Lines file with annotations.",
         ) from error

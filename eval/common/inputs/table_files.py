@@ -31,7 +31,9 @@ def table_files(path: Path) -> tuple[Path, ...]:
         if not path.is_file():
             raise UsageError(f"{path} does not exist", remedy="Give the table's file or folder.")
         if path.suffix.lower() not in SUFFIXES:
-            raise UsageError(f"{path} is not a table", remedy=f"Give a file in {', '.join(SUFFIXES)}.")
+            raise UsageError(
+                f"{path} is not a table", remedy=f"Pass a file that ends in {', '.join(SUFFIXES)}."
+            )
         return (path,)
     for folder in (path, path / "data"):
         for suffix in SUFFIXES:
@@ -39,7 +41,7 @@ def table_files(path: Path) -> tuple[Path, ...]:
             if shards:
                 return tuple(shards)
     raise UsageError(
-        f"{path} holds no table", remedy=f"Files in {', '.join(SUFFIXES)} are looked for, also in data/."
+        f"{path} contains no table", remedy=f"Files in {', '.join(SUFFIXES)} are looked for, also in data/."
     )
 
 

@@ -59,14 +59,14 @@ def data_set_files(folder: Path) -> tuple[Path, ...]:
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UsageError(
             f"{folder / _SPLITS} does not say which splits the data set has",
-            remedy="Save it again with `save_to_disk`, or name the folder of a split.",
+            remedy="Save it again with `save_to_disk`, or pass the folder of a split.",
         ) from error
     files: list[Path] = []
     for name in names:
         if (of_split := saved_files(folder / name)) is None:
             raise UsageError(
                 f"{folder} is incomplete: its split {name} is missing",
-                remedy="Save the data set again, or name the folder of a split.",
+                remedy="Save the data set again, or pass the folder of a split.",
             )
         files += of_split
     return tuple(files)

@@ -45,7 +45,7 @@ def local_folder(backbone: str) -> Path | None:
     if not path.is_dir():
         raise UsageError(
             f"Backbone {backbone!r}: no such folder",
-            remedy="Name a folder with config.json, the weights and the tokenizer of a transformers model.",
+            remedy="Pass a folder with config.json, the weights and the tokenizer of a transformers model.",
         )
     return path.resolve()
 
@@ -113,7 +113,7 @@ def files_of(folder: Path) -> list[Path]:
     if missing or weights is None:
         raise UsageError(
             f"Backbone {str(folder)!r} is not a whole model: {' and '.join(missing)} missing",
-            remedy="Name a folder made by `save_pretrained` (model and tokenizer) or `hf download`.",
+            remedy="Pass a folder made by `save_pretrained` (model and tokenizer) or `hf download`.",
         )
     return [*weights, config, *tokenizer]
 

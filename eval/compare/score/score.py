@@ -100,17 +100,17 @@ def _one_by_one(function: Callable[Concatenate[Sequence[Compared], P], CompareRe
 @_one_by_one
 @takes(CompareParameters)
 def compare(runs: Sequence[Compared], parameters: CompareParameters) -> CompareResult:
-    """What changed between runs over the same images, and what of it could be chance.
+    """Compare runs over the same images, and test which differences could be chance.
 
-    Each other run is compared with the first: which anomalies both have and which only one, which images
-    changed, counts by kind and severity, MAI, AF and CAP, cost. Every difference is the other minus the
-    first, with a 95 % interval from a bootstrap in which both runs see the same images. A figure that nothing
-    was measured for is None. Records that failed in either run are in no figure but cost, and counted.
+    Each further run is compared with the first: anomalies that both or only one have, images that changed,
+    counts by kind and severity, MAI, AF, CAP and cost. Each difference is the other run minus the first, with
+    a 95 % interval from a paired bootstrap. A figure without a measurement is None. Records that failed in
+    either run are counted, and only the cost includes them.
 
     `runs` are two or more run folders, files of annotations, or lists of `Annotation`; or one mapping from
-    name to such, which five or more have to be for type checkers. By prompt two releases of a generator are
-    compared, on the same prompts: several images of a prompt in the order of their names. `match_by` can be a
-    `Similarity` of your own.
+    names to these, which type checkers require for five or more. With `by="prompt"`, two releases of a
+    generator are compared on the same prompts; several images of a prompt are paired in the order of their
+    names. `match_by` can be a `Similarity` of your own.
 
     Raises UsageError for fewer than two runs, options out of range, runs without a common image, and names
     that fit several images; ItemsError, which is one, with everything that is wrong with the records.
@@ -124,7 +124,7 @@ def compare(runs: Sequence[Compared], parameters: CompareParameters) -> CompareR
     if truth is not None and by == "prompt":
         raise UsageError(
             f"{option('truth')} belongs to one set of images, but a comparison by prompt has two",
-            remedy=f"Leave out {option('truth')} or {option('by')}.",
+            remedy=f"Remove {option('truth')} or {option('by')}.",
         )
     measure = open_measure(parameters.match_by, parameters.part(MeasureParameters))
     settings = Settings(
@@ -339,7 +339,7 @@ def _notices(paired: PairedRuns, images: int, true: TrueImages | None) -> Iterat
     if images < FEW_IMAGES:
         yield f"{images:,} images are few: intervals of so little are narrower than they should be."
     if len(paired.rules) == 1 and "stem" in paired.rules and paired.pairs[0].prompt is not None:
-        yield "Prompts are told apart by file stems: not all records have prompt_id or prompt."
+        yield "Prompts are identified by file stems: not all records have prompt_id or prompt."
     for run in runs:
         if run.replayed:
             yield f"{run.name}: {run.replayed:,} of its answers came from the answer cache."

@@ -287,7 +287,7 @@ def _legend(comparison: Comparison) -> Iterator[str]:
         drawn = "images" if settings.by == "image" else "prompts"
         yield (
             f"{100 * LEVEL:.10g} % intervals of B − A by {settings.resamples:,} resamples of {drawn}. "
-            f"{MAY_BE_CHANCE} may be chance: the interval holds 0, or a t test does not find the difference, "
+            f"{MAY_BE_CHANCE} may be chance: the interval includes 0, or a t test is not significant, "
             "corrected by Holm for the figures, the kinds, or the bands of realism."
         )
 

@@ -217,7 +217,7 @@ class TrueImages:
             )
         if self.unused:
             what = counted(len(self.unused), "image")
-            yield f"{what} of the truth fit no image of both runs, in no figure: {some_of(self.unused)}."
+            yield f"{what} of the ground truth are not in both runs, not counted: {some_of(self.unused)}."
 
 
 def pair_truth(name: str, pairs: Sequence[ImagePair], truth: AnomalySet) -> TrueImages:

@@ -106,7 +106,7 @@ def read_form(source: str | Path) -> Form:
         return default_form()
     path = Path(source)
     try:
-        return Form.model_validate(read_json(path, remedy="Name a questionnaire, or the word default."))
+        return Form.model_validate(read_json(path, remedy="Pass a questionnaire, or the word default."))
     except ValidationError as error:
         problems = of_validation(error, item=None, line=None)
         raise ItemsError(str(path), problems, remedy="Correct the questionnaire.") from error

@@ -73,7 +73,7 @@ class _Row(NamedTuple):
 
 @takes(PeopleParameters)
 def score_people(pairs: EditSource, people: PeopleSource, parameters: PeopleParameters) -> PeopleScores:
-    """Score people who judged the images of `pairs`, one by one, together, by method, model and size.
+    """Score people who judged the images of `pairs`: each person and all together, by method, model and size.
 
     `pairs` are as in `load`: what `measure` has written brings bins of size along. `people` are run folders
     of `uncanny edits people`, or files of `Judgement` records. `predictions` are as in `stress`. Where a
@@ -104,7 +104,7 @@ def score_people(pairs: EditSource, people: PeopleSource, parameters: PeoplePara
     if not judgements:
         raise UsageError(
             "None of the judgements is about an image of these pairs",
-            remedy="Name the pairs that were shown.",
+            remedy="Pass the pairs that were shown.",
         )
     rows = {person: [task.row(each) for each in own] for person, own in _by_person(judgements).items()}
     everything = [row for own in rows.values() for row in own]
@@ -348,7 +348,7 @@ class _Task:
                 images |= {self.key(each.id, "edited"), self.key(each.id, "original")}
         missing = [name for name in by if name not in groups]
         if missing:
-            raise UsageError(f"The pairs have no column {missing[0]}", remedy="Name one that they have.")
+            raise UsageError(f"The pairs have no column {missing[0]}", remedy="Pass one that they have.")
         return {
             factor: {
                 level: self.figures(

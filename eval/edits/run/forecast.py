@@ -39,7 +39,7 @@ class WritingForecast(Forecast):
 
 @takes(PerturbParameters)
 def perturb_forecast(texts: TextSource, parameters: PerturbParameters) -> WritingForecast:
-    """What `perturb` would ask and roughly cost, with the same parameters; see `annotate_forecast`.
+    """Forecast the calls, tokens and cost of `perturb` with the same parameters; see `annotate_forecast`.
 
     >>> uncanny.edits.perturb_forecast("scenes", model="openai/gpt-4o").calls_usual
     96
@@ -66,7 +66,7 @@ def perturb_forecast(texts: TextSource, parameters: PerturbParameters) -> Writin
 
 @takes(PromptsParameters)
 def prompts_forecast(texts: TextSource, parameters: PromptsParameters) -> WritingForecast:
-    """What `prompts` would ask and roughly cost, with the same parameters; see `annotate_forecast`.
+    """Forecast the calls, tokens and cost of `prompts` with the same parameters; see `annotate_forecast`.
 
     >>> uncanny.edits.prompts_forecast("scenes", model="openai/gpt-4o", mode="double").calls_usual
     32

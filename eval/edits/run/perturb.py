@@ -108,7 +108,7 @@ def perturb_task(parameters: PerturbParameters, texts: TextSource, *, copy: bool
 
 @takes(PerturbParameters, "out")
 async def perturb_async(texts: TextSource, parameters: PerturbParameters) -> PerturbRun:
-    """Have a model change the labels and captions of pictures a little, more, or much.
+    """Ask a model to change the labels and captions of images a little, more, or much.
 
     `texts` are a JSON Lines file with a `DescribedImage` a line, such as an `edits.jsonl`, the word `scenes`
     for the bundled set, or records. A new text that fails the gates of a label or caption (5 or 30 words, no
@@ -116,8 +116,8 @@ async def perturb_async(texts: TextSource, parameters: PerturbParameters) -> Per
     same call resumes a run that was interrupted.
 
     Returns the run, even if it ended early or some texts failed: see its `summary` and the records'
-    `outcome`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the model cannot be
-    asked at all.
+    `outcome`. Raises UsageError for invalid parameters, and ModelUnusableError if the model cannot be called
+    at all.
 
     `perturb_async` is the same for programs with an event loop.
 

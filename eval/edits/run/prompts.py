@@ -109,15 +109,15 @@ def prompts_task(parameters: PromptsParameters, texts: TextSource, *, copy: bool
 
 @takes(PromptsParameters, "out")
 async def prompts_async(texts: TextSource, parameters: PromptsParameters) -> PromptsRun:
-    """Have a model choose an object of each picture, and write what an inpainting model is to put there.
+    """Ask a model to choose an object in each image, and to write the prompt for an inpainting model.
 
     `texts` are those of `perturb`; each has `objects` and, unless one is to be removed, a `caption`. The
     object has to be one of the list, and the prompt has to pass the gates of a caption; else it is asked for
     again, twice at most. The model does not see pictures.
 
     Returns the run, even if it ended early or some texts failed: see its `summary` and the records'
-    `outcome`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the model cannot be
-    asked at all.
+    `outcome`. Raises UsageError for invalid parameters, and ModelUnusableError if the model cannot be called
+    at all.
 
     `prompts_async` is the same for programs with an event loop.
 

@@ -106,7 +106,7 @@ def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None
     if problems:
         raise ItemsError(name, sorted(problems, key=by_line), remedy="Correct these; nothing was started.")
     if not records:
-        raise UsageError(f"{name} holds no texts", remedy=_REMEDY)
+        raise UsageError(f"{name} contains no texts", remedy=_REMEDY)
     return TextSet(
         tuple(records), Path(source) if isinstance(source, str | os.PathLike) else "program", folder
     )

@@ -99,11 +99,11 @@ class CompressResult(TableResult):
 def compress(
     images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], parameters: CompressParameters
 ) -> CompressResult:
-    """Write compressed copies of images for every condition; what `uncanny edits compress` does.
+    """Write compressed copies of images, one for each condition, as `uncanny edits compress` does.
 
     `images` are folders or files, one or several, or the word `scenes` for the bundled ones. Copies are
     upright and RGB, without EXIF and profile, on white where the image is transparent; of an animation the
-    first frame. Copies that are there stay. An image that cannot be read costs its own copies alone.
+    first frame. Existing copies are kept. An image that cannot be read is skipped and reported.
 
     Raises UsageError for images that are not there, and a condition that is none, ItemsError where two images
     would have the same copy.

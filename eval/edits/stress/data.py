@@ -30,7 +30,8 @@ from uncanny.eval.edits.data import from_cell, mask_content
 from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics import EDIT_PROTOCOLS, PROTOCOL
 from uncanny.eval.metrics.intervals import Floats
-from uncanny.records.annotation_table import restore_lines
+from uncanny.records.annotation_table import LINES, restore_lines
+from uncanny.records.run_folder import check_recorded
 from uncanny.wording import counted, shown
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ def read_predictions(
     if isinstance(source, str | PathLike):
         path = Path(source)
         source = restore_lines(path) if path.is_dir() else path
+        if path.is_dir() and not source.is_file():
+            check_recorded(path, LINES)
     table = read_columns(source, what, root=root)
     images = table.names("image")
     words = table.checked("source", images, SOURCES)
@@ -184,7 +187,7 @@ def by_detector(named: Mapping[str, Source]) -> dict[str, dict[str, Source]]:
     for detector, condition, name in parsed:
         conditions = grouped.setdefault(detector or (detectors[0] if detectors else "detector"), {})
         if condition in conditions:
-            raise UsageError(f"{name!r}: the condition {condition} has two files", remedy="Name each once.")
+            raise UsageError(f"{name!r}: the condition {condition} has two files", remedy="Pass each once.")
         conditions[condition] = named[name]
     return {name: _as_given_first(conditions) for name, conditions in grouped.items()}
 

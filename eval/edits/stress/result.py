@@ -104,7 +104,7 @@ class Coverage:
             (self.unanswered, "without a verdict"),
         ):
             if names:
-                yield f"{counted(len(names), 'image')} {what}, in no figure: {some_of(names)}"
+                yield f"{counted(len(names), 'image')} {what}, not counted: {some_of(names)}"
         if 0 < self.with_score < self.images:
             without = self.images - self.with_score
             yield f"{without:,} of {self.images:,} verdicts come without a score and are not in AUC"

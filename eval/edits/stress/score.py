@@ -67,7 +67,7 @@ _GROUP_RESAMPLES: Final = 1_000
 def stress(
     predictions: Source | Sequence[Source] | Mapping[str, Source], parameters: StressParameters
 ) -> StressResult:
-    """Where detectors are blind to edits; what `uncanny edits stress` does.
+    """Show which edits detectors miss, as `uncanny edits stress` does.
 
     `predictions` are files (JSON Lines, CSV, Parquet), run folders of `detect`, or data frames, one or
     several; a mapping gives each a name. A name is that of a detector, `DETECTOR@CONDITION` for its

@@ -17,7 +17,7 @@ from uncanny.eval.mcq.score.parser import read_choice
 from uncanny.files import open_file
 from uncanny.parameters import check_records, path_of
 from uncanny.records.jsonl import write_named
-from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_folder import RunFolder, check_recorded
 from uncanny.wording import shown
 
 ANSWERS_FILE = "answers.jsonl"
@@ -48,6 +48,7 @@ def _answer_files(folder: Path) -> list[Path]:
         runs = sorted(file.parent for file in folder.glob(f"*/{ANSWERS_FILE}")) or runs
     for run in runs:
         RunFolder(run).check_links()
+        check_recorded(run, ANSWERS_FILE)
     return [run / ANSWERS_FILE for run in runs]
 
 
@@ -56,7 +57,7 @@ def _holds_predictions(path: Path) -> bool:
         with open_file(path) as lines:
             first = orjson.loads(next((line for line in lines if line.strip()), b"{}"))
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", remedy="Name answer files.") from None
+        raise UsageError(f"{path} cannot be read: {error.strerror}", remedy="Pass answer files.") from None
     except orjson.JSONDecodeError:
         return False
     return isinstance(first, dict) and "row_id" in first

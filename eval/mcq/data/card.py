@@ -212,9 +212,9 @@ def check_card(folder: Path) -> None:
     except FileNotFoundError:
         return
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}", remedy="Name another folder.") from error
+        raise UsageError(f"{file} cannot be read: {error}", remedy="Pass another folder.") from error
     if not is_unedited(text):
         raise UsageError(
             f"{file} was written or edited by hand and would be replaced",
-            remedy=f"Keep a copy and give {option('force', True)}, or name another folder.",
+            remedy=f"Keep a copy and give {option('force', True)}, or pass another folder.",
         )

@@ -50,7 +50,7 @@ _TEXT_QUESTIONS: tuple[Question, ...] = ("q2", "q4")
 
 @takes(CheckParameters)
 def check(source: ItemSource, parameters: CheckParameters) -> tuple[Problem, ...]:
-    """Everything that is wrong with a set, all at once; empty where the set is good.
+    """All problems of a set of items; empty if there are none.
 
     `source` is an item file, whose format is checked too and whose problems come in order of its lines, the
     word `scenes`, or items. With `images`, every image and stored overlay is decoded whole, one at a time;
@@ -78,7 +78,7 @@ def check(source: ItemSource, parameters: CheckParameters) -> tuple[Problem, ...
         if item is None or not (problem.field == "pair_id" and item.pair_id in pairs):
             problems.append(replace(problem, line=lines[id(item)]) if item is not None else problem)
     if not valid and not problems:
-        problems.append(Problem(None, None, "the file holds no items; give one item a line"))
+        problems.append(Problem(None, None, "the file contains no items; give one item a line"))
     return tuple(sorted(problems, key=by_line))
 
 

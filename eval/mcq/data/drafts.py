@@ -22,7 +22,7 @@ from uncanny.eval.mcq.parameters import BuildParameters
 from uncanny.parameters import path_of, takes
 from uncanny.records.jsonl import read_records
 from uncanny.records.reviews import ReviewLog, review_image
-from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_folder import RunFolder, check_recorded
 from uncanny.schema import Annotation, Anomaly
 from uncanny.wording import option
 
@@ -152,10 +152,10 @@ _LETTERS: tuple[Option, ...] = get_args(Option)
 
 @takes(BuildParameters)
 def build(run: str | os.PathLike[str], parameters: BuildParameters) -> ItemSet:
-    """Write items drafted from the annotations of a run, reviewed ones where it has reviews (`draft_items`).
+    """Draft items from the annotations of a run, or from its accepted anomalies (`draft_items`).
 
     Image paths start at the folder of `out`. Raises UsageError for a folder without annotations, and, without
-    `force`, where `out` holds anything but just these drafts: people may have worked on it.
+    `force`, if `out` contains anything but these drafts, because people may have edited it.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> [item.split for item in uncanny.mcq.build(out, out="drafts.jsonl")]
@@ -165,8 +165,8 @@ def build(run: str | os.PathLike[str], parameters: BuildParameters) -> ItemSet:
     drafts = ItemSet(draft_run(path_of("run", run), target.parent, parameters.seed), target)
     if not parameters.force and _differs(target, b"".join(item_lines(drafts))):
         raise UsageError(
-            f"{target} already exists and holds more than these drafts",
-            remedy=f"Name another file, or replace it with {option('force', True)}.",
+            f"{target} already exists and contains more than these drafts",
+            remedy=f"Pass another file, or replace it with {option('force', True)}.",
         )
     write_items(drafts, target)
     return drafts
@@ -180,7 +180,7 @@ def draft_run(run: Path, folder: Path, seed: int = 0) -> tuple[Item, ...]:
     files = RunFolder(run)
     manifest = files.read_manifest()
     if not files.annotations.is_file():
-        raise UsageError(f"{run} is not a run: it has no annotations.jsonl", remedy="Name a run folder.")
+        check_recorded(run, files.annotations.name)
     base = run / ((manifest and manifest.root) or "")
     log = ReviewLog.of_run(run)
     by_image = log.by_image()

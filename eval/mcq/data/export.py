@@ -49,7 +49,7 @@ _COLUMNS: Final = (
 
 @takes(ExportParameters)
 def export_table(source: ItemSource, parameters: ExportParameters) -> Path:
-    """Write one row an item, E added to the options: a Parquet file, a CSV file, or a folder for the Hub.
+    """Write a Parquet file, a CSV file, or a folder for the Hugging Face Hub, with one row per item.
 
     `to` is by default what the suffix of `out` says, `.parquet` or `.csv`. `hf` makes `out` a folder with
     Parquet in `data/` and a card in `README.md`; `datasets.load_dataset` reads it, and it can be uploaded.
@@ -105,8 +105,8 @@ def export_form(path: Path, to: ExportForm | None) -> ExportForm:
         if path.suffix.lower() == f".{form}":
             return form
     raise UsageError(
-        f"{path} has neither the suffix .parquet nor .csv",
-        remedy=f"Choose one of them, or write a folder for the Hugging Face Hub with {option('to', 'hf')}.",
+        f"{path} does not end in .parquet or .csv",
+        remedy=f"Change the name, or write a folder for the Hugging Face Hub with {option('to', 'hf')}.",
     )
 
 
@@ -312,16 +312,16 @@ def _csv_lines(rows: Iterator[_Row], folder: ImageFolder) -> Iterator[bytes]:
 def _check_folder(folder: Path, items: ItemSet, *, force: bool) -> None:
     """Raises UsageError for a place where the data of somebody else, or an edited card, would be lost."""
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file", remedy="Name a folder for the dataset.")
+        raise UsageError(f"{folder} is a file", remedy="Pass a folder for the dataset.")
     if items.file.exists() and items.file.resolve() in (folder.resolve(), *_data_files(folder.resolve())):
         raise UsageError(
-            f"{folder} is the folder of the items themselves", remedy="Name another folder to write to."
+            f"{folder} is the folder of the items themselves", remedy="Pass another folder to write to."
         )
     for file in _data_files(folder):
         if not exported_before(file):
             raise UsageError(
                 f"{file} is not an export of items, and would be read as part of it",
-                remedy="Remove it, or name another folder.",
+                remedy="Remove it, or pass another folder.",
             )
     if not force:
         check_card(folder)

@@ -36,7 +36,7 @@ ItemSource = str | os.PathLike[str] | Sequence[Item]
 
 @takes(LoadParameters)
 def load(source: ItemSource, parameters: LoadParameters) -> ItemSet:
-    """All items of a file or data set, in its order; ids are unique. Images are not looked at.
+    """Load all items of a file or dataset, in its order. Ids are unique. Images are not opened.
 
     That is a JSON Lines file, or a table (Parquet, Arrow, a folder that is a data set) with the same keys as
     columns or in the flat form that `export_table` writes: a published set is read where it lies.
@@ -68,7 +68,9 @@ def load(source: ItemSource, parameters: LoadParameters) -> ItemSet:
     file = bundled_file(folder) if bundled and folder is not None else Path(source)
     if (file / "run.json").is_file():
         score = _score_call(file)
-        raise UsageError(f"{file} is a run, not an item file", remedy=f"Give the items first: {score}")
+        raise UsageError(
+            f"{file} is a run, not an item file", remedy=f"Pass an item file. To score the run: {score}"
+        )
     base = None if parameters.root is None else Path(parameters.root)
     items = ItemSet(_read(file, base), file, base, bundled, whole=True)
     return _inside(items, folder) if bundled and folder is not None else items
@@ -84,11 +86,11 @@ def load_run_items(run: Path) -> ItemSet:
     if not file.is_file() and not record_tables(file):
         raise UsageError(
             f"{run} is a run, but uncanny cannot find its item file",
-            remedy=f"Name the item file: {_score_call(run)}",
+            remedy=f"Pass the item file: {_score_call(run)}",
         )
     items = load(file, root=manifest.root)
     if file.resolve().is_relative_to(run.resolve()):
-        remedy = f"Name them yourself: {_score_call(run)}"
+        remedy = f"Pass them yourself: {_score_call(run)}"
         check_within(run, file, items.image_files(), remedy=remedy)
     return items
 
@@ -190,7 +192,7 @@ def _read(file: Path, root: Path | None) -> tuple[Item, ...]:
         problems.sort(key=by_line)
         raise ItemsError(str(file), problems, remedy="Correct these lines; nothing was started.")
     if not numbered:
-        raise UsageError(f"{file} holds no items", remedy="Give a JSON Lines file with one item a line.")
+        raise UsageError(f"{file} contains no items", remedy="Pass a JSON Lines file with one item per line.")
     return tuple(item for _, item in numbered)
 
 

@@ -96,7 +96,7 @@ def draw_overlay(item: Item, items: ItemSet, folder: Path) -> tuple[Path, Record
 
 @takes(OverlayParameters)
 def overlay(source: ItemSource, parameters: OverlayParameters) -> ItemSet:
-    """Write `out/items.jsonl`, whose items name their image and their stored overlay from there; the new set.
+    """Draw the Q3 images, write `out/items.jsonl` that names them, and return the new set.
 
     `source` is as in `load`; the bundled set is copied to `out/items`. Overlays that are stored already stay
     where they are, others are drawn into `out/overlays`. Raises UsageError where the new set would replace
@@ -110,7 +110,7 @@ def overlay(source: ItemSource, parameters: OverlayParameters) -> ItemSet:
     items = load(source, root=parameters.root, folder=folder)
     target = folder / ITEMS_FILE
     if target.exists() and items.file.exists() and target.samefile(items.file):
-        raise UsageError(f"{target} is the item file itself", remedy="Name another folder to write to.")
+        raise UsageError(f"{target} is the item file itself", remedy="Pass another folder to write to.")
     drawn = []
     for item in items:
         paths = {"image": _from(folder, item, items)}

@@ -112,7 +112,7 @@ def import_payloads(path: Path, folder: Path) -> ItemSet:
     """
     target = folder / ITEMS_FILE
     if target.exists():
-        raise UsageError(f"{target} already exists", remedy=f"Name another folder with {option('out')}.")
+        raise UsageError(f"{target} already exists", remedy=f"Pass another folder with {option('out')}.")
     items: list[tuple[int, Item]] = []
     problems: list[Problem] = []
     for number, line in enumerate(read_file(path).splitlines(), start=1):

@@ -36,7 +36,7 @@ from uncanny.parameters import path_of, takes
 
 @takes(ImportParameters)
 def import_table(source: str | os.PathLike[str], parameters: ImportParameters) -> ItemSet:
-    """Write `out/items.jsonl` and `out/images/` from a table; the new set.
+    """Import a table: write `out/items.jsonl` and `out/images/`, and return the new set.
 
     `source` is a Parquet, CSV or JSON Lines file, or a folder of shards. Pictures and stored overlays are
     written byte for byte under names made from their content. Prompts become whole texts, as a model is to
@@ -105,7 +105,7 @@ def _survey(path: Path, files: tuple[Path, ...]) -> list[Place]:
     if problems:
         raise ItemsError(str(path), problems, remedy="Correct the table; nothing was imported.")
     if not outlines:
-        raise UsageError(f"{path} holds no rows")
+        raise UsageError(f"{path} contains no rows")
     return places(outlines)
 
 

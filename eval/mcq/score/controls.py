@@ -45,7 +45,7 @@ def is_baseline(model: str) -> bool:
 
 @takes(BaselineParameters)
 def baseline_answers(items: ItemSource, baseline: Baseline, parameters: BaselineParameters) -> list[Answer]:
-    """An answer to every question of every item, by the model `baseline/NAME`.
+    """Answers of the baseline `baseline/NAME` to every question of every item.
 
     `items` are those of `load`, or anything it takes. `random` is uniform over the options of the question
     and depends on seed, item and question alone, not on the order or number of items; `always-E/no` finds

@@ -52,7 +52,7 @@ _PEOPLE = "Answers of people are files"
 
 @takes(McqScoreParameters)
 def score(items: ItemSource, answers: AnswerSource, parameters: McqScoreParameters) -> McqScores:
-    """Score every model that has answers.
+    """Score the answers of one or several models.
 
     `items` are as in `load`. `answers` are run folders, record files or prediction files, one or several; a
     folder that holds runs of several models; answers; or any of these by model, whose name then stands for

@@ -157,7 +157,7 @@ def unseen_tables(scores: McqScores) -> tuple[Table, ...]:
 def _control_notes(scores: McqScores, names: Sequence[str]) -> Iterator[str]:
     missing = [f"{name} {count:,}" for name in names if (count := scores.controls[name].missing)]
     if missing:
-        yield f"Missing answers, in no share: {'; '.join(missing)}"
+        yield f"Missing answers, not counted: {'; '.join(missing)}"
     ends = ", in brackets 95 % intervals (Wilson)" if scores.resamples else ""
     yield (
         "F says that there is no image, and is right. Q4's answer: the letter that is right for the image, "
@@ -261,7 +261,7 @@ def _notes(scores: McqScores) -> list[str]:
         if score.missing
     ]
     if missing:
-        notes.append(f"Missing answers, in no share: {'; '.join(missing)}")
+        notes.append(f"Missing answers, not counted: {'; '.join(missing)}")
     notes += [f"{name}: {changed_note(score.changed)}" for name, score in scores.items() if score.changed]
     unused = [f"{name} {score.unused:,}" for name, score in scores.items() if score.unused]
     if unused:

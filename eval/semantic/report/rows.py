@@ -19,10 +19,10 @@ from uncanny.schema import Status
 MOST_LISTED = 3
 MOST_NAMES = 1000
 UNFINISHED: Mapping[Status, str] = {
-    "failed": "no prediction, in no figure",
-    "unreadable": "no prediction, in no figure",
-    "partial": "no whole prediction, in no figure but accuracy, where a source is said",
-    "ok": "in no figure",
+    "failed": "no prediction, not counted",
+    "unreadable": "no prediction, not counted",
+    "partial": "no whole prediction, counted only for accuracy, if it has a source",
+    "ok": "not counted",
 }
 
 
@@ -121,9 +121,9 @@ def left_out_lists(prediction: PredictionScore) -> list[NameList]:
     left = prediction.left_out
     reasons: list[tuple[str, str, Sequence[str]]] = [
         ("without a prediction", "not in release, empty in paper", left.only_truth),
-        ("not in the truth", "in no figure", left.only_predictions),
+        ("not in the truth", "not counted", left.only_predictions),
         *((status, UNFINISHED[status], names) for status, names in left.unfinished.items()),
-        ("unfinished in the truth", "in no figure", left.truth),
+        ("unfinished in the truth", "not counted", left.truth),
         ("without a true source", "not in detection", left.without_source),
     ]
     return [

@@ -172,7 +172,7 @@ def _notes(score: SemanticScore) -> Iterator[str]:
     yield from texts_notes(score.texts)
     if failed := next((each.left_out.truth for each in score.predictions.values()), ()):
         images = counted(len(failed), "image")
-        yield f"{images} of the truth failed or are partial and in no figure{_names(failed)}"
+        yield f"{images} of the truth failed or are partial and not counted{_names(failed)}"
     for name, prediction in score.predictions.items():
         for note in _prediction_notes(prediction):
             yield f"{name}: {note}"
@@ -201,10 +201,10 @@ def _prediction_notes(prediction: PredictionScore) -> Iterator[str]:
         yield f"{missing} without a prediction: not in release, empty in paper{_names(left.only_truth)}"
     if left.only_predictions:
         surplus = counted(len(left.only_predictions), "predicted image")
-        yield f"{surplus} not in the truth and in no figure{_names(left.only_predictions)}"
+        yield f"{surplus} not in the truth and not counted{_names(left.only_predictions)}"
     for status, names in left.unfinished.items():
         if names:
-            yield f"{counted(len(names), f'{status} record')} in no score; run it again{_names(names)}"
+            yield f"{counted(len(names), f'{status} record')} not scored; run it again{_names(names)}"
     if left.without_source:
         unknown = counted(len(left.without_source), "image")
         yield f"{unknown} without a true source, not in detection{_names(left.without_source)}"

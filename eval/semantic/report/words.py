@@ -44,7 +44,7 @@ def difference_words(difference: Difference) -> str:
     if estimate.value is None:
         return f"{both} have no image in common: {what}"
     apart = difference.differs
-    verdict = "not tested:" if apart is None else "differ:" if apart else "can't be told apart:"
+    verdict = "not tested:" if apart is None else "differ:" if apart else "do not differ significantly:"
     ends_and_p = [signed_ends(estimate)] if estimate.interval else []
     ends_and_p += [] if difference.adjusted_p is None else [p_words(difference.adjusted_p)]
     interval = f" ({'; '.join(ends_and_p)})" if ends_and_p else ""

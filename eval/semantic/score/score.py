@@ -47,11 +47,11 @@ from uncanny.schema import Status
 
 @takes(SemanticParameters)
 def score(predictions: Predictions, parameters: SemanticParameters) -> SemanticScore:
-    """SemAP and SemF1 of predicted anomalies against true ones; cSemAP and cSemF1 where sources are known.
+    """Score predicted anomalies against the ground truth: SemAP, SemF1, and with sources cSemAP, cSemF1.
 
     Every score lies in 0–1, higher is better, and is a mean over thresholds, then over images: in `release`
     over those on both sides, in `paper` over all of the truth, where a missing prediction is an empty one. It
-    is None where no image counts. Records that failed are in no score and listed under `left_out`.
+    is None if no image counts. No score counts records that failed; `left_out` lists them.
 
     Deviations: the paper has one protocol, this has the two that its appendix and its published tables show,
     never mixed. Texts are cut after 512 tokens, where `bert-score` overflows. cSemAP and cSemF1 are over

@@ -192,9 +192,9 @@ async def annotate_async(images: Images, parameters: AnnotateParameters) -> Anno
     `out` as they come. The same call resumes a run that was interrupted.
 
     Returns the run, even if it ended early or some images failed: see its `summary` and the records'
-    `status`. Raises UsageError for parameters that do not fit, and ModelUnusableError if the model cannot be
-    asked at all. Added agents and replaced nodes are recorded in `run.json`; such a run resumes only with the
-    same ones.
+    `status`. Raises UsageError for invalid parameters, and ModelUnusableError if the model cannot be called
+    at all. Added agents and replaced nodes are recorded in `run.json`; such a run resumes only with the same
+    ones.
 
     `annotate_async` is the same for programs with an event loop. Several can run at once, each with its own
     `out`. A run that is cancelled records how far it came.
@@ -250,17 +250,17 @@ class AnnotateTask(ImageTask[Annotation]):
         schedule = self.config.schedule
         if self.nodes and schedule == "single":
             raise UsageError(
-                "The schedule `single` has no nodes to replace", remedy="Give a graph, or another schedule."
+                "The schedule `single` has no nodes to replace", remedy="Pass a graph, or another schedule."
             )
         if self.agents and schedule != "packed":
             raise UsageError(
                 f"Agents of your own cannot be added to the schedule `{schedule}`",
-                remedy="Leave out the schedule, or give a graph.",
+                remedy=f"Remove {option('schedule')}, or pass a graph.",
             )
         if self.graph is not None and (self.nodes is not None or self.agents):
             raise UsageError(
                 f"Both {'nodes' if self.nodes is not None else 'agents'} and a graph are given",
-                remedy="Put them into the graph, as `packed_graph(nodes, agents)` does, or leave one out.",
+                remedy="Put them into the graph, as `packed_graph(nodes, agents)` does, or remove one.",
             )
         if self._is_own:
             self.config_json()  # refuses what is not a graph or a node
@@ -294,7 +294,7 @@ class AnnotateTask(ImageTask[Annotation]):
             raise UsageError(
                 f"{option('roles')} {idle[0]} has no effect: with these settings the schedule "
                 f"`{self.config.schedule}` never asks the {ROLES[idle[0]]}",
-                remedy="Leave it out, or take another schedule.",
+                remedy=f"Remove it, or pass another {option('schedule')}.",
             )
 
     def warnings(self, progress: Progress) -> Sequence[str]:

@@ -221,7 +221,7 @@ _MESSAGES = {
     "too_long": "has more than {max_length} entries",
     "too_short": "must name at least one",
     "string_type": "must be a string",
-    "string_unicode": "holds characters that are not valid Unicode",
+    "string_unicode": "contains characters that are not valid Unicode",
     "tuple_type": "must be a list of strings",
 }
 

@@ -153,7 +153,7 @@ def _run(arguments: Sequence[str] | None, values: Mapping[str, Any] | None) -> i
 def _no_folder(error: OSError) -> str:
     """What an error means that says of no file in particular that it is not there."""
     if "temporary" in (error.strerror or ""):  # as `tempfile` says it on a full disk
-        return f"{error.strerror}. Free some disk space, or name a folder with TMPDIR."
+        return f"{error.strerror}. Free some disk space, or set TMPDIR to another folder."
     return "the current folder is not there any more. Go to another."
 
 

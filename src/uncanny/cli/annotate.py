@@ -74,7 +74,7 @@ def command(
     if values["dry_run"]:
         raise click.exceptions.Exit(show_forecast(annotate_forecast(images, **asking), as_json=as_json))
     if values["out"] is None:
-        raise UsageError("No run folder is given", remedy="Name one with -o runs/NAME.")
+        raise UsageError("No run folder is given", remedy="Pass -o runs/NAME.")
     check_run_folder(values["out"], report=report, force=force)
     run = asyncio.run(annotate_async(images, stop=TerminalStop(), **asking))
     summary = AnnotateSummary(run, values["root"], report, pictures)

@@ -164,7 +164,7 @@ def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:
             written = f"NAME={argument}" if place.exists() else "NAME=RUN, NAME=FILE.jsonl or NAME=FOLDER"
             raise UsageError(
                 f"{argument!r} does not name a generator and its annotations",
-                remedy=f"Write {written}, or name a folder with a folder for each generator.",
+                remedy=f"Write {written}, or pass a folder with a folder for each generator.",
             )
         if name in sources:
             raise UsageError(f"Two generators are called {name!r}", remedy="Give each a different name.")

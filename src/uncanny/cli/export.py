@@ -65,7 +65,8 @@ def import_command(files: tuple[Path, ...], as_json: bool, quiet: bool, **values
 
     if (values["run"] is None) == (values["out"] is None):
         raise UsageError(
-            "Neither --run nor -o is given", remedy="Use --run to import reviews, -o to import annotations."
+            "Either --run or -o is needed, and not both",
+            remedy="Pass --run to import reviews, or -o to import annotations.",
         )
     if values["run"] is not None:
         result = import_reviews(files, **given_parameters(ImportReviewsParameters, values))

@@ -83,7 +83,7 @@ def command(words: tuple[str, ...], source: Path | None, out: Path, force: bool)
       uncanny init --from runs/published -o again.toml
     """
     if source is not None and words:
-        raise UsageError(f"{source} already names its command", remedy=f"Leave out {' '.join(words)}.")
+        raise UsageError(f"{source} already names its command", remedy=f"Remove {' '.join(words)}.")
     chosen = [] if source is not None else _chosen(words)
     if out != STANDARD_OUTPUT:
         # Options that somebody has changed are theirs: not even an earlier file of this command is replaced.
@@ -119,7 +119,7 @@ def _chosen(words: Words) -> list[tuple[Words, click.Command]]:
     for number, word in enumerate(words):
         if not isinstance(group, click.Group):
             raise UsageError(
-                f"`{' '.join(words[:number])}` has no command {shown(word)}", remedy="Leave it out."
+                f"`{' '.join(words[:number])}` has no command {shown(word)}", remedy="Remove it."
             )
         if not number and _is_run(word) and group.get_command(ctx, word) is None:
             raise UsageError(f"{word} is a run, not a command", remedy=f"Write uncanny init --from {word}.")
@@ -130,7 +130,7 @@ def _chosen(words: Words) -> list[tuple[Words, click.Command]]:
         return list(commands(group, words))
     if not takes_file(group):
         raise UsageError(
-            f"`uncanny {' '.join(words)}` does not take options from a file", remedy="Name another command."
+            f"`uncanny {' '.join(words)}` does not take options from a file", remedy="Pass another command."
         )
     return [(words, group)]
 
@@ -326,12 +326,12 @@ def _manifest(source: Path) -> tuple[Path, RunManifest]:
 
     if not source.is_dir() and source.name != "run.json":
         what = "is not a run" if source.exists() else "does not exist"
-        raise UsageError(f"{source} {what}", remedy="Name the folder of a run, or its run.json.")
+        raise UsageError(f"{source} {what}", remedy="Pass the folder of a run, or its run.json.")
     folder = source if source.is_dir() else source.parent
     manifest = RunFolder(folder).read_manifest()
     if manifest is None:
         inner = sorted(each.parent for each in folder.glob("*/run.json"))
-        remedy = f"It holds runs: name one, as {inner[0]}." if inner else "Name the folder of a run."
+        remedy = f"It contains runs: pass one, such as {inner[0]}." if inner else "Pass the folder of a run."
         raise UsageError(f"{folder} has no run.json", remedy=remedy)
     return folder, manifest
 

@@ -208,7 +208,9 @@ def export_command(items: str, **values: Any) -> None:
     say(harmless(str(made)))
     if form == "hf":
         if values["license"] is None:
-            complain(harmless(f"No license is stated. Name one with --license, or in {made / 'README.md'}."))
+            complain(
+                harmless(f"No license is stated. Pass --license, or write it into {made / 'README.md'}.")
+            )
         ask = ["uncanny", "mcq", "run", str(made), "--model", "demo", "-o", f"{made}-demo"]
         say(harmless(f"Try it: {shlex.join(ask)}"))
 

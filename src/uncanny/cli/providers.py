@@ -45,9 +45,7 @@ def command(name: str | None, as_json: bool) -> None:
         # A package cannot put a provider in place of uncanny's own.
         installed = [each for each in installed if each.provider == name and name not in PROVIDERS]
         if not presets and not installed:
-            raise UsageError(
-                f"There is no provider {name!r}", remedy=f"The providers are {', '.join(known)}."
-            )
+            raise UsageError(f"There is no provider {name!r}", remedy=f"Pass one of {', '.join(known)}.")
     if as_json:
         facts = [*map(_facts, presets), *(asdict(each) for each in installed)]
         say_json(facts if name is None else facts[0])

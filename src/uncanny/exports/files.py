@@ -27,10 +27,10 @@ def import_files(files: Files, format: ReadName | None) -> list[tuple[ReadName, 
     paths = [files] if isinstance(files, str | PathLike) or not isinstance(files, Iterable) else list(files)
     for path in paths:
         if not isinstance(path, str | PathLike) or not str(path) or "\0" in str(path):
-            raise UsageError(f"Files to import are paths, not {shown(path)}", remedy="Name one or several.")
+            raise UsageError(f"Files to import are paths, not {shown(path)}", remedy="Pass one or several.")
     chosen = [file for path in paths for file in _files(Path(path), format)]
     if not chosen:
-        raise UsageError("There is nothing to import", remedy="Name files of another tool.")
+        raise UsageError("There is nothing to import", remedy="Pass files of another tool.")
     return [(format or _format_of(file), file) for file in chosen]
 
 
@@ -50,7 +50,7 @@ def _files(path: Path, format: ReadName | None) -> Iterator[Path]:
         yield path
         return
     if not path.is_dir():
-        raise UsageError(f"{path} does not exist", remedy="Name a file of another tool.")
+        raise UsageError(f"{path} does not exist", remedy="Pass a file of another tool.")
     suffixes = {suffix for each in FORMATS.values() for suffix in each.reads}
     yield from sorted(
         file

@@ -69,14 +69,15 @@ class ImportResult(TableResult):
 
 @takes(ImportReviewsParameters)
 def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportResult:
-    """Log in a run what people did with an export of it in another tool; the same file again changes nothing.
+    """Import reviews from another tool into a run. Importing the same file again changes nothing.
 
     `files` are one or several of the forms of `export` that tools give back, or logs of reviews from another
     copy of the run; folders stand for such files in them.
 
-    A verdict counts where it is not what stood in the run already; of Label Studio, whatever is submitted. A
-    text or box that is different becomes a new version, a box without a finding a new finding, which needs
-    all four fields. Raises ItemsError with all that is wrong, UsageError; nothing is logged then.
+    A verdict is imported if it differs from the one in the run; from Label Studio, each submitted one is. A
+    changed text or box becomes a new version. A box without a finding becomes a new finding, which needs all
+    four fields. Raises ItemsError with everything that is wrong, and UsageError; in both cases nothing is
+    written.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> table = uncanny.export(run, to="csv", out=out.with_suffix(".csv"), all=True).files["csv"]
@@ -127,11 +128,11 @@ def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportR
 
 @takes(ImportAnnotationsParameters)
 def import_annotations(files: Files, parameters: ImportAnnotationsParameters) -> ImportResult:
-    """Make a file of annotations of boxes with name, phenomenon, reasoning and severity from another tool.
+    """Write a file of annotations from another tool's boxes with name, phenomenon, reasoning and severity.
 
-    For what belongs to no run: truth for `uncanny semantic`, for example. Findings that are marked as
-    rejected are left out. `files` are those of `import_reviews`, without logs of reviews. Raises ItemsError
-    that names each finding without one of the four fields, UsageError.
+    Use it for boxes that belong to no run, such as a ground truth for `uncanny semantic`. Findings that are
+    marked as rejected are left out. `files` are those of `import_reviews`, without logs of reviews. Raises
+    ItemsError that names each finding without one of the four fields, UsageError.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> boxes = uncanny.export(run, to="coco", out=out.with_name("coco"), all=True).files["coco"]
@@ -140,14 +141,14 @@ def import_annotations(files: Files, parameters: ImportAnnotationsParameters) ->
     """
     target = Path(parameters.out)
     if target.is_dir():
-        raise UsageError(f"{target} is a folder", remedy="Name a file.")
+        raise UsageError(f"{target} is a folder", remedy="Pass a file.")
     sources = import_files(files, parameters.format)
     if target.exists() and any(target.samefile(file) for file in files_read(sources)):
-        raise UsageError(f"{target} is an input and would be overwritten", remedy="Name another file.")
+        raise UsageError(f"{target} is an input and would be overwritten", remedy="Pass another file.")
     if target.exists() and not parameters.force:
         raise UsageError(
             f"{target} already exists",
-            remedy=f"Name another file, or replace it with {option('force', True)}.",
+            remedy=f"Pass another file, or replace it with {option('force', True)}.",
         )
     images: dict[str, list[Returned]] = {}
     names = set()
@@ -155,7 +156,7 @@ def import_annotations(files: Files, parameters: ImportAnnotationsParameters) ->
         if name == REVIEWS:
             raise UsageError(
                 f"{file} is a log of reviews, which belongs to a run",
-                remedy=f"Name the run with {either('import_reviews', terminal=option('run'))}.",
+                remedy=f"Pass {either('run to import_reviews', terminal=option('run'))}.",
             )
         names.add(name)
         for entry in FORMATS[name].load_reader()(file):
@@ -339,7 +340,7 @@ def _who(entry: Returned, reviewer: str | None) -> str:
     if not who or not who.strip():
         raise UsageError(
             f"It is not known who made the change in {entry.where}",
-            remedy=f"Name them with {option('reviewer')}.",
+            remedy=f"Pass {option('reviewer')}.",
         )
     return writable(who).strip()[:200].strip()
 

@@ -32,7 +32,7 @@ from uncanny.files.json_values import dump_json
 from uncanny.parameters import path_of, takes
 from uncanny.records.jsonl import LinesByImage, write_atomically
 from uncanny.records.reviews import ReviewLog
-from uncanny.records.run_folder import check_apart, unfinished
+from uncanny.records.run_folder import check_apart, check_recorded, unfinished
 from uncanny.wording import counted, either, option, shown
 
 MANIFEST: Final = "export.json"
@@ -125,20 +125,20 @@ class ExportResult(TableResult, JsonFields):
 
 @takes(ExportParameters)
 def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResult:
-    """Write the verified anomalies of a run, or of a file of annotations, as data sets; nothing is asked.
+    """Export the verified anomalies of a run, or of a file of annotations, as datasets. No model is called.
 
-    Verified are those that a majority of reviewers accepts, with the text and box that reviewers gave them.
-    Without `all` images of whose findings none is judged are left out.
+    An anomaly is verified if a majority of its reviewers accepted it; the export has the reviewed text and
+    box. Images without a judged finding are left out, unless `all` is true.
 
     An image's split, train or test, follows from its digest, or from the group of images it belongs to:
     images of one group are always on one side. By default the sides of a pair and the edits of an original
     are together, where a column `pair`, `pair_id`, `original` or `source_image` says so.
 
-    A run that is going on is exported as far as it is. What is written appears whole or not at all, and
-    replaces an earlier export; other files only with `force`.
+    From a run in progress, the finished images are exported. If the export fails, nothing is written. An
+    earlier export is replaced, other files only with `force`.
 
-    Raises UsageError where there is no such run, nobody has reviewed it and `all` is not asked for, a package
-    is missing or something else is in the way; RecordError for an invalid record; StorageError; OSError.
+    Raises UsageError if there is no such run, if it has no reviews and `all` is false, if a package is
+    missing, or if other files are in the way; RecordError for an invalid record; StorageError; OSError.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> result = uncanny.export(run, to="csv", out=out.with_suffix(".csv"), all=True)
@@ -150,10 +150,7 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
     read = open_annotations(path)
     read.folder.check_links()
     if not read.file.is_file():
-        raise UsageError(
-            f"{path} has no {read.file.name}: only runs of annotate and detect are exported",
-            remedy="Name the folder of such a run.",
-        )
+        check_recorded(path, read.file.name)
     log = ReviewLog.of_run(read.folder.path)
     if not parameters.all and not log.path.is_file():
         raise UsageError(
@@ -202,7 +199,7 @@ def _calls(read: ReadRun) -> LinesByImage:
     if read.calls is None or not read.calls.is_file():
         raise UsageError(
             f"{read.folder.path} has no calls.jsonl: the answers of the agents are not recorded",
-            remedy="Name the run folder itself.",
+            remedy="Pass the run folder itself.",
         )
     return LinesByImage(read.calls)
 
@@ -262,32 +259,32 @@ class Places:
 def _places(names: Sequence[FormatName], out: Path, read: ReadRun, *, force: bool) -> Places:
     """Raises UsageError where something would be replaced that is no earlier export."""
     if str(out) == "-":
-        raise UsageError("Cannot write to standard output (-) here", remedy="Name a file or a folder.")
+        raise UsageError("Cannot write to standard output (-) here", remedy="Pass a file or a folder.")
     single = FORMATS[names[0]]
     if len(names) == 1 and not single.is_folder and out.suffix == Path(single.file).suffix:
         if out.is_dir():
-            raise UsageError(f"{out} is a folder", remedy="Name a file.")
+            raise UsageError(f"{out} is a folder", remedy="Pass a file.")
         places = Places(out.parent, {names[0]: out}, None)
     else:
         if out.exists() and not out.is_dir():
-            raise UsageError(f"{out} is a file", remedy="Name a folder.")
+            raise UsageError(f"{out} is a file", remedy="Pass a folder.")
         if (out / "run.json").exists():
-            raise UsageError(f"{out} is the folder of a run", remedy="Name another folder.")
+            raise UsageError(f"{out} is the folder of a run", remedy="Pass another folder.")
         places = Places(out, {name: out / FORMATS[name].file for name in names}, out / MANIFEST)
     earlier = set() if places.manifest is None else _formats_of(places.manifest)
     inputs = [read.file, read.folder.calls, ReviewLog.of_run(read.folder.path).path]
     for name, target in places.targets.items():
         if any(file.exists() and target.exists() and target.samefile(file) for file in inputs):
-            raise UsageError(f"{target} is an input and would be overwritten", remedy="Name another file.")
+            raise UsageError(f"{target} is an input and would be overwritten", remedy="Pass another file.")
         if target.is_symlink() or not target.exists() or force or name in earlier:
             if target.is_symlink():
-                raise UsageError(f"{target} is a link", remedy="Remove it, or name another folder.")
+                raise UsageError(f"{target} is a link", remedy="Remove it, or pass another folder.")
             continue
         if target.is_dir() or not _is_export(target):
             raise UsageError(
                 f"{target} already exists and is not an earlier export",
                 remedy=either(
-                    f"Name another place, or replace it with {option('force', True)}.",
+                    f"Pass another place, or replace it with {option('force', True)}.",
                     service="Start a new job.",
                 ),
             )
@@ -328,7 +325,7 @@ def _work_folder(folder: Path, out: Path) -> Iterator[Path]:
     except OSError as error:
         raise UsageError(
             f"{folder} cannot be written: {error.strerror or error}",
-            remedy=f"Name a place that can be written with {option('out')}.",
+            remedy=f"Pass a folder that you can write to with {option('out')}.",
         ) from error
     try:
         yield work
@@ -337,7 +334,7 @@ def _work_folder(folder: Path, out: Path) -> Iterator[Path]:
             raise
         raise StorageError(
             f"{out} cannot be written: {os.strerror(error.errno)}",
-            remedy="Free some disk space, or name another place.",
+            remedy="Free some disk space, or pass another folder.",
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -103,7 +103,7 @@ def read_json(path: Path, *, remedy: str) -> Any:
 def too_large(path: Path) -> UsageError:
     """For what is more than can be read as a whole, or comes out of a pipe without an end."""
     return UsageError(
-        f"{path} holds more than {MOST_DOCUMENT // 2**30} GiB", remedy="Divide it, or name another file."
+        f"{path} contains more than {MOST_DOCUMENT // 2**30} GiB", remedy="Split it, or pass another file."
     )
 
 
@@ -143,7 +143,7 @@ def check_status(path: Path, status: os.stat_result) -> None:
         what = "a device"
         if (own and _is_terminal(path)) or _is_null(status):
             return
-    raise UsageError(f"{path} is {what}, not a file", remedy="Name a file.")
+    raise UsageError(f"{path} is {what}, not a file", remedy="Pass a file.")
 
 
 def _is_terminal(path: Path) -> bool:

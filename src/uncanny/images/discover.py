@@ -294,7 +294,7 @@ class _TableWalk(_Walk):
             if missing := [each for each in saved if not each.is_file()]:
                 raise UsageError(
                     f"{short_path(table.parent)} is incomplete: {missing[0].name} is missing",
-                    remedy="Save the data set again, or name the files that exist.",
+                    remedy="Save the data set again, or pass the files that exist.",
                 )
         try:
             if not has_pictures(table):

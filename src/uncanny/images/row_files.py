@@ -104,7 +104,7 @@ def check_no_table(path: Path) -> None:
     raise ImageError(
         "this is a table, not a picture",
         kind="not_an_image",
-        remedy="Name a row of it: table.parquet/000017.",
+        remedy="Pass a row of it: table.parquet/000017.",
     )
 
 
@@ -146,10 +146,10 @@ def _chosen(rows: RowFile, column: str | None) -> str:
     if column is not None:
         if column in rows.columns:
             return column
-        what = "holds no pictures" if column in rows.others else "is not there"
+        what = "contains no pictures" if column in rows.others else "is not there"
         raise UsageError(
             f"{short_path(rows.file)}: the column {column!r} {what}; the columns are {there}",
-            remedy=f"Name {' or '.join(map(repr, rows.columns))}." if rows.columns else pictures,
+            remedy=f"Pass {' or '.join(map(repr, rows.columns))}." if rows.columns else pictures,
         )
     if not rows.columns:
         raise UsageError(
@@ -159,7 +159,7 @@ def _chosen(rows: RowFile, column: str | None) -> str:
     if len(choice) > 1:
         raise UsageError(
             f"{short_path(rows.file)} has several columns of pictures: {', '.join(map(repr, choice))}",
-            remedy=f"Name one with {option('image_column', choice[0])}.",
+            remedy=f"Pass one with {option('image_column', choice[0])}.",
         )
     return str(choice[0])
 
@@ -170,12 +170,12 @@ def _content(stored: Stored, file: Path, where: str) -> bytes | Beside:
     if stored.data is not None:
         raise ImageError(f"{where}, is empty", kind="empty", remedy="Was the download cut off?")
     if not stored.path:
-        raise ImageError(f"{where}, holds no picture (null)", kind="missing", remedy="Leave the row out.")
+        raise ImageError(f"{where}, contains no picture (null)", kind="missing", remedy="Remove the row.")
     folder = file.parent.resolve()
     beside = (folder / stored.path).resolve()
     if not beside.is_relative_to(folder) or row_of(beside) is not None:
         raise ImageError(
-            f"{where}, holds no bytes, and its path leads to no file in the table's folder",
+            f"{where}, contains no bytes, and its path leads to no file in the table's folder",
             kind="missing",
             remedy="Save the data set with `save_to_disk`, which takes the pictures into it.",
         )

@@ -71,7 +71,7 @@ def opened(file: Path, within: Sequence[Path] | None = None) -> Iterator[RowFile
                 if made.length > max(_MOST_EMPTY_ROWS, status.st_size):
                     raise UsageError(
                         f"{short_path(file)} declares {made.length:,} rows in {status.st_size:,} bytes",
-                        remedy="Leave out the rows without a picture.",
+                        remedy="Remove the rows without a picture.",
                     )
                 _OPEN[file] = known = (stamp, made)
             _OPEN.move_to_end(file)
@@ -95,7 +95,7 @@ class RowFile(ABC):
         self.file, self.schema = file, schema
         if twice := sorted({name for name in schema.names if schema.names.count(name) > 1}):
             raise UsageError(
-                f"{short_path(file)} has several columns {twice[0]!r}", remedy="Leave one, or rename them."
+                f"{short_path(file)} has several columns {twice[0]!r}", remedy="Remove one, or rename them."
             )
         self.columns = tuple(field.name for field in schema if _holds_bytes(field.type))
         self.others = tuple(field.name for field in schema if field.name not in self.columns)
@@ -273,9 +273,9 @@ class _Parquet(RowFile):
                     taken += array.nbytes
                     if taken > self._most:
                         raise UsageError(
-                            f"{short_path(self.file)} holds more than {self._most:,} bytes of texts and "
+                            f"{short_path(self.file)} contains more than {self._most:,} bytes of texts and "
                             f"numbers, up to the column {leaf!r}",
-                            remedy=f"Name the columns that you need with {option('columns')}.",
+                            remedy=f"Pass the columns that you need with {option('columns')}.",
                         )
                     yield array
 

@@ -234,7 +234,7 @@ def _proxy(scheme: str, host: str, port: int | None) -> Proxy | None:
         names = [name for name in os.environ if name.lower() in _PROXY_VARIABLES]
         raise UsageError(
             f"The proxy {redacted(url)!r} ({', '.join(names) or 'system settings'}) cannot be used",
-            remedy=f"Name an http:// one, or list {host} in NO_PROXY.",
+            remedy=f"Pass an http:// one, or list {host} in NO_PROXY.",
         ) from None
     return Proxy(url, redacted(url), _secrets(url))
 

@@ -139,7 +139,7 @@ def environment_key(variable: str) -> str | None:
     key = os.environ.get(variable, "").strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ModelUnusableError(
-            f"{variable} holds characters that no key has", remedy="Copy the key again, without quotes."
+            f"{variable} contains characters that no key has", remedy="Copy the key again, without quotes."
         )
     return key or None
 

@@ -155,7 +155,7 @@ def preset_key(preset: Preset, address: Address, key: str | None = None) -> tupl
     if key and address.authorization and preset.key_header == "Authorization":
         raise UsageError(
             f"{variable} is set, and {address} has a user and a password: both need the same header",
-            remedy="Leave one of them out.",
+            remedy="Remove one of them.",
         )
     return variable, key or NO_KEY
 

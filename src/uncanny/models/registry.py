@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -72,6 +73,12 @@ PROVIDERS: Mapping[str, str] = {
     "noop": "uncanny.models.noop:NoopProvider",
 }
 WITHOUT_NAME = frozenset({"demo", "noop"})
+# Whose models names like these are, for an error about a name without its provider.
+_MAKERS = {
+    "openai": re.compile(r"(chat)?gpt-|o\d"),
+    "anthropic": re.compile("claude-"),
+    "gemini": re.compile("gemini-"),
+}
 _REGISTERED: dict[str, ProviderFactory] = {}
 
 
@@ -147,9 +154,12 @@ def parse_model(text: str) -> ModelId:
 
         known = [*PROVIDERS, *_REGISTERED, *dict.fromkeys(each.provider for each in installed_providers())]
         near = get_close_matches(provider.lower(), known, n=1) if name else []
-        remedy = f"Write provider/model with one of {', '.join(known)}."
+        maker = next((each for each, start in _MAKERS.items() if start.match(text.strip())), None)
+        remedy = "Write PROVIDER/MODEL, such as openai/gpt-4o; `uncanny providers` lists the providers."
         if near:
             remedy = f"Did you mean {near[0]}/{name}?"
+        elif maker:
+            remedy = f"Did you mean {maker}/{text.strip()}?"
         raise UsageError(f"{shown(text)} does not name a provider", remedy=remedy)
     if provider in WITHOUT_NAME:
         if name:

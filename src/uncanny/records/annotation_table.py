@@ -143,10 +143,10 @@ def lines_of(rows: Iterable[Mapping[str, Any]], table: Path) -> Iterator[bytes]:
         try:
             extra = load_json((row.get("extra") or "{}").encode())
             if not isinstance(extra, dict):
-                raise TypeError("column 'extra' holds no JSON object")
+                raise TypeError("column 'extra' contains no JSON object")
             line = dump_json(record | extra)
         except orjson.JSONDecodeError as error:
-            raise _no_record(table, number, f"column 'extra' holds no JSON: {error}") from error
+            raise _no_record(table, number, f"column 'extra' contains no JSON: {error}") from error
         except TypeError as error:
             raise _no_record(table, number, error) from error
         yield line + b"\n"

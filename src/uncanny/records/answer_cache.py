@@ -64,12 +64,12 @@ class AnswerCache:
             raise UsageError(
                 f"Another process has been opening the answer cache in {folder} for {OPENING_S:.0f} s",
                 remedy="Try again. If no other process runs, find out what keeps "
-                f"{folder / _OPENING} open, or name another folder with {option('cache_dir')}.",
+                f"{folder / _OPENING} open, or pass another folder with {option('cache_dir')}.",
             ) from error
         except (OSError, sqlite3.Error, StorageError, DamagedError) as error:
             raise UsageError(
                 f"The answer cache in {folder} cannot be opened: {error.__cause__ or error}",
-                remedy="Check the folder's permissions and free space, or name another with "
+                remedy="Check the folder's permissions and free space, or pass another with "
                 f"{option('cache_dir')}. "
                 "It may also be deleted; then what was in it is asked again.",
             ) from error

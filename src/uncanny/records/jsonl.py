@@ -139,7 +139,7 @@ def shared_file(path: Path) -> UsageError:
     """For a file with more than one name: what is written to it is written to the other, wherever that is."""
     return UsageError(
         f"{path} has another name, too (a hard link), and would be written to under both",
-        remedy="Put a copy of it in its place, or name another run folder.",
+        remedy="Put a copy of it in its place, or pass another run folder.",
     )
 
 

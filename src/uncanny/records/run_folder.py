@@ -89,7 +89,7 @@ class RunFolder:
         except OSError as error:
             raise UsageError(
                 f"{self.path} cannot be used as a run folder: {error.strerror or error}",
-                remedy=f"Name a folder that can be written with {option('out')}.",
+                remedy=f"Pass a folder that you can write to with {option('out')}.",
             ) from error
         try:
             yield
@@ -123,6 +123,11 @@ class RunFolder:
             content = orjson.loads(read_file(self.manifest))
         except FileNotFoundError:
             return None
+        except NotADirectoryError as error:
+            raise UsageError(
+                f"{self.path} is a file, not a folder",
+                remedy=f"Pass a folder with {option('out')}.",
+            ) from error
         except (OSError, orjson.JSONDecodeError) as error:
             raise UsageError(
                 f"{self.manifest} cannot be read: {error}",
@@ -130,7 +135,7 @@ class RunFolder:
             ) from error
         if not isinstance(content, dict):
             raise UsageError(
-                f"{self.manifest} is not a run's manifest", remedy=f"Name another run with {option('out')}."
+                f"{self.manifest} is not the run.json of a run", remedy=f"Restore it, or {another_run()}."
             )
         return self._checked(content)
 
@@ -258,7 +263,7 @@ def check_apart(out: Path, pictures: Iterable[Path], folders: Iterable[Path] = (
             if os.path.samefile(folder, out):  # noqa: PTH121
                 raise UsageError(
                     f"{out} contains the images, and results would be written among them",
-                    remedy=f"Name a separate folder with {option('out', str(out / 'uncanny'))}.",
+                    remedy=f"Pass a separate folder with {option('out', str(out / 'uncanny'))}.",
                 )
 
 
@@ -291,10 +296,14 @@ def copy_into(folder: Path, files: Iterable[Path]) -> Path:
             target = folder / file.name
             if not target.exists():
                 write_atomically(target, [read_file(file)])
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{error.filename} is missing, which belongs to uncanny", remedy="Install uncanny again."
+        ) from error
     except OSError as error:
         raise UsageError(
             f"{folder} cannot be written: {error.strerror or error}",
-            remedy=f"Free some disk space, or name a folder that can be written with {option('out')}.",
+            remedy=f"Free some disk space, or pass a folder that you can write to with {option('out')}.",
         ) from error
     return folder
 
@@ -323,7 +332,7 @@ def _check_kind(path: Path, is_kind: Any, kind: str, *, writes: bool = False) ->
         return False
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}", remedy="Name another run folder."
+            f"{path} cannot be read: {error.strerror}", remedy="Pass another run folder."
         ) from error
     if not is_kind(status.st_mode):
         raise _not_plain(path, kind)
@@ -336,7 +345,7 @@ def _not_plain(path: Path, kind: str) -> UsageError:
     what = f"a link to {path.readlink()}" if path.is_symlink() else f"no {kind}"
     return UsageError(
         f"{path} is {what}; the files of a run are never reached through links",
-        remedy="Put the file itself there, remove it, or name another run folder.",
+        remedy="Put the file itself there, remove it, or pass another run folder.",
     )
 
 
@@ -390,9 +399,8 @@ def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str
     task, wanted = before.get("task"), now.get("task")
     if task is not None and task != wanted:
         raise RunMismatchError(
-            f"{folder.path} holds a run of another task, `{_command(task)}`, and `{_command(wanted)}` cannot "
-            "resume it",
-            remedy=either(f"Name another folder with {option('out')}.", service="Start a new job."),
+            f"{folder.path} contains a run of `{_command(task)}`, which `{_command(wanted)}` cannot resume",
+            remedy=either(f"Pass another folder with {option('out')}.", service="Start a new job."),
         )
     differing = [difference for key in now for difference in _differences((key,), before.get(key), now[key])]
     if differing:
@@ -400,8 +408,26 @@ def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str
         shown = "; ".join([*differing[:MOST_DIFFERENCES], *more])
         raise RunMismatchError(
             f"{folder.path} was made with other settings ({shown})",
-            remedy=f"Give the same settings to resume it, or {another_run()}.",
+            remedy=f"Pass the same settings to resume it, or {another_run()}.",
         )
+
+
+def check_recorded(folder: Path, name: str) -> None:
+    """Raises UsageError where `folder` has no records `name`, with what it is instead and what to pass."""
+    if (folder / name).is_file():
+        return
+    makers = {key: each for key, each in protocols().items() if each.makes == "run" and each.records == name}
+    task, what = None, "is not a run folder"
+    with suppress(UsageError):
+        task = getattr(RunFolder(folder).read_manifest(), "task", None)
+    if task in makers:
+        raise UsageError(f"{folder} has no {name} yet", remedy="Resume its run first.")
+    if task is not None:
+        what = f"is a run of `{_command(task)}`"
+    raise UsageError(
+        f"{folder} {what}: it contains no {name}",
+        remedy=f"Pass a run of {' or '.join(f'`{_command(key)}`' for key in makers)}.",
+    )
 
 
 def _command(task: object) -> str:
@@ -421,8 +447,8 @@ def _differences(place: tuple[str, ...], before: object, now: object) -> Iterato
 
 
 _NAMED: Final[Mapping[tuple[str, ...], str]] = {
-    ("prompts", "id"): "texts",
-    ("prompts", "whose"): "whose texts",
+    ("prompts", "id"): "prompts",
+    ("prompts", "whose"): "whose prompts",
     ("items",): "item file",
     ("pairs",): "file of pairs",
     ("texts",): "file of texts",

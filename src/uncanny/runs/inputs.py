@@ -97,7 +97,7 @@ def find_inputs(
         raise UsageError(
             f"No images in {', '.join(display_path(path) for path in paths)}"
             + (f", only {passed_over}" if passed_over else ""),
-            remedy="Files with the usual image extensions are found; name other files one by one.",
+            remedy="uncanny looks for files with an image extension, such as .png; pass other files by name.",
         )
     check_apart(run, discovered.files, (path for path in paths if path.is_dir()))
     names = Names(root if root is not None else run)

@@ -189,8 +189,8 @@ def lost_texts(manifest: RunManifest, own: PromptSet) -> str:
     """Why a run cannot go on with the texts it was begun with, in words."""
     kept = _kept(manifest, own)
     if kept is None:
-        return f"its texts, {manifest.prompts.id}, are not kept in it"
-    return f"this version cannot ask with its texts, {manifest.prompts.id}: {kept.lacks(own)}"
+        return f"its prompts, {manifest.prompts.id}, are not kept in it"
+    return f"this version cannot ask with its prompts, {manifest.prompts.id}: {kept.lacks(own)}"
 
 
 def _kept(manifest: RunManifest, own: PromptSet) -> PromptSet | None:

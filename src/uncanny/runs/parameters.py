@@ -145,7 +145,7 @@ class ConnectParameters(CallLimits, CacheParameters):
                 what = "has no server" if provider in WITHOUT_NAME else "is not a provider"
                 raise UsageError(
                     f"{option('base_url')} is an address for {provider}, which {what}",
-                    remedy="Leave it out, or name the provider that has this address.",
+                    remedy="Remove it, or write PROVIDER=URL with the provider that has this address.",
                 )
         return ModelOptions(
             main,

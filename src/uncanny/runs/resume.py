@@ -18,7 +18,7 @@ from uncanny.runs.manifest import Manifest, begun_with, lost_texts
 from uncanny.runs.parameters import RunOptions
 from uncanny.runs.progress import Progress, Recount, SpendingFile
 from uncanny.runs.task import Task
-from uncanny.wording import Words, option
+from uncanny.wording import Words, another_run, option
 
 Item = TypeVar("Item")
 R = TypeVar("R", bound=BaseModel)
@@ -64,7 +64,7 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
         pending = task.load_pending(records, progress)
     if pending and before is not None and task.prompts.id != own.id and not task.prompts.chosen:
         words = f"{folder.path} was started with the prompts {task.prompts.id} and resumes with them. "
-        words += f"Name another folder with {option('out')} to use those of this version, {own.id}."
+        words += f"To use those of this version, {own.id}, {another_run()}."
         progress.warnings.append(Words(words))
     if len(records) and folder.read_manifest() is None:
         progress.warnings.append(
@@ -95,13 +95,11 @@ def _check_texts(folder: RunFolder, before: RunManifest, task: Task[Any, Any]) -
     if task.prompts.chosen:
         changed = ", ".join(_changed(prompts.files, task.prompts.hashes()))
         why = f"it was started with another {changed}" if changed else "it was started with other prompts"
-        remedy = f"Leave out {option('prompts')} to resume with its own, or name another folder with "
+        remedy = f"Remove {option('prompts')} to resume with its own, or {another_run()}."
     else:
         why = lost_texts(before, current_set(task.prompts))
-        remedy = f"Name the folder of its texts with {option('prompts')}, or another run with "
-    raise RunMismatchError(
-        f"{folder.path} was made with other settings ({differing}); {why}", remedy=f"{remedy}{option('out')}."
-    )
+        remedy = f"Pass the folder of its prompts with {option('prompts')}, or {another_run()}."
+    raise RunMismatchError(f"{folder.path} was made with other settings ({differing}); {why}", remedy=remedy)
 
 
 def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -428,7 +428,7 @@ class Run(Generic[Item, R]):
         except OSError as error:
             raise UsageError(
                 _unwritten_manifest(self.loaded.manifest, error),
-                remedy=f"Free some disk space, or name a folder that can be written with {option('out')}.",
+                remedy=f"Free some disk space, or pass a folder that you can write to with {option('out')}.",
             ) from error
         self.loaded.spending.clear()
         self.begun = True

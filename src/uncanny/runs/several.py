@@ -79,14 +79,14 @@ def check_folders(out: Path, models: Sequence[ModelId]) -> None:
     """
     if len(models) > 1 and (out / "run.json").exists():
         raise UsageError(
-            f"{out} holds a run of one model",
-            remedy=f"Name another folder with {option('out')} for several models.",
+            f"{out} contains a run of one model",
+            remedy=f"Pass another folder with {option('out')} for several models.",
         )
     inner = out / folder_name(models[0])
     if len(models) == 1 and not (out / "run.json").exists() and (inner / "run.json").exists():
         raise UsageError(
-            f"{out} holds runs of several models",
-            remedy=f"Name {inner} with {option('out')} to resume this one.",
+            f"{out} contains runs of several models",
+            remedy=f"Pass {inner} with {option('out')} to resume this one.",
         )
 
 
@@ -105,7 +105,7 @@ def model_folders(models: Sequence[ModelId], out: Path | None) -> list[Path]:
         if first < number:
             raise UsageError(
                 f"{models[first]} and {models[number]} would share the folder {parent / name}",
-                remedy="Name each model once, or run each separately, into its own folder.",
+                remedy="Pass each model once, or run each separately, into its own folder.",
             )
     return [parent / name for name in names]
 

@@ -78,7 +78,7 @@ class Service:
             for folder in folders:
                 if not folder.is_dir():
                     raise UsageError(
-                        f"{option(name)} {folder} is not a folder", remedy="Name an existing folder."
+                        f"{option(name)} {folder} is not a folder", remedy="Pass an existing folder."
                     )
         for folder in (data, *roots):
             if os.pathsep in str(folder.resolve()):
@@ -86,7 +86,7 @@ class Service:
         if (data / "run.json").exists() or (data / "annotations.jsonl").exists():
             raise UsageError(
                 f"{data} is the folder of a run",
-                remedy=f"Name a folder of the service's own ({option('data')}); to review the run: uncanny "
+                remedy=f"Pass a folder of the service's own ({option('data')}); to review the run: uncanny "
                 f"review {data}.",
             )
         try:
@@ -98,7 +98,7 @@ class Service:
         except OSError as error:
             raise UsageError(
                 f"{data} cannot be used: {error.strerror or error}",
-                remedy=f"Name a folder that can be written to ({option('data')}).",
+                remedy=f"Pass a folder that can be written to ({option('data')}).",
             ) from error
         opened = Database.open(data, database)
         try:
@@ -209,5 +209,5 @@ class Service:
         if known != mine:
             raise UsageError(
                 f"The database belongs to another data folder than {self.data}",
-                remedy=f"Name the folder it was made with ({option('data')}), or another database.",
+                remedy=f"Pass the folder it was made with ({option('data')}), or another database.",
             )

@@ -48,12 +48,12 @@ class Annotator:
         annotation = await annotator.annotate("photo.jpg")
     ```
 
-    Connections, concurrency, back-off, budget and answer cache are the session's. Plain `with` gives a
-    `BlockingAnnotator`, whose methods are not awaited. Everything is done in a thread of the session's own,
-    callbacks, providers and nodes of yours included.
+    All images share the session's connections, concurrency limit, back-off, budget and answer cache. Plain
+    `with` gives a `BlockingAnnotator`, whose methods are not awaited. All work runs in the session's own
+    thread, including your callbacks, providers and nodes.
 
-    Leaving the block closes the session: what is still in flight ends in StoppedError. A session is opened
-    once, and in the process that uses it: open it after a fork.
+    Leaving the block closes the session; images in flight raise StoppedError. Open a session once, in the
+    process that uses it, after any fork.
 
     Args:
         model: `provider/name`, as for `uncanny.annotate`.
@@ -111,12 +111,11 @@ class Annotator:
 
     @takes(ImageCallParameters)
     async def annotate(self, image: ImageSource, parameters: ImageCallParameters) -> Annotation:
-        """Annotate one image: what is wrong in it, each with name, phenomenon, reasoning and severity.
+        """Annotate one image: anomalies with name, phenomenon, reasoning and severity.
 
         `image` is a path, the bytes of a file, or a Pillow image.
 
-        Returns:
-            The record. With `status` `failed` or `partial` its `errors` say what could not be answered.
+        Returns: The record. If its `status` is `failed` or `partial`, `errors` says why.
 
         Raises:
             ImageError: where the image cannot be read.
@@ -142,7 +141,7 @@ class Annotator:
 
     @property
     def usage(self) -> Usage:
-        """What all calls of the session have used so far; None where a provider did not report it."""
+        """Calls, tokens and cost of the session so far; None if a provider did not report a figure."""
         return self._session.usage()
 
     async def _done(self, work: Callable[[Examiner], Coroutine[Any, Any, R]]) -> R:
@@ -241,7 +240,7 @@ def _result(future: Future[R]) -> R:
 async def annotate_image_async(image: ImageSource, parameters: AnnotateImageParameters) -> Annotation:
     """Annotate one image, given as a path, as the bytes of a file or as a Pillow image. Nothing is written.
 
-    It opens a session of its own; for more than one image, `uncanny.Annotator` shares one.
+    Each call opens its own session. For several images, use `uncanny.Annotator`.
 
     `image` is as for `uncanny.Annotator.annotate`, which also says what is raised; the options are those of
     `uncanny.Annotator`.
@@ -265,7 +264,7 @@ annotate_image = blocking(annotate_image_async)
 async def detect_image_async(image: ImageSource, parameters: DetectImageParameters) -> Detection:
     """Ask of one image whether it is generated, and what gives it away. Nothing is written.
 
-    It opens a session of its own; for more than one image, `uncanny.Annotator` shares one.
+    Each call opens its own session. For several images, use `uncanny.Annotator`.
 
     `image` is as for `uncanny.Annotator.annotate`, which also says what is raised; the options are those of
     `uncanny.Annotator`.

@@ -460,7 +460,7 @@ def test_an_image_twice_and_files_that_hold_nothing(tmp_path: Path) -> None:
         ("empty.jsonl", "is empty"),
         ("number.json", "holds 3"),
         ("folder", "neither records nor masks"),
-        ("none.json", "holds no image"),
+        ("none.json", "contains no image"),
         ("missing", "does not exist"),
     ):
         with pytest.raises(UsageError, match=words):

@@ -532,7 +532,7 @@ def test_a_run_about_one_category_has_its_tables_and_pictures() -> None:
     )
     assert "Pixels by category" in str(scores)
     assert "Instances by category" in str(scores)
-    assert "Textures, Edges & shapes, Symbols, Color, Commonsense, Physics: in no figure" in " ".join(
+    assert "Textures, Edges & shapes, Symbols, Color, Commonsense, Physics: not counted" in " ".join(
         str(scores).split()
     )
     score = scores["predictions"]

@@ -138,7 +138,7 @@ def test_snapshots_that_are_not_known_are_a_notice(tmp_path: Path, unknown: dict
     leaderboard = audit(runs(tmp_path, a={}, b=unknown), resamples=0).leaderboard
     assert leaderboard.mixed == ()
     (notice,) = leaderboard.notices
-    assert notice.startswith("Which version of the model answered is not known of b:")
+    assert notice.startswith("The version of the model is not known for b:")
 
 
 def test_snapshots_of_models_that_took_no_part_do_not_count(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\n\n"])
 def test_a_file_without_annotations_is_no_flawless_generator(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.jsonl").write_bytes(content)
-    with pytest.raises(UsageError, match="holds no annotations"):
+    with pytest.raises(UsageError, match="contains no annotations"):
         loaded({"a": tmp_path / "a.jsonl"})
 
 
@@ -222,5 +222,5 @@ def test_annotations_in_memory_are_as_those_of_a_file(tmp_path: Path) -> None:
     assert in_memory.provenance == of_file.provenance
     with pytest.raises(ItemsError, match=r"'b\.png', field image: the image was there before; keep one"):
         loaded({"a": [*annotations, annotations[1]]})
-    with pytest.raises(UsageError, match="list 'a' holds no annotations"):
+    with pytest.raises(UsageError, match="list 'a' contains no annotations"):
         loaded({"a": []})

@@ -179,9 +179,9 @@ def test_left_out_records_are_counted_and_a_large_share_is_warned_of(tmp_path: P
     )
     page = page_of(tmp_path, changed(result, generators={**result.leaderboard.generators, "a": some}))
     assert "6 of 66, 9.1 %" in page.text
-    row = page.html.split("Records in no figure</h3>")[1].split("<tbody>")[1].split("</tr>")[0]
+    row = page.html.split("Records not counted</h3>")[1].split("<tbody>")[1].split("</tr>")[0]
     assert re.findall(r"<td[^>]*>([^<]*)", row) == ["66", "2", "1", "2", "1", "9.1\N{NO-BREAK SPACE}%"]
-    assert "in no figure" not in page_of(tmp_path, result).text
+    assert "not counted" not in page_of(tmp_path, result).text
 
 
 def test_what_the_second_assessor_mixed_or_left_out_is_said_too(tmp_path: Path) -> None:

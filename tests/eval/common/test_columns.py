@@ -115,8 +115,8 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text("image\n")
     for source, words in (
         (tmp_path / "none.jsonl", "cannot be read"),
-        (tmp_path / "e.csv", "holds no rows"),
-        ([], "holds no rows"),
+        (tmp_path / "e.csv", "contains no rows"),
+        ([], "contains no rows"),
         (3, "rows are a CSV, Parquet or JSON Lines file, a data frame"),
     ):
         with pytest.raises(UsageError, match=words):

@@ -202,7 +202,7 @@ def test_against_a_truth(tmp_path: Path) -> None:
     assert kinds == {"anatomy": (2, 1.0, 0.5), "light": (2, 0.0, 0.5)}
     assert content["source"] is None
     assert any("1 of 5 images have no truth" in notice for notice in comparison.notices)
-    assert any("in no figure: elsewhere.png, broken.png" in notice for notice in comparison.notices)
+    assert any("not counted: elsewhere.png, broken.png" in notice for notice in comparison.notices)
     # A true anomaly lost, and a false alarm that is new, come before what nobody knows to be true.
     lost = {image["image"]: image.get("truth", {}).get("lost") for image in comparison.to_json()["per_image"]}
     assert lost == {"lost.png": 1, "gained.png": 1, "fewer.png": 0, "more.png": 0, "same.png": None}

@@ -147,7 +147,7 @@ def test_code_beside_a_text_model_is_not_run(sentences: Path, tmp_path: Path) ->
     modules = json.loads((folder / "modules.json").read_text())
     modules.append({"idx": len(modules), "name": "evil", "path": "", "type": "evil.Evil"})
     (folder / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(UsageError, match="holds no sentence-transformers model"):
+    with pytest.raises(UsageError, match="contains no sentence-transformers model"):
         open_perceptual(text_model=folder)
     assert not mark.exists()
 
@@ -299,7 +299,7 @@ def test_lpips_with_made_weights(tmp_path: Path) -> None:
     assert tiny.lpips is None
     assert tiny.unmeasured["lpips"].startswith("the model failed")
     (tmp_path / "torn.pth").write_bytes(b"no weights")
-    with pytest.raises(UsageError, match="holds no weights"):
+    with pytest.raises(UsageError, match="contains no weights"):
         open_perceptual(lpips="squeeze", lpips_weights=tmp_path / "torn.pth")
 
 
@@ -389,7 +389,7 @@ def test_what_is_missing_is_named_before_anything_is_measured(
         open_perceptual(dreamsim=tmp_path)
     with pytest.raises(UsageError, match=r"not installed|no folder"):
         open_perceptual(text_model=tmp_path / "nowhere")
-    with pytest.raises(UsageError, match=r"holds no CLIP model"):
+    with pytest.raises(UsageError, match=r"contains no CLIP model"):
         gate("scenes", clip=tmp_path)
     with pytest.raises(UsageError, match=r"no folder"):
         gate("scenes", clip=tmp_path / "nowhere")

@@ -123,7 +123,7 @@ def test_files_that_are_not_there_or_empty(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         load(tmp_path)
     (tmp_path / "empty.jsonl").write_text("\n\n")
-    with pytest.raises(UsageError, match="holds no items"):
+    with pytest.raises(UsageError, match="contains no items"):
         load(tmp_path / "empty.jsonl")
     with pytest.raises(UsageError, match="`root` must be a folder that exists"):
         load(tmp_path / "empty.jsonl", root=tmp_path / "empty.jsonl")

@@ -411,7 +411,7 @@ def test_files_that_are_no_tables(tmp_path: Path, name: str, content: bytes) -> 
 def test_no_table_at_all(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         import_table(tmp_path / "none.parquet", out=tmp_path / "out")
-    with pytest.raises(UsageError, match="holds no table"):
+    with pytest.raises(UsageError, match="contains no table"):
         import_table(tmp_path, out=tmp_path / "out")
     pq.write_table(pa.Table.from_pylist(release()).slice(0, 0), tmp_path / "t.parquet")
     with pytest.raises(UsageError, match="no rows"):

@@ -169,7 +169,7 @@ def test_drafts_are_those_of_the_command_and_never_replaced(tmp_path: Path, bund
     assert drafts.file.read_bytes() == (tmp_path / "command.jsonl").read_bytes()
     assert mcq.load(drafts.file).items == drafts.items
     drafts.file.write_text("worked on\n")
-    with pytest.raises(UsageError, match="holds more than these drafts"):
+    with pytest.raises(UsageError, match="contains more than these drafts"):
         mcq.build(run, out=drafts.file, seed=5)
     assert drafts.file.read_text() == "worked on\n"
     mcq.build(run, out=drafts.file, seed=5, force=True)

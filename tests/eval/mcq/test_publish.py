@@ -408,7 +408,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
     (tmp_path / "file").write_text("mine")
     wrong: list[tuple[Path, dict[str, Any], str]] = [
         (tmp_path / "file", {"to": "hf"}, "is a file"),
-        (tmp_path / "x", {}, "neither the suffix"),
+        (tmp_path / "x", {}, "does not end in"),
         (tmp_path / "x.parquet", {"license": "mit"}, "apply only to"),
         (tmp_path / "x", {"to": "json"}, "`to` must be 'hf', 'parquet' or 'csv', not 'json'"),
         (published, {"to": "hf"}, "is the folder of the items themselves"),

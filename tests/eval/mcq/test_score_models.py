@@ -120,7 +120,7 @@ def test_what_is_in_no_share_is_said_in_a_sentence_for_all_models() -> None:
         *answers_to(ITEMS[0], "1111", "b"),
     ]
     notes = score_table(score(ITEMS[:1], answers, resamples=0)).notes
-    assert "Missing answers, in no share: a 1 of 4 (1 image not readable)" in notes
+    assert "Missing answers, not counted: a 1 of 4 (1 image not readable)" in notes
     assert "Answers to what these items do not ask, left out: b 1" in notes
 
 

@@ -75,7 +75,7 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\n\n"])
 def test_no_pairs_at_all(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_bytes(content)
-    with pytest.raises(UsageError, match="holds no pairs"):
+    with pytest.raises(UsageError, match="contains no pairs"):
         load_pairs(tmp_path / "p.jsonl")
     with pytest.raises(UsageError, match="cannot be read"):
         load_pairs(tmp_path / "none.jsonl")

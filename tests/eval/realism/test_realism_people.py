@@ -104,8 +104,8 @@ def test_what_is_in_no_figure_is_named_in_the_table(tmp_path: Path) -> None:
     ]
     words = " ".join(str(score(path, people=people, resamples=0)).split())
     for note in (
-        "in no figure because the pair has no verdict: 1 (elsewhere)",
-        "in no figure because the pair has no label: 1 (p9)",
+        "not counted because the pair has no verdict: 1 (elsewhere)",
+        "not counted because the pair has no label: 1 (p9)",
         "in no IoU because no answer gives the truth of the pair: 1 (p2)",
         "in no IoU because they say edited without boxes: 1 (p0)",
     ):

@@ -116,7 +116,7 @@ def test_cases_calls_and_people_have_the_scores_figures(score: RealismScore, pag
     assert values == [str(calls.questions), str(calls.saved), "not recorded"]
     people = Page(section(page, "h-people")).text
     assert "m/one 2 people 3 50 %" in people
-    assert "People's answers in no figure because the pair has no verdict: 1 (gone)" in people
+    assert "People's answers not counted because the pair has no verdict: 1 (gone)" in people
     assert "67.4 % 35.2 % 59.7 % 73.7 % 15.2 % 12.9 % 28.3 % 40.4 %" in people
 
 

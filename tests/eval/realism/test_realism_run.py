@@ -99,7 +99,7 @@ def test_models_and_folders_that_do_not_go_together(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="`base_url` is for one provider"):
         realism.run_each("scenes", models=both, out=tmp_path, base_url="http://127.0.0.1:1/v1")
     realism.run("scenes", model="demo", out=tmp_path / "one", limit=1)
-    with pytest.raises(UsageError, match="holds a run of one model"):
+    with pytest.raises(UsageError, match="contains a run of one model"):
         realism.run_each("scenes", models=["demo", "noop"], out=tmp_path / "one")
     with pytest.raises(UsageError, match="`temperature` must be at most 2"):
         realism.run("scenes", model="demo", out=tmp_path / "two", temperature=3)

@@ -167,7 +167,7 @@ def test_repeated_ids_empty_missing_and_doubled_files(tmp_path: Path) -> None:
     path = written(tmp_path / "v.jsonl", [*hand_worked(), *hand_worked()[:1]])
     with pytest.raises(ItemsError, match="line 12, item 'p0', field id: the id was used before, at line 1"):
         verdict_sets([path])
-    with pytest.raises(UsageError, match="holds no verdicts"):
+    with pytest.raises(UsageError, match="contains no verdicts"):
         verdict_sets([written(tmp_path / "empty.jsonl", [])])
     with pytest.raises(UsageError, match="cannot be read"):
         verdict_sets([tmp_path / "none.jsonl"])
@@ -230,7 +230,7 @@ def test_verdicts_of_a_program_are_scored_like_those_of_a_file(tmp_path: Path) -
     with pytest.raises(ItemsError, match="field label: 'intermediate' is stored, the answers give") as caught:
         realism.score(contradicting)
     assert "item 'p0', field id: the id was used before; keep one" in str(caught.value)
-    with pytest.raises(UsageError, match="holds no verdicts"):
+    with pytest.raises(UsageError, match="contains no verdicts"):
         realism.score([])
     with pytest.raises(UsageError, match="cannot be mixed"):
         realism.score([path, records[0]])  # type: ignore[arg-type]

@@ -211,11 +211,11 @@ def test_a_folder_that_is_no_such_run_says_what_it_holds(tmp_path: Path) -> None
     for name in ("demo", "other"):
         (tmp_path / "two" / name).mkdir(parents=True)
         (tmp_path / "two" / name / "annotations.jsonl").write_text("")
-    with pytest.raises(UsageError, match="is not a run, but holds 2 runs: demo, other") as refused:
+    with pytest.raises(UsageError, match="is not a run, but contains 2 runs: demo, other") as refused:
         load(tmp_path / "two")
     assert f"demo={tmp_path / 'two' / 'demo'} other=" in str(refused.value.remedy)
     (tmp_path / "answers.jsonl").write_text("")
-    with pytest.raises(UsageError, match=r"without anomalies: it has answers\.jsonl"):
+    with pytest.raises(UsageError, match=r"it contains no annotations\.jsonl"):
         load(tmp_path)
 
 

@@ -118,7 +118,7 @@ def test_what_are_no_predictions(predictions: Any, message: str) -> None:
         ({"resamples": -1}, "resamples"),
         ({"backbone": "bert"}, "chrf has no backbone"),
         ({"similarity": ByKind(), "num_layers": 3}, "does not take a backbone"),
-        ({"truth": []}, "the truth holds no image"),
+        ({"truth": []}, "the truth contains no image"),
         ({"truth": [{"image": "a.png", "status": "failed"}]}, "no image with status ok"),
     ],
 )

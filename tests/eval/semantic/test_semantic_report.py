@@ -57,7 +57,7 @@ def test_what_is_left_out_is_counted_and_listed(page_of_two: Page) -> None:
         assert words in text
     for image in ("set/000.png", "set/001.png", "elsewhere.png", "set/006.png"):
         assert f'<code dir="auto">{image}</code>' in section(page_of_two, "left")
-    assert page_of_two.text.index("Some images are in no figure") < page_of_two.text.index("By threshold")
+    assert page_of_two.text.index("Some images are not counted") < page_of_two.text.index("By threshold")
 
 
 def test_pairs_stand_side_by_side(two: SemanticScore, page_of_two: Page) -> None:

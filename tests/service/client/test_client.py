@@ -168,9 +168,9 @@ def test_a_download_goes_into_no_folder_of_something_else(finished: ClientJob, t
     (home / ".uncanny-job").write_text(f"job_{'a' * 20}\n")
     with pytest.raises(UsageError, match=r"has the files of another job, 'job_a+'"):
         finished.download(home)
-    with pytest.raises(UsageError, match=r"run is the folder of another run\. Name another folder"):
+    with pytest.raises(UsageError, match=r"run is the folder of another run\. Pass another folder"):
         finished.download(home / "run")
-    with pytest.raises(UsageError, match=r"result\.json is a file\. Name a folder"):
+    with pytest.raises(UsageError, match=r"result\.json is a file\. Pass a folder"):
         finished.download(home / "result.json")
     other = tmp_path / "other"
     other.mkdir()

@@ -299,7 +299,7 @@ def test_what_the_function_would_not_take_is_said_at_once(opened: Service) -> No
 def test_no_job_is_told_to_name_a_folder() -> None:
     words = RunMismatchError("The run is another one", remedy=f"Look, or {another_run()}.").text
     assert rendered(words, "service") == "The run is another one. Look, or start a new job."
-    assert rendered(words, "terminal").endswith("Look, or name another run with --out.")
+    assert rendered(words, "terminal").endswith("Look, or pass another run folder with --out.")
 
 
 def test_everything_wrong_is_said_at_once(opened: Service) -> None:

@@ -168,12 +168,12 @@ def test_a_file_without_an_item_is_left_alone_unless_forced(
     foreign = tmp_path / "foreign.jsonl"
     foreign.write_bytes(content)
     images = file.parent / "images"
-    with pytest.raises(UsageError, match=r"foreign\.jsonl holds no item"):
+    with pytest.raises(UsageError, match=r"foreign\.jsonl contains no item"):
         ItemsFile(foreign, images=images)
     assert foreign.read_bytes() == content
     done = uncanny_here("mcq", "author", foreign, "--images", images)
     assert done.code == 2
-    assert "holds no item" in done.told
+    assert "contains no item" in done.told
     assert "--force" in done.told
     items = ItemsFile(foreign, images=images, force=True)
     items.save(None, fields_of(ItemsFile(file)) | {"image": ""})

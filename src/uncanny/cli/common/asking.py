@@ -79,7 +79,7 @@ def role_models(roles: Sequence[str]) -> dict[str, str]:
             )
         _check_one_model(model)
         if models.setdefault(role, model) != model:
-            raise UsageError(f"--role gives {role} two models", remedy="Leave one of them out.")
+            raise UsageError(f"--role gives {role} two models", remedy="Remove one of them.")
     return models
 
 
@@ -106,5 +106,5 @@ def _base_urls(base_urls: Sequence[str], models: Sequence[str]) -> dict[str, str
             continue  # the environment goes before a file
         parse_address(url)
         if urls.setdefault(provider, url) != url:
-            raise UsageError(f"--base-url gives {provider} two addresses", remedy="Leave one of them out.")
+            raise UsageError(f"--base-url gives {provider} two addresses", remedy="Remove one of them.")
     return urls

@@ -125,7 +125,7 @@ class Command(click.Command):
                 ctx.command = copy(self)
                 ctx.command.callback = partial(run_on_server, self.job, ctx, server, detach=detach)
             if detach and server is None:
-                raise UsageError("--detach works only on a service", remedy="Name one with --server URL.")
+                raise UsageError("--detach works only with --server", remedy="Pass --server URL, too.")
         return ctx
 
     def _take_values(self, ctx: click.Context, values: Mapping[str, Any]) -> list[str]:

@@ -156,7 +156,7 @@ def _read(path: Path) -> ConfigFile:
             f"{path} cannot be read: {error.strerror or error}", remedy="`uncanny init` writes such a file."
         ) from error
     if len(content) > _MOST_BYTES:
-        raise UsageError(f"{path} is too large for a config file", remedy="Name another file with --config.")
+        raise UsageError(f"{path} is too large for a config file", remedy="Pass another file with --config.")
     try:
         text = content.decode("utf-8-sig")  # some editors begin a file with a mark
         return ConfigFile(path, tuple(text.splitlines()), tomllib.loads(text))
@@ -164,7 +164,7 @@ def _read(path: Path) -> ConfigFile:
         raise UsageError(f"{path} is not UTF-8 text", remedy="Save it as UTF-8.") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(
-            f"{path} is not valid TOML: {error}", remedy='Texts stand in quotes: model = "openai/gpt-4o".'
+            f"{path} is not valid TOML: {error}", remedy='Put text in quotes: model = "openai/gpt-4o".'
         ) from error
 
 
@@ -232,7 +232,7 @@ def _unknown(
         what = f"{where}: [{'.'.join((*tables, key))}] is not a command"
         names = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
         near = difflib.get_close_matches(key, [*names, *by_key], n=1)
-        return UsageError(what, remedy=f"Did you mean {near[0]}?" if near else "Leave it out.")
+        return UsageError(what, remedy=f"Did you mean {near[0]}?" if near else "Remove it.")
     for name, param in by_key.items():
         if key in (param.name, name.replace("-", "_")):
             return UsageError(what, remedy=f"Write {name}.")
@@ -292,8 +292,8 @@ def _texts(value: object) -> Iterator[str]:
 
 def _secret(where: str, what: str, variable: str) -> UsageError:
     return UsageError(
-        f"{where}: keys and passwords stand in no file, and {what}",
-        remedy=f"Set the environment variable {variable}, and take it out of the file.",
+        f"{where}: a config file must not contain keys or passwords, and {what}",
+        remedy=f"Remove it, and set the environment variable {variable}.",
     )
 
 

@@ -61,7 +61,7 @@ def at_rest(path: Path) -> Path:
                 if left < 0:
                     raise too_large(path)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}", remedy="Name a file.") from None
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", remedy="Pass a file.") from None
     return copy
 
 
@@ -307,20 +307,20 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: b
     for number, output in enumerate(wanted):
         path = output.path
         if path == STANDARD_OUTPUT:
-            raise UsageError("Cannot write to standard output (-) here", remedy="Name a file.")
+            raise UsageError("Cannot write to standard output (-) here", remedy="Pass a file.")
         if any(_same(path, other.path) for other in wanted[:number]):
-            raise UsageError(f"{path} is given for two outputs", remedy="Name a file for each.")
+            raise UsageError(f"{path} is given for two outputs", remedy="Pass a file for each.")
         _check_place(path)
         if not path.exists():
             continue
         if any(_same(path, file) for file in read) or (_is_read_in(path, folders) and not _is_ours(output)):
             raise UsageError(
-                f"{path} is an input of this command and would be overwritten", remedy="Name another file."
+                f"{path} is an input of this command and would be overwritten", remedy="Pass another file."
             )
         if not force and not _is_ours(output):
             raise UsageError(
                 f"{path} already exists and is not {output.what}",
-                remedy="Name another file, or replace it with --force.",
+                remedy="Pass another file, or replace it with --force.",
             )
 
 
@@ -335,20 +335,21 @@ def check_run_folder(
     if run.is_dir() and not _may_write_to(run):
         raise UsageError(
             f"{run} cannot be used as a run folder: permission denied",
-            remedy="Name a folder that can be written with -o.",
+            remedy="Pass a folder that you can write to with -o.",
         )
     own = [run / name for name in ("run.json", "calls.jsonl", *run_records())]
     for file in (file for each in inputs if each.is_file() for file in _files(each)):
         if any(_same(file, written) for written in own):
             raise UsageError(
-                f"{file} is an input of this command, which would write to it", remedy="Name another -o."
+                f"{file} is an input of this command, which would write to it",
+                remedy="Pass another folder with -o.",
             )
     manifest = run / "run.json"
     if manifest.is_file() and not _is_manifest(manifest):
         if not force:
             raise UsageError(
                 f"{manifest} is not the manifest of a run",
-                remedy="Name another folder with -o, or give --force.",
+                remedy="Pass another folder with -o, or --force.",
             )
         manifest.unlink()
     if report:
@@ -373,19 +374,19 @@ def _is_ours(output: Output) -> bool:
 def _check_place(path: Path) -> None:
     """Folders that are missing are made when the file is written."""
     if path.is_dir():
-        raise UsageError(f"{path} is a folder", remedy="Name a file.")
+        raise UsageError(f"{path} is a folder", remedy="Pass a file.")
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        raise UsageError(f"{path} is not a regular file", remedy="Name another one.")
+        raise UsageError(f"{path} is not a regular file", remedy="Pass another one.")
     parent = path.parent
     while not parent.exists() and parent != parent.parent:
         parent = parent.parent
     if not parent.is_dir():
         raise UsageError(
-            f"{path} cannot be written: {parent} is not a folder", remedy="Name a file in another folder."
+            f"{path} cannot be written: {parent} is not a folder", remedy="Pass a file in another folder."
         )
     if not _may_write_to(parent):
         raise UsageError(
-            f"{path} cannot be written: permission denied", remedy="Name a file in a folder of yours."
+            f"{path} cannot be written: permission denied", remedy="Pass a file in a folder of yours."
         )
 
 

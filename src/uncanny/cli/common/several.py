@@ -86,7 +86,7 @@ def ask_models(asking: Asking[R], values: Mapping[str, Any]) -> int:
     options = asked(asking.kind, values, names)
     options.pop("out", None)
     if out is None and not values["dry_run"]:
-        raise UsageError("No run folder is given", remedy="Name one with -o runs/NAME.")
+        raise UsageError("No run folder is given", remedy="Pass -o runs/NAME.")
     models = [parse_model(name) for name in names]
     names = [str(model) for model in models]
     folders = model_folders(models, out)

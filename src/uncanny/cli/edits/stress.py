@@ -67,7 +67,7 @@ def compress_command(images: tuple[str, ...], as_json: bool, quiet: bool, **valu
 
     given = given_parameters(CompressParameters, values)
     if given["out"].exists() and not given["out"].is_dir():
-        raise UsageError(f"{given['out']} is not a folder", remedy="Name a folder for the copies.")
+        raise UsageError(f"{given['out']} is not a folder", remedy="Pass a folder for the copies.")
     result = compress(images, **given, progress=not quiet and not as_json)
     if as_json:
         say_json(result.to_json())

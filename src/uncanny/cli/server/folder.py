@@ -75,7 +75,7 @@ def read_state(run: Path) -> ServerState | None:
     except (OSError, ValidationError) as error:
         raise UsageError(
             f"{file} cannot be read: {str(error).splitlines()[0]}",
-            remedy="Name another run with -o, or remove the file to forget the job.",
+            remedy="Pass another run with -o, or remove the file to forget the job.",
         ) from None
 
 
@@ -84,13 +84,13 @@ def write_state(run: Path, state: ServerState) -> None:
     try:
         run.mkdir(parents=True, exist_ok=True)
         if (run / STATE).is_symlink():
-            raise UsageError(f"{run / STATE} is a link", remedy="Name another run with -o.")
+            raise UsageError(f"{run / STATE} is a link", remedy="Pass another run with -o.")
         content = orjson.dumps(state.model_dump(mode="json"), option=orjson.OPT_INDENT_2)
         write_atomically(run / STATE, [content])
     except OSError as error:
         raise UsageError(
             f"{run} cannot be used as a run folder: {error.strerror or error}",
-            remedy="Name a folder that can be written with -o.",
+            remedy="Pass a folder that you can write to with -o.",
         ) from error
 
 
@@ -107,7 +107,7 @@ def check_new(run: Path) -> None:
     if (run / "run.json").exists() or any(run.glob("*.jsonl")):
         raise UsageError(
             f"{run} already exists and was not made on a service",
-            remedy="Name another run with -o.",
+            remedy="Pass another run with -o.",
         )
 
 

@@ -199,7 +199,7 @@ def _with_images(
     if not present:
         raise UsageError(
             f"None of the {len(paths):,} images exists below {base.absolute()}",
-            remedy=f"Name the folder that their paths start from with {option('root')}.",
+            remedy=f"Pass the folder that their paths start from with {option('root')}.",
         )
     digests: dict[str, str] = {}
     contents: dict[str, Path] = {}
@@ -251,7 +251,7 @@ def _records(sent: Sent, place: str | Path) -> str:
     file = path / RECORDS if path.is_dir() else path
     if not file.is_file():
         raise UsageError(
-            f"{path} is neither a run nor a file", remedy="Name a run folder, a file, or job:ID."
+            f"{path} is neither a run nor a file", remedy="Pass a run folder, a file, or job:ID."
         )
     return sent.file(file)
 
@@ -332,7 +332,7 @@ def _run_to_export(sent: Sent, run: Path, params: dict[str, Any]) -> None:
     ):
         raise UsageError(
             f"{run} is on this machine, and so are its reviews",
-            remedy="Export it here, without --server, or name a run of the service: job:ID.",
+            remedy="Export it here, without --server, or pass a run of the service: job:ID.",
         )
     params["run"] = _records(sent, run)
 

@@ -30,7 +30,7 @@ class Results:
         self._quiet = bool(values.get("quiet"))
         piped = [name for name in ("json_file", *command.outputs) if str(values.get(name)) == "-"]
         if len(piped) + bool(piped and values.get("as_json")) > 1:
-            raise UsageError("Only one of the results can go to standard output", remedy="Name files.")
+            raise UsageError("Only one of the results can go to standard output", remedy="Pass files.")
         self._piped = bool(piped)
 
     def check(self) -> None:

@@ -121,13 +121,13 @@ class _ServerRun:
         if refused:
             raise UsageError(
                 f"{self._client.url} does not take {', '.join(map(option, refused))}",
-                remedy="Leave it out, or run the command here.",
+                remedy="Remove it, or run the command here.",
             )
         for name in files:
             if params[name].is_dir():
                 raise UsageError(
                     f"{option(name)} names a folder, and uncanny does not upload folders",
-                    remedy="Name a folder of the service: server:PATH.",
+                    remedy="Pass a folder of the service: server:PATH.",
                 )
 
     def _inputs_of_pairs(self) -> set[str]:
@@ -147,7 +147,7 @@ class _ServerRun:
         target: Path | None = self._values.get(self._command.folder)
         # A page of figures needs no folder.
         if target is None and not detach and self._command.page is None:
-            raise UsageError("No run folder is given", remedy="Name one with -o runs/NAME.")
+            raise UsageError("No run folder is given", remedy="Pass -o runs/NAME.")
         return target
 
     # The job.
@@ -177,14 +177,14 @@ class _ServerRun:
         if (state.server, state.kind) != (self._client.url, self._command.kind):
             raise UsageError(
                 f"{target} belongs to {state.job or 'a job'} ({state.kind}) on {state.server}",
-                remedy="Name another run folder with -o, or use that server.",
+                remedy="Pass another run folder with -o, or use that server.",
             )
         differing = differing_options(state.options, options)
         if state.job is not None and not set(differing) <= set(LIMITS):
             names = ", ".join(map(option, differing))
             raise UsageError(
                 f"{target} is the run of {state.job}, which was started with other values of {names}",
-                remedy="Name another run with -o, or give the same options.",
+                remedy="Pass another run with -o, or pass the same options.",
             )
         if state.job is None:
             state.options = options

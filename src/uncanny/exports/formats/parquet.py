@@ -92,7 +92,7 @@ def read(place: Path) -> Iterator[Returned]:
     if not files:
         raise UsageError(
             f"{place} is not a dataset: it has no Parquet or Arrow files",
-            remedy="Name the folder that `uncanny export` or `save_to_disk` has written.",
+            remedy="Pass the folder that `uncanny export` or `save_to_disk` has written.",
         )
     for file in files:
         if not file.is_file():
@@ -146,10 +146,10 @@ def checked_columns(schema: Any, file: Path) -> list[str]:
                 continue
             name = inside + field.name
             if names.count(field.name) > 1:
-                raise UsageError(f"{file} has several columns `{name}`", remedy="Leave one of them.")
+                raise UsageError(f"{file} has several columns `{name}`", remedy="Remove all but one.")
             if not _holds(field.type, expected[field.name]):
                 raise UsageError(
-                    f"{file}: the column `{name}` holds {field.type}, not {expected[field.name]}",
+                    f"{file}: the column `{name}` contains {field.type}, not {expected[field.name]}",
                     remedy="Keep the types that `uncanny export` writes.",
                 )
 

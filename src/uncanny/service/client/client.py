@@ -33,7 +33,7 @@ Source = str | PathLike[str] | ClientJob | UploadedImages
 
 
 class Client:
-    """A service that `uncanny serve` runs: send images, start jobs there, follow them, take results home.
+    """Client of a service (`uncanny serve`): upload images, start jobs, follow them, download results.
 
     >>> with uncanny.Client(address) as client:
     ...     job = client.annotate(images, model="demo").wait()
@@ -42,14 +42,14 @@ class Client:
     finished ['ok']
 
     `url` is what `uncanny serve` prints. `token` is one that `uncanny token add` printed, by default that of
-    the variable `UNCANNY_SERVER_TOKEN`; on loopback there need not be one. `patience_s` is how many seconds a
-    service that was there, and cannot be reached now, is asked again: reads, and writes that do nothing
-    twice. Keys of model providers are the server's own and are never sent.
+    the variable `UNCANNY_SERVER_TOKEN`; a service on this machine may need none. If a service can no longer
+    be reached, requests that are safe to repeat are retried for `patience_s` seconds. Keys of model providers
+    are never sent; the server uses its own.
 
-    Nothing is sent before a method is called. Methods raise `UsageError` for what cannot be done:
-    `AccessError` for a token that is not taken or of too low a role, `ParamsError` for parameters that do not
-    fit, `NotFoundError`, `ConflictError`; and `ServiceError` where the service cannot be reached, or fails.
-    May be used by several threads. Close it in the end, or use it as a context.
+    Nothing is sent before you call a method. Methods raise subclasses of `UsageError`: `AccessError` for an
+    invalid token or an insufficient role, `ParamsError` for invalid parameters, `NotFoundError`,
+    `ConflictError`; and `ServiceError` if the service cannot be reached or fails. Several threads may use one
+    client. Close it at the end, or use it in a `with` block.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Client:
         return self.connection.shown
 
     def close(self) -> None:
-        """Close all connections. Jobs go on."""
+        """Close all connections. Jobs continue."""
         self.connection.close()
 
     def __enter__(self) -> Self:
@@ -78,7 +78,7 @@ class Client:
         self.close()
 
     def me(self) -> Who:
-        """Whose token this is, and its role."""
+        """The name and role of the token."""
         return self.connection.read("me", Who)
 
     def kinds(self) -> dict[str, KindAnswer]:
@@ -96,9 +96,9 @@ class Client:
     ) -> UploadedImages:
         """Send images: files, folders with all images in them, the bytes of a file, or bytes by name.
 
-        What the service refuses is in `refused` with the reason, and the others go on. A file that is there
-        already, by its content, is not sent again: into the sets of `into`, where an earlier upload was
-        broken off, or within one call. `on_sent` hears how many of how many are there.
+        `refused` lists files that the service refused, with the reason; the others are uploaded. A file with
+        the same content is not sent twice: within one call, or to the uploads in `into`, such as one that was
+        interrupted. `on_sent` is called with the number of files sent and the total.
         """
         sets = into.sets if into is not None else ()
         return upload_images(self.connection, collect(images), into=sets, on_sent=on_sent)
@@ -113,7 +113,7 @@ class Client:
         return self.send_file(path.name, data)
 
     def send_file(self, name: str, data: bytes) -> str:
-        """The same, for what lies in memory."""
+        """Send bytes from memory as a file; see `upload_file`."""
         form = [("file", (name, data, "application/octet-stream"))]
         answer = self.connection.write("POST", "files", StoredFile, files=form)
         assert answer is not None
@@ -126,8 +126,8 @@ class Client:
     ) -> ClientJob:
         """Start a job of any kind with the parameters of its command, as `kinds` describes them.
 
-        `key` makes it one job however often it is submitted, from this process or another one; without one
-        a broken connection starts nothing twice either, but two calls are two jobs. Raises ParamsError.
+        With the same `key`, repeated calls, also from other processes, start one job. Without a key, two
+        calls start two jobs, but a broken connection never starts a job twice. Raises ParamsError.
         """
         content: dict[str, Any] = {"kind": kind, "params": dict(params)}
         if name is not None:
@@ -143,7 +143,7 @@ class Client:
         return ClientJob(self.connection, self.connection.read(f"jobs/{job_id}", Job))
 
     def jobs(self, *, state: State | None = None, kind: str | None = None) -> Iterator[ClientJob]:
-        """All jobs, the newest first, asked for page by page as they are wanted."""
+        """All jobs, newest first, requested page by page."""
         params = {"state": state, "kind": kind, "limit": 100}
         for page in self.connection.pages("jobs", JobPage, params, by="before"):
             yield from (ClientJob(self.connection, job) for job in page.jobs)
@@ -151,7 +151,7 @@ class Client:
     def verdicts(
         self, job: ClientJob | str, decisions: Mapping[Finding, Decision] | Iterable[tuple[Finding, Decision]]
     ) -> list[Finding]:
-        """Say of findings of a job whether they are right, in the name of the token; each as it is then.
+        """Judge findings of a job under the name of the token; returns each as it is afterwards.
 
         Findings come from `ClientJob.findings`. Raises ConflictError for one whose text has changed since:
         those before it are judged.

@@ -55,11 +55,11 @@ def safe_path(folder: Path, name: str) -> Path:
         place = place / each
         if place.is_symlink():
             raise UsageError(
-                f"{place} is a link, and uncanny does not write through links", remedy="Name another folder."
+                f"{place} is a link, and uncanny does not write through links", remedy="Pass another folder."
             )
     place = place / pieces[-1]
     if place.is_symlink() or (place.exists() and not place.is_file()):
-        raise UsageError(f"{place} already exists and is not a file", remedy="Name another folder.")
+        raise UsageError(f"{place} already exists and is not a file", remedy="Pass another folder.")
     return place
 
 
@@ -71,7 +71,7 @@ def take_folder(folder: Path, job_id: str, places: Iterable[tuple[JobFile, Path]
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(
-            f"{folder} is a file", remedy="Name a folder; uncanny creates it if it does not exist."
+            f"{folder} is a file", remedy="Pass a folder; uncanny creates it if it does not exist."
         )
     mark = folder / MARK
     try:
@@ -79,20 +79,20 @@ def take_folder(folder: Path, job_id: str, places: Iterable[tuple[JobFile, Path]
             other = mark.read_text(encoding="utf-8", errors="replace").strip()
             if other != job_id:
                 raise UsageError(
-                    f"{folder} has the files of another job, {shown(other)}", remedy="Name another folder."
+                    f"{folder} has the files of another job, {shown(other)}", remedy="Pass another folder."
                 )
             return
         if any((folder / name).exists() for name in _RUN_FILES):
-            raise UsageError(f"{folder} is the folder of another run", remedy="Name another folder.")
+            raise UsageError(f"{folder} is the folder of another run", remedy="Pass another folder.")
         for file, place in places:
             if place.exists() and not has(place, file):
-                raise UsageError(f"{place} already exists and differs", remedy="Name another folder.")
+                raise UsageError(f"{place} already exists and differs", remedy="Pass another folder.")
         folder.mkdir(parents=True, exist_ok=True)
         mark.write_text(f"{job_id}\n", encoding="utf-8")
     except OSError as error:
         raise StorageError(
             f"{folder} cannot be written to: {error.strerror or error}",
-            remedy="Free some space or name another folder, and download again.",
+            remedy="Free some space or pass another folder, and download again.",
         ) from error
 
 
@@ -129,7 +129,7 @@ def fetch(connection: Connection, source: str, remote: JobFile, target: Path) ->
     except OSError as error:
         raise StorageError(
             f"{target} cannot be written: {error.strerror or error}",
-            remedy="Free some space or name another folder, and download again to resume.",
+            remedy="Free some space or pass another folder, and download again to resume.",
         ) from error
 
 

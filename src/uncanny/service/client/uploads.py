@@ -98,7 +98,7 @@ def collect(images: Images) -> LocalImages:
     if not taken:
         raise UsageError(
             "There is no image to upload",
-            remedy="Files with the usual image extensions are found; name other files one by one.",
+            remedy="uncanny looks for files with an image extension, such as .png; pass other files by name.",
         )
     return LocalImages(tuple(taken.values()), tuple(unreadable), discovered.skipped)
 

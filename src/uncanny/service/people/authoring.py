@@ -112,17 +112,17 @@ class ItemsFile:
         self._rest = b""  # blank lines after the last entry
         self.images = () if images is None else self._images(images)
         if path.is_dir() or not path.parent.is_dir():
-            raise UsageError(f"{path} cannot be an item file", remedy="Name a file in a folder that exists.")
+            raise UsageError(f"{path} cannot be an item file", remedy="Pass a file in a folder that exists.")
         if not path.is_file() and not self.images:
             raise UsageError(
                 f"{path} does not exist",
-                remedy=f"Name an item file, or images to begin one with {option('images')}.",
+                remedy=f"Pass an item file, or {option('images')} to start a new one.",
             )
         entries = self.entries()
         if entries and not force and not any(each.is_item for each in entries):
             raise UsageError(
-                f"{path} holds no item, and saving would write to it",
-                remedy=f"Name an item file, or give {option('force')} to add items to this one.",
+                f"{path} contains no item, and saving would write to it",
+                remedy=f"Pass an item file, or {option('force')} to add items to this one.",
             )
 
     def entries(self) -> tuple[Entry, ...]:

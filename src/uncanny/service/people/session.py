@@ -190,7 +190,7 @@ def _begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be made: {error.strerror or error}", remedy="Name another folder."
+            f"{path} cannot be made: {error.strerror or error}", remedy="Pass another folder."
         ) from error
     folder = RunFolder(path)
     before = folder.read_manifest()
@@ -200,7 +200,7 @@ def _begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
         return
     if folder.begun():
         raise UsageError(
-            f"{path} contains records of another kind", remedy=f"Name another one with {option('out')}."
+            f"{path} contains records of another kind", remedy=f"Pass another one with {option('out')}."
         )
     head = {"format": FORMAT, "uncanny": __version__, "started": datetime.now(UTC).isoformat()}
     manifest = RunManifest.model_validate({**head, **settings, "record_file": record_file})

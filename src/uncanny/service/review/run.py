@@ -29,6 +29,7 @@ from uncanny.records.reviews import (
     quadruple_sha256,
     review_image,
 )
+from uncanny.records.run_folder import check_recorded
 from uncanny.records.shared_log import file_state
 from uncanny.schema import Annotation, Anomaly, Box
 from uncanny.service.pictures import Picture
@@ -61,10 +62,10 @@ class ReviewRun:
     def open(cls, folder: Path, *, per_finding: int | None = None) -> ReviewRun:
         """Raises UsageError where `folder` is no run with annotations, RecordError for an invalid line."""
         if not folder.is_dir():
-            raise UsageError(f"{folder} is not a run folder", remedy="Name the folder of a run.")
+            raise UsageError(f"{folder} is not a run folder", remedy="Pass the folder of a run.")
         read = open_run(folder)
         if not read.file.is_file():
-            raise UsageError(f"{folder} has no annotations yet", remedy="Let its run begin first.")
+            check_recorded(folder, read.file.name)
         return cls(read, per_finding=per_finding)
 
     # What is there
