@@ -288,4 +288,4 @@ def _listed(names: Iterable[str]) -> str:
 
 def _remedy(protocol: str) -> str:
     texts = counted(len(text_files(protocol)), "prompt")
-    return f"`uncanny prompts {protocol} -o DIR` writes {texts} to start from."
+    return f"`uncanny prompts {protocol}` shows {texts} to start from, and writes them to a folder."

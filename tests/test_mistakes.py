@@ -335,7 +335,7 @@ def test_a_folder_of_any_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 def test_the_page_of_several_runs_is_that_of_one_of_them(tmp_path: Path) -> None:
     uncanny.mcq.run_each("scenes", models=["demo", "noop"], out=tmp_path, limit=1)
-    with pytest.raises(UsageError, match=r"holds 2 runs: demo, noop\. Pass one of them"):
+    with pytest.raises(UsageError, match=r"contains 2 runs: demo, noop\. Pass one of them"):
         uncanny.report(tmp_path)
 
 

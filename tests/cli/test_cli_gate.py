@@ -70,7 +70,7 @@ def test_what_cannot_be_measured_fails_and_says_why(tmp_path: Path) -> None:
     [
         (["--fail-if", "wrose"], "Write worse, FIGURE:worse"),
         (["--junit", "gate.xml"], "Add --fail-if"),
-        (["b={0}", "--fail-if", "worse"], "Pass yours with --own NAME"),
+        (["b={0}", "--fail-if", "worse"], "Pass --own NAME"),
     ],
 )
 def test_mistakes_are_said_beforehand(
@@ -116,5 +116,5 @@ def test_python_judges_as_the_command_line(places: tuple[Path, Path]) -> None:
     assert [each.state for each in gate.outcomes] == ["holds", "clear"]
     assert not gate.passed
     assert not compare({"old": old, "new": now}, by="prompt").gate(["kind:text:worse"]).passed
-    with pytest.raises(UsageError, match="Pass yours with `own"):
+    with pytest.raises(UsageError, match="Pass `own"):
         audit({"a": now, "b": old}, resamples=0).gate(["worse"])

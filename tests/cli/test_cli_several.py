@@ -142,7 +142,7 @@ def test_a_dry_run_forecasts_each(task: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-m", "demo", "-m", "gpt-4o"], ["gpt-4o", "openai-compatible"]),
+        (["-m", "demo", "-m", "gpt-4o"], ["gpt-4o", "openai/gpt-4o"]),
         (["-m", "demo", "-m", "demo"], ["demo and demo would share the folder"]),
         (["-m", "vllm/x/y", "-m", "vllm/x_y"], ["would share the folder"]),
         (["-m", "demo,openai/b"], ["2 models", "-m demo -m openai/b"]),

@@ -45,7 +45,7 @@ def test_names_are_taken_apart_at_the_first_slash(text: str, model: ModelId) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' does not name a provider. Write PROVIDER/MODEL, such as openai/gpt-4o. "),
+        ("", "'' does not name a provider. Write PROVIDER/MODEL, such as openai/gpt-4o; "),
         ("gpt-4o", "'gpt-4o' does not name a provider. Did you mean openai/gpt-4o?"),
         ("OpenAI/gpt-4o", "'OpenAI/gpt-4o' does not name a provider. Did you mean openai/gpt-4o?"),
         ("antropic/claude", "'antropic/claude' does not name a provider. Did you mean anthropic/claude?"),

@@ -117,10 +117,10 @@ def make_parent(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda _path: None, "does not exist. `uncanny prompts mcq -o DIR` writes 7 prompts to start from"),
+        (lambda _path: None, "does not exist. `uncanny prompts mcq` shows 7 prompts to start from"),
         (make_file, "is a file, not a folder of prompts. Pass the folder it is in"),
         (Path.mkdir, "contains no prompts"),
-        (make_parent, "contains prompts of several protocols. Name "),
+        (make_parent, "contains prompts of several protocols. Pass "),
     ],
     ids=["missing", "a file", "empty", "of all"],
 )

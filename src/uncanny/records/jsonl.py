@@ -236,7 +236,7 @@ def line_copy(table: Path, write: Callable[[BinaryIO], object]) -> Path:
         raise UsageError(
             f"{table} cannot be copied to {tempfile.gettempdir()}, where its rows are looked up: "
             f"{error.strerror or error}",
-            remedy="Make room there, or name another folder for such copies with TMPDIR.",
+            remedy="Make room there, or set TMPDIR to another folder.",
         ) from error
 
 

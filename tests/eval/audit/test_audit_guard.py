@@ -40,7 +40,7 @@ def test_alike(tmp_path: Path) -> None:
     places = files(tmp_path, a=[record("a.png")], b=[record("b.png")])
     leaderboard = audit(places, resamples=0).leaderboard
     assert leaderboard.mixed == ()
-    assert any("not known of a, b" in notice for notice in leaderboard.notices)
+    assert any("not known for a, b" in notice for notice in leaderboard.notices)
     leaderboard = audit(runs(tmp_path, c={}, d={}), resamples=0).leaderboard
     assert (leaderboard.mixed, leaderboard.notices) == ((), ())
 
@@ -110,7 +110,7 @@ def test_what_is_not_known_is_not_compared(tmp_path: Path) -> None:
     places = files(tmp_path, a=[record("a.png")]) | runs(tmp_path, b={})
     leaderboard = audit(places, resamples=0).leaderboard
     assert leaderboard.mixed == ()
-    assert any("not known of a:" in notice for notice in leaderboard.notices)
+    assert any("not known for a:" in notice for notice in leaderboard.notices)
 
 
 def test_annotations_that_do_not_count_need_not_be_alike(tmp_path: Path) -> None:

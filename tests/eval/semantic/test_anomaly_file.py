@@ -203,7 +203,7 @@ def test_files_without_an_image(tmp_path: Path, content: str, message: str) -> N
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot be read.*run folder"):
         load(tmp_path / "none.jsonl", role="truth")
-    with pytest.raises(UsageError, match=r"annotations\.jsonl cannot be read"):
+    with pytest.raises(UsageError, match=r"contains no annotations\.jsonl"):
         load(tmp_path, role="truth")
 
 
