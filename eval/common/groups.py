@@ -84,13 +84,11 @@ def own_keys(record: object) -> set[str]:
 
 def no_column(of: str, by: str, there: Collection[str]) -> UsageError:
     """The error for groups by a column that no image, pair or table (`of`) has; they have those `there`."""
-    return UsageError(f"{option('group_by')}: no {of} has the column {by!r}", remedy=which_columns(there))
-
-
-def which_columns(there: Collection[str]) -> str:
-    """What to do where a column to group by is not there."""
     named = ", ".join(map(repr, sorted(there)))
-    return f"The columns are {named}." if named else f"Remove it, or group by {STEM!r}."
+    return UsageError(
+        f"{option('group_by')}: no {of} has the column {by!r}",
+        remedy=f"The columns are {named}." if named else f"Remove it, or group by {STEM!r}.",
+    )
 
 
 def _image(record: object) -> str:
@@ -152,16 +150,12 @@ class ImageGroups:
         return {"by": self.by, "groups": self.number, "images": len(self.codes)}
 
     def words(self) -> str:
-        """What it means for the figures, as a sentence."""
+        """What it means for the figures, in sentences."""
+        alone = f" {self.without:,} of them have no value in that column, and are taken by themselves."
         return (
             f"{len(self.codes):,} {self.unit} come in {self.number:,} groups (by {self.by}): intervals and "
-            f"paired tests take each group as a whole.{self._without()}"
+            f"paired tests take each group as a whole.{alone if self.without else ''}"
         )
-
-    def _without(self) -> str:
-        if not self.without:
-            return ""
-        return f" {self.without:,} of them have no value in that column, and are taken by themselves."
 
     @property
     def short(self) -> str:

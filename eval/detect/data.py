@@ -36,16 +36,14 @@ def folder_source(file: Path, paths: Sequence[Path]) -> Source | None:
     Of a file given by itself its own folder counts. Names are taken in any case. Folders that say both, as
     in `real/old/fake`, say nothing.
     """
-    names = [name.casefold() for name in _folders(file, paths)]
-    sources = {FOLDERS[name] for name in names if name in FOLDERS}
+    path = next((path for path in paths if path != file and file.is_relative_to(path)), None)
+    names = (
+        (file.resolve().parent.name,)
+        if path is None
+        else (path.resolve().name, *file.relative_to(path).parent.parts)
+    )
+    sources = {FOLDERS[name.casefold()] for name in names if name.casefold() in FOLDERS}
     return sources.pop() if len(sources) == 1 else None
-
-
-def _folders(file: Path, paths: Sequence[Path]) -> tuple[str, ...]:
-    for path in paths:
-        if path != file and file.is_relative_to(path):
-            return path.resolve().name, *file.relative_to(path).parent.parts
-    return (file.resolve().parent.name,)
 
 
 # A file, the word `scenes`, or sources by image.

@@ -17,7 +17,7 @@ test).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil, sqrt
 from statistics import NormalDist
@@ -125,17 +125,15 @@ class PairedTest(JsonFields):
         """The same with `name`, one of the two, as the first."""
         if name == self.first:
             return self
-        return PairedTest(
-            self.second,
-            self.first,
-            self.n,
-            self.second_only,
-            self.first_only,
-            self.p_value,
-            self.adjusted_p,
-            -self.difference,
-            odds_ratio(self.second_only, self.first_only),
-            cohens_g(self.second_only, self.first_only),
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            first_only=self.second_only,
+            second_only=self.first_only,
+            difference=-self.difference,
+            odds_ratio=odds_ratio(self.second_only, self.first_only),
+            cohens_g=cohens_g(self.second_only, self.first_only),
         )
 
 
@@ -213,8 +211,7 @@ def paired_tests_by_class(
     """`paired_tests` of detectors' verdicts over all images, the generated ones, and the real ones.
 
     `generated` has an entry an image, and so have `groups`, as `paired_tests` takes them. Each class is a
-    family of tests of its own; one without a judged image
-    is left out. Empty for fewer than two detectors.
+    family of tests of its own; one without a judged image is left out. Empty for fewer than two detectors.
     """
     classes: dict[ImageClass, Bools] = {
         "all": np.ones(len(generated), dtype=np.bool_),

@@ -137,21 +137,17 @@ def position_bias(choices: Iterable[str], groups: Codes | None = None) -> Positi
         raise ValueError(f"no choices: {', '.join(map(repr, counted))}")
     if not first + second:
         return PositionBias(first, second, both, None, None, None)
-    if groups is not None:
+    interval: tuple[float, float] | None
+    p_value: float | None
+    if groups is None:
+        from scipy.stats import binomtest  # slow to import
+
+        test = binomtest(first, first + second, 0.5)
+        low, high = test.proportion_ci(LEVEL, method="exact")
+        interval, p_value = (float(low), float(high)), float(test.pvalue)
+    else:
         firsts, seconds = (
             sums_by_group([choice == place for choice in chosen], groups) for place in ("first", "second")
         )
-        return PositionBias(
-            first,
-            second,
-            both,
-            first / (first + second),
-            clustered_interval(firsts, firsts + seconds),
-            group_sign_test(firsts - seconds),
-        )
-    from scipy.stats import binomtest  # slow to import
-
-    test = binomtest(first, first + second, 0.5)
-    low, high = test.proportion_ci(LEVEL, method="exact")
-    share = first / (first + second)
-    return PositionBias(first, second, both, share, (float(low), float(high)), float(test.pvalue))
+        interval, p_value = clustered_interval(firsts, firsts + seconds), group_sign_test(firsts - seconds)
+    return PositionBias(first, second, both, first / (first + second), interval, p_value)

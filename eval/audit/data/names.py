@@ -88,10 +88,10 @@ def group_names(
     members.sort(key=lambda group: -sum(often[key] for key in group))
     place_of = {key: place for place, group in enumerate(members) for key in group}
     groups = tuple(_group(group, often, spelled) for group in members)
-    of_anomaly = {
-        name: _of_anomaly(aggregates[name], [place_of.get(key, -1) for key in names])
-        for name, names in keys.items()
-    }
+    of_anomaly = {}
+    for generator, own in keys.items():
+        places = np.asarray([place_of.get(key, -1) for key in own], dtype=np.int32)
+        of_anomaly[generator] = places[np.asarray(aggregates[generator].name_numbers, dtype=np.int64)]
     rare = [key for of_kind in by_kind.values() for key in of_kind[MOST_COMPARED:]]
     return NameGroups(groups, of_anomaly, len(rare), sum(often[key] for key in rare), called, least)
 
@@ -115,8 +115,3 @@ def _group(
     names = [min(spelled[key].items(), key=lambda item: (-item[1], item[0]))[0] for key in keys]
     others = tuple(names[1 : 1 + MOST_MEMBERS])
     return NameGroup(keys[0][0], names[0], others, len(keys), sum(often[key] for key in keys))
-
-
-def _of_anomaly(aggregate: Aggregate, places: Sequence[int]) -> NDArray[np.int32]:
-    numbers = np.asarray(aggregate.name_numbers, dtype=np.int64)
-    return np.asarray(places, dtype=np.int32)[numbers] if len(places) else np.zeros(0, np.int32)

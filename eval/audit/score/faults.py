@@ -9,6 +9,7 @@ all do, has Wilson's of the number of prompts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
@@ -134,17 +135,16 @@ def find_faults(
             [mark_columns(aggregate), group_columns(aggregate, groups.of_anomaly[name], number)], axis=1
         )
         shares = image_shares(columns, aggregate.prompt_keys, resamples=resamples, seed=seed)
-        kinds = _anomalies_by_kind(aggregate)
+        kinds: Counter[Kind | None] = Counter()
+        for (kind, _), names in aggregate.name_keys.items():
+            kinds[kind] += names.anomalies
 
         def recorded(kind: Kind | None, share: Share, known: bool = aggregate.records_kinds) -> Share:
             return share if known or kind is None else Share(None, 0, 0)
 
         faults[name] = ImageFaults(
             shares[VISIBLE_BIT],
-            {
-                kind: KindShare(recorded(kind, shares[bit]), kinds.get(kind, 0))
-                for kind, bit in KIND_BITS.items()
-            },
+            {kind: KindShare(recorded(kind, shares[bit]), kinds[kind]) for kind, bit in KIND_BITS.items()},
         )
         for place, share in enumerate(shares[1 + len(KIND_BITS) :]):
             by_group[place][name] = recorded(groups.groups[place].kind, share)
@@ -182,10 +182,3 @@ def image_shares(columns: Bools, prompts: Sequence[str], *, resamples: int, seed
     prompts_drawn = [len(clusters)] * columns.shape[1]
     ends = percentile_intervals(sums[:, :-1] / sums[:, -1:], images=prompts_drawn)
     return tuple(Share(count / images, count, images, each) for count, each in zip(counts, ends, strict=True))
-
-
-def _anomalies_by_kind(aggregate: Aggregate) -> dict[Kind | None, int]:
-    kinds: dict[Kind | None, int] = {}
-    for (kind, _), name in aggregate.name_keys.items():
-        kinds[kind] = kinds.get(kind, 0) + name.anomalies
-    return kinds

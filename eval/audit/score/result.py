@@ -18,7 +18,7 @@ from uncanny.eval.common.estimates import Estimate, p_words
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
 from uncanny.eval.common.inputs.sources import LeftOut, SourceKind
-from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of, with_ends
+from uncanny.eval.common.json_fields import JsonFields, json_of, with_ends
 from uncanny.eval.common.published import texts_notes
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables.table import RowsResult, Table
@@ -77,8 +77,11 @@ class GeneratorScore:
     digest: str = ""
 
     def metric(self, name: Metric) -> Estimate:
-        estimate: Estimate = getattr(self, name)
-        return estimate
+        return self.metrics[name]
+
+    @property
+    def metrics(self) -> dict[Metric, Estimate]:
+        return {name: getattr(self, name) for name in METRICS}
 
     @property
     def records(self) -> int:
@@ -106,12 +109,8 @@ class GeneratorScore:
         return share is not None and share > MOST_LEFT_OUT
 
     def to_json(self) -> dict[str, Any]:
-        metrics = {name: self.metric(name) for name in METRICS}
         return {
-            **json_of(self, "images left_out unfinished"),
-            **as_json(metrics),
-            "ci": intervals_json(metrics),
-            **json_of(self, "anomalies flawless"),
+            **json_of(self, "images left_out unfinished **metrics ci=metrics anomalies flawless"),
             "visible": share_json(self.faults.visible),
             "kinds": {kind or NO_KIND: each.to_json() for kind, each in self.faults.kinds.items()},
             **json_of(self, "prompts severities names"),
@@ -121,7 +120,7 @@ class GeneratorScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(JsonFields):
     """Two generators, `first` ahead of `second` in the order; the scores are `first` minus `second`.
 
     `paired` counts the prompts that both have and over which the difference is taken; None where all images
@@ -130,6 +129,8 @@ class Difference:
     for all pairs of the leaderboard; both are None with too few images. What is alike in all images
     of both has no interval, and the test alone decides.
     """
+
+    json_keys: ClassVar = "first second paired **figures ci=figures adjusted_p apart"
 
     first: str
     second: str
@@ -162,14 +163,9 @@ class Difference:
             self.second, self.first, self.paired, -self.mai, -self.af, -self.cap, self.adjusted_p
         )
 
-    def to_json(self) -> dict[str, Any]:
-        estimates = {name: getattr(self, name) for name in RANKED}
-        return {
-            **json_of(self, "first second paired"),
-            **as_json(estimates),
-            "ci": intervals_json(estimates),
-            **json_of(self, "adjusted_p apart"),
-        }
+    @property
+    def figures(self) -> dict[Metric, Estimate]:
+        return {name: getattr(self, name) for name in RANKED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +250,7 @@ class Leaderboard(JsonFields):
                 "anomalies": score.anomalies,
                 "like_the_one_before": "yes" if name in alike else "no" if rank > 1 else None,
             }
-            metrics = {metric: score.metric(metric) for metric in METRICS}
-            yield row | with_ends(metrics) | with_ends({"visible": score.faults.visible})
+            yield row | with_ends(score.metrics) | with_ends({"visible": score.faults.visible})
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,10 +216,12 @@ def name_paths(paths: Sequence[tuple[str | None, Path]], *, what: str = "predict
     UsageError for two paths of one name; `what` they are says the error.
     """
     names = [name or _derived_name(path) for name, path in paths]
-    for tell_apart in (_with_folder, _whole_path):
+    for form in ("{name} ({folder})", "{path}"):
         counts = Counter(names)
         names = [
-            name if chosen or counts[name] == 1 else tell_apart(name, path)
+            name
+            if chosen or counts[name] == 1
+            else form.format(name=name, folder=_folder(path).name, path=path)
             for name, (chosen, path) in zip(names, paths, strict=True)
         ]
     named: dict[str, Path] = {}
@@ -240,14 +242,6 @@ def _derived_name(path: Path) -> str:
     folder = _folder(path)
     manifest = RunFolder(folder).read_manifest()
     return (manifest and manifest.model) or folder.name
-
-
-def _with_folder(name: str, path: Path) -> str:
-    return f"{name} ({_folder(path).name})"
-
-
-def _whole_path(_name: str, path: Path) -> str:
-    return str(path)
 
 
 def _folder(path: Path) -> Path:

@@ -157,7 +157,9 @@ def read_columns(source: object, what: str, *, root: Path | None = None) -> Colu
         else:
             columns = _of_json_lines(path, base)
     elif hasattr(source, "to_dict") and hasattr(source, "columns"):
-        columns = _of_frame(source, what, root or Path())
+        frame: Any = source
+        cells = {str(name): _without_nan(frame[name].tolist()) for name in frame.columns}
+        columns = Columns(what, root or Path(), cells, len(frame))
     elif isinstance(source, Iterable) and not isinstance(source, bytes | Mapping):
         columns = _of_rows(what, root or Path(), list(source), None, [])
     else:
@@ -247,11 +249,6 @@ def _of_parquet(path: Path, root: Path) -> Columns:
     where = Path(os.path.relpath(path, root)).as_posix()
     values |= {column: [f"{where}/{row}" for row in rows] for column, rows in pictures.items()}
     return Columns(str(path), root, {n: _without_nan(v) for n, v in values.items()}, table.num_rows)
-
-
-def _of_frame(frame: Any, what: str, root: Path) -> Columns:
-    values = {str(name): _without_nan(frame[name].tolist()) for name in frame.columns}
-    return Columns(what, root, values, len(frame))
 
 
 def _without_nan(cells: list[Any]) -> list[Any]:

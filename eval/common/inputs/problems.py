@@ -111,14 +111,11 @@ def repeated(
     problems = []
     for line, name in named:
         if name in seen:
-            problems.append(Problem(name, field, _before(field, seen[name], advice), line=line))
+            what = "the id was used before" if field == "id" else "the image was there before"
+            where = "" if seen[name] is None else f", at line {seen[name]}"
+            problems.append(Problem(name, field, f"{what}{where}; {advice}", line=line))
         seen.setdefault(name, line)
     return problems
-
-
-def _before(field: Literal["id", "image"], line: int | None, advice: str) -> str:
-    what = "the id was used before" if field == "id" else "the image was there before"
-    return f"{what}{'' if line is None else f', at line {line}'}; {advice}"
 
 
 def repeated_ids(

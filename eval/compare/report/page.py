@@ -211,17 +211,22 @@ def _views(
         size = _size(a) or _size(b)
         # The same picture: where one run's files are gone those of the other may be there.
         source = a if a.path.exists() else b
-        views = [View(a.image, (_layer("image", source),), (*marks_a, *marks_b), size, (), groups)]
+        views = [
+            View(
+                a.image,
+                (Layer("image", Shot(source.path, source.digest)),),
+                (*marks_a, *marks_b),
+                size,
+                (),
+                groups,
+            )
+        ]
         return views, ((*_boxes(a, "a"), *_boxes(b, "b")),)
-    views = [
-        View(f"{groups[0]}: {a.image}", (_layer(groups[0], a),), marks_a, _size(a), (), groups),
-        View(f"{groups[1]}: {b.image}", (_layer(groups[1], b),), marks_b, _size(b), (), groups),
-    ]
+    views = []
+    for name, side, marks in zip(groups, (a, b), (marks_a, marks_b), strict=True):
+        layer = Layer(name, Shot(side.path, side.digest))
+        views.append(View(f"{name}: {side.image}", (layer,), marks, _size(side), (), groups))
     return views, (_boxes(a, "a"), _boxes(b, "b"))
-
-
-def _layer(name: str, image: RunImage) -> Layer:
-    return Layer(name, Shot(image.path, image.digest))
 
 
 def _size(image: RunImage) -> tuple[int, int] | None:

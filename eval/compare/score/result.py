@@ -11,7 +11,7 @@ from uncanny.eval.common.alike import Mismatch
 from uncanny.eval.common.estimates import NO_INTERVAL, Estimate
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
-from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of
+from uncanny.eval.common.json_fields import JsonFields, json_of
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.parameters import PageParameters, PicturesMode
 from uncanny.eval.common.score_json import about
@@ -80,21 +80,23 @@ class Group(JsonFields):
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatFigures:
+class RepeatFigures(JsonFields):
     """Two runs with the same settings: how much of what was found is found again, as shares in 0–1.
 
     `found_again` is of both runs together (Dice), `a_again` of what A found, `b_again` of what B found.
     `replayed` answers of each came from the answer cache: those are the same by nature.
     """
 
+    json_keys: ClassVar = "**figures ci=figures replayed"
+
     found_again: Estimate
     a_again: Estimate
     b_again: Estimate
     replayed: tuple[int | None, int | None]
 
-    def to_json(self) -> dict[str, Any]:
-        figures = {name: getattr(self, name) for name in ("found_again", "a_again", "b_again")}
-        return {**as_json(figures), "ci": intervals_json(figures), "replayed": list(self.replayed)}
+    @property
+    def figures(self) -> dict[str, Estimate]:
+        return {"found_again": self.found_again, "a_again": self.a_again, "b_again": self.b_again}
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,7 @@ def _compared(
     images.sort(key=lambda image: (-image.lost, -image.regression, image.pair.a.image))
     mismatches = tuple(find_mismatches({run.name: run.provenance for run in (paired.a, paired.b)}))
     rules = Counter(match.rule for own in matches for match in own)
+    changes = Counter(image.change for image in images)
     return Comparison(
         a=paired.a,
         b=paired.b,
@@ -181,7 +182,7 @@ def _compared(
         only_a=int(figures.totals["only a"]),
         only_b=int(figures.totals["only b"]),
         match_rules={rule: rules[rule] for rule in MATCH_RULES},
-        images_changed=_changed(images),
+        images_changed={change: changes[change] for change in CHANGES},
         by_kind={}
         if any(_without_kinds(paired))
         else {name: group for name, group in _groups(figures, [*KINDS, UNKNOWN]) if group.a or group.b},
@@ -268,12 +269,8 @@ def _cap(side: str) -> Figure:
 def _groups(figures: Resampled, names: Sequence[str]) -> Iterator[tuple[str, Group]]:
     for name, counts in corrected({name: figures.paired(total(f"{name} {{}}")) for name in names}).items():
         only_a, only_b = (int(figures.totals[f"{name} only {side}"]) for side in ("a", "b"))
-        yield (
-            name,
-            Group(
-                int(counts.a or 0), int(counts.b or 0), only_a, only_b, counts.difference, counts.adjusted_p
-            ),
-        )
+        a, b = int(counts.a or 0), int(counts.b or 0)
+        yield name, Group(a, b, only_a, only_b, counts.difference, counts.adjusted_p)
 
 
 def _image(pair: ImagePair, matches: tuple[Match, ...], true: FoundTruth | None, by: By) -> ImageChange:
@@ -302,11 +299,6 @@ def change_of(a: int, b: int) -> Change:
     if not a:
         return "none_to_found"
     return "more" if b > a else "fewer"
-
-
-def _changed(images: Sequence[ImageChange]) -> dict[Change, int]:
-    counts = Counter(image.change for image in images)
-    return {change: counts[change] for change in CHANGES}
 
 
 def _repeatability(paired: PairedRuns, figures: Resampled, settings: Settings) -> RepeatFigures | None:

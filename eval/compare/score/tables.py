@@ -152,14 +152,14 @@ def share(value: float | None) -> str:
     return MISSING if value is None else f"{value:.3f}"
 
 
-def signed(value: float | None) -> str:
+def signed(value: float | None, digits: int = 2) -> str:
     """A difference with its sign; none for what rounds to nothing."""
-    return Column("", digits=2, signed=True).words(value)
+    return Column("", digits=digits, signed=True).words(value)
 
 
-def signed_ends(estimate: Estimate) -> str:
+def signed_ends(estimate: Estimate, digits: int = 2) -> str:
     """The interval of a difference; empty where there is none."""
-    return Column("", digits=2, signed=True).show(estimate).interval or ""
+    return Column("", digits=digits, signed=True).show(estimate).interval or ""
 
 
 def mark(figure: Paired | Group) -> str:
@@ -204,7 +204,8 @@ def truth_words(name: str) -> str:
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
     """All of them, the headline above the first."""
-    tables = [_headed(comparison), _changed(comparison)]
+    changed = tuple((words, comparison.images_changed[change]) for change, words in CHANGE_WORDS.items())
+    tables = [_headed(comparison), Table(("images", "number"), changed)]
     if comparison.by_kind:
         tables.append(_groups(comparison, "kind", comparison.by_kind))
     tables += [_groups(comparison, "realism, 0 unreal", comparison.by_severity), *more_tables(comparison)]
@@ -229,20 +230,20 @@ def more_tables(comparison: Comparison) -> Iterator[Table]:
 
 def figures_table(comparison: Comparison) -> Table:
     """MAI, AF, CAP and the share of images, with what to know about them."""
-    rows = []
-    for name, words in FIGURE_WORDS.items():
-        figure = comparison.figures[name]
-        rows.append(_row(words, figure, _SHARE if name == "images_with_anomaly" else _NUMBER))
-    notes = [_images(comparison), *_repeatability(comparison)]
-    return Table(_columns(comparison, ""), tuple(rows), notes=tuple(notes))
+    rows = tuple(
+        _row(words, comparison.figures[name], _SHARE if name == "images_with_anomaly" else _NUMBER)
+        for name, words in FIGURE_WORDS.items()
+    )
+    return Table(_columns(comparison, ""), rows, notes=(_images(comparison), *_repeatability(comparison)))
 
 
 def _headed(comparison: Comparison) -> Table:
     """The figures with the headline, and everything to know before believing them."""
     a, b = comparison.names
-    figures = figures_table(comparison)
+    figures, rules = figures_table(comparison), comparison.match_rules
+    by = f"{rules['text']:,} by text, {rules['box']:,} by box, {rules['both']:,} by both"
     notes = (
-        f"Anomalies: {comparison.in_common:,} in common ({_rules(comparison)}), {comparison.only_a:,} only "
+        f"Anomalies: {comparison.in_common:,} in common ({by}), {comparison.only_a:,} only "
         f"{a}, {comparison.only_b:,} only {b}.",
         *figures.notes,
         *(f"Note: {notice}" for notice in comparison.notices),
@@ -255,11 +256,6 @@ def _headed(comparison: Comparison) -> Table:
 def _row(name: str, figure: Paired, form: Column) -> tuple[Cell, ...]:
     gap = Figure(figure.difference, Column("", digits=form.digits, signed=True))
     return (name, Figure(figure.a, form), Figure(figure.b, form), gap, mark(figure))
-
-
-def _rules(comparison: Comparison) -> str:
-    rules = comparison.match_rules
-    return f"{rules['text']:,} by text, {rules['box']:,} by box, {rules['both']:,} by both"
 
 
 def _images(comparison: Comparison) -> str:
@@ -298,11 +294,6 @@ def matching_words(settings: Settings) -> str:
     if settings.by == "prompt":
         return text
     return f"{text}, or the same kind and boxes that overlap from IoU {settings.match.iou:g} on"
-
-
-def _changed(comparison: Comparison) -> Table:
-    rows = tuple((words, comparison.images_changed[change]) for change, words in CHANGE_WORDS.items())
-    return Table(("images", "number"), rows)
 
 
 def _groups(comparison: Comparison, first: str, groups: Mapping[str, Group]) -> Table:
