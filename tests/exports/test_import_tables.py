@@ -160,7 +160,10 @@ def test_nulls_say_nothing(run: Path, table: Path) -> None:
             lambda rows: [row.update(run_image=3) for row in rows] and None,
             "`run_image` contains int64, not text",
         ),
-        (lambda rows: [row.update(width="3") for row in rows] and None, "`width` contains string, not numbers"),
+        (
+            lambda rows: [row.update(width="3") for row in rows] and None,
+            "`width` contains string, not numbers",
+        ),
         (
             lambda rows: [each.update(severity="x") for row in rows for each in row["anomalies"]] and None,
             "`anomalies.severity` contains string, not numbers",
