@@ -133,7 +133,7 @@ def test_other_texts_are_refused_by_name(begun_with_ours: bool, texts: Path, tmp
     done = ask("realism run", tmp_path / "run", "--prompts", texts)
     check_no_traceback(done)
     assert (done.code, done.out) == (2, "")
-    assert "made with other settings (texts:" in done.err
+    assert "made with other settings (prompts:" in done.err
     assert "it was started with another system.md. Remove --prompts to resume with its own" in done.err
     assert (tmp_path / "run" / "run.json").read_bytes() == before
 

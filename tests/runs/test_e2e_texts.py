@@ -58,7 +58,7 @@ def changed(run: Run, prompts: Mapping[str, Any]) -> None:
 def check_refused(done: Done, run: Run, before: bytes) -> None:
     check_no_traceback(done)
     assert (done.code, done.out) == (2, "")
-    assert "made with other settings (texts:" in done.err
+    assert "made with other settings (prompts:" in done.err
     assert (run.path / "calls.jsonl").read_bytes() == before
 
 

@@ -458,7 +458,7 @@ def test_an_image_twice_and_files_that_hold_nothing(tmp_path: Path) -> None:
     (tmp_path / "none.json").write_text("[]")
     for name, words in (
         ("empty.jsonl", "is empty"),
-        ("number.json", "holds 3"),
+        ("number.json", "contains 3"),
         ("folder", "neither records nor masks"),
         ("none.json", "contains no image"),
         ("missing", "does not exist"),
