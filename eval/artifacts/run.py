@@ -1,4 +1,4 @@
-"""Locating artifacts with a model: the public functions, the run they return, and its task.
+"""Locating artifacts with a model: the public functions, the run they return, its task, and its forecast.
 
 `run` takes images to a finished, or resumable, run with a record each: what the ArtifactLocator found, in the
 form that `uncanny artifacts score` reads. Source: X-AIGD, section 3.2 and appendix C.1.
@@ -13,17 +13,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from uncanny.agents.artifact_locator import ROLES, Answered, ArtifactContext, locate_artifacts
+from uncanny.agents.artifact_locator import (
+    ESTIMATE,
+    LOCATE,
+    LOCATE_ALL,
+    ROLES,
+    Answered,
+    ArtifactContext,
+    locate_artifacts,
+)
+from uncanny.agents.common.context import asked_box_format
 from uncanny.agents.config import ArtifactsConfig
 from uncanny.client.calls import usage
+from uncanny.client.prices import PriceTable
 from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
 from uncanny.eval.artifacts.parameters import ArtifactsParameters
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.images.prepared import PreparedImage
+from uncanny.models.tokens import image_tokens, least_cached
 from uncanny.parameters import check_choices, takes
 from uncanny.prompts import PromptSet, prompt_set
+from uncanny.runs.forecast import ImagesForecast, UsageCounter, pending_images, prompt_tokens
 from uncanny.runs.image_task import (
     MOST_IMAGES_AT_ONCE,
     Images,
@@ -38,6 +50,7 @@ from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
 from uncanny.schema import ARTIFACT_CATEGORIES, STATUSES, ArtifactCategory, Status, StepError, Usage
 from uncanny.schema import Pixels as SentAs
+from uncanny.wording import counted
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
@@ -263,3 +276,47 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
             **({"boxes": boxes.as_recorded()} if boxes.given else {}),
             **other_models(context.scope.calls, str(self.models.model)),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactsForecast(ImagesForecast):
+    """What is left of a run that locates artifacts: the same number of calls for each image."""
+
+    calls_an_image: int
+
+    def calls_words(self) -> str:
+        return f"{self.calls_usual:,}, {counted(self.calls_an_image, 'call')} an image"
+
+
+@takes(ArtifactsParameters)
+def forecast(images: Images, parameters: ArtifactsParameters) -> ArtifactsForecast:
+    """Forecast the calls, tokens and cost of `run` with the same parameters; see `annotate_forecast`.
+
+    >>> uncanny.artifacts.forecast(images, model="openai/gpt-4o").calls_usual
+    7
+    >>> uncanny.artifacts.forecast(images, model="openai/gpt-4o", joint=True).calls_usual
+    1
+    """
+    task = artifacts_task(parameters, images, copy=False)
+    config = task.config
+    prices = PriceTable.load(task.models.prices)
+    pending = pending_images(task)
+    asked = task.models.roles.get("locator", task.models.model)
+    image = image_tokens(str(asked), *pending.size)
+    rule = f"box_{asked_box_format(str(asked), config).name}"
+    step = LOCATE_ALL if config.joint else LOCATE
+    asks = [config.categories] if config.joint else [(category,) for category in config.categories]
+    questions = [
+        (prompt_tokens(task.prompts, step.prompt, rule, *categories), step.answer.fixed)
+        for categories in asks
+    ]
+    if config.likelihood:
+        questions.append((prompt_tokens(task.prompts, ESTIMATE.prompt), ESTIMATE.answer.fixed))
+    system = prompt_tokens(task.prompts, "system")
+    prefix = system + (image or 0)
+    counter = UsageCounter(asked)
+    for number, (text, output) in enumerate(questions):
+        # The first question about an image fills the prefix cache for the others.
+        cached = pending.readable * prefix if number and prefix >= least_cached(str(asked)) else 0
+        counter.add(system + text, image, output=output, calls=pending.readable, cached=cached)
+    return ArtifactsForecast.of_calls(pending.fields, counter, prices, calls_an_image=config.calls)

@@ -6,28 +6,44 @@ what was found to have changed, and the difference, flipped by a key in the view
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from jinja2 import Environment
+from markupsafe import Markup
+from numpy.typing import NDArray
 
 from uncanny.errors import ImageError
 from uncanny.eval.common.pages.page import score_page, write_rendered
 from uncanny.eval.common.pages.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
+from uncanny.eval.common.pages.plots import (
+    NARROW,
+    WIDE,
+    bare_axes,
+    colour,
+    pixel_axes,
+    plain_label,
+    plot_twice,
+)
 from uncanny.eval.common.pixels.difference import AMPLIFIED, difference, grey_picture
 from uncanny.eval.common.tables.table import MISSING, Table
+from uncanny.eval.edits.columns import BINNED
 from uncanny.eval.edits.data import EditFiles
 from uncanny.eval.edits.parameters import MeasureConfig
-from uncanny.eval.edits.plots import NAMES, mask_plot, spread_plot, spreads
 from uncanny.eval.edits.result import FIDELITY_CAVEAT, EditMeasure, MeasuredEdits
 from uncanny.eval.edits.score import mask_of
-from uncanny.eval.metrics.edits import BINS, Mask, squared_difference
+from uncanny.eval.metrics.edits import BINS, Bin, Cutoffs, Mask, squared_difference
 from uncanny.images.prepared import read_rgb
+from uncanny.wording import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_SHOWN: Final = 24
 MOST_LISTED: Final = 200
@@ -158,3 +174,230 @@ def _figures(edit: EditMeasure) -> tuple[tuple[str, str], ...]:
         clusters = "1 cluster" if edit.clusters == 1 else f"{edit.clusters:,} clusters"
         figures.append(("where", f"{words} in {clusters}"))
     return tuple(figures)
+
+
+NAMES: Mapping[str, str] = {
+    "mask_ratio": "mask ratio",
+    "ssim": "SSIM",
+    "mse": "MSE",
+    "post_edit_ratio": "post-edit ratio",
+    "largest_component_ratio": "largest component",
+    "lpips": "LPIPS",
+    "dreamsim": "DreamSim",
+    "text_similarity": "text similarity",
+}
+BIN_INKS: Mapping[Bin, str] = {"small": "a1", "medium": "a0", "large": "a4"}
+# How many bars a plot has, about; how far it reaches beyond the cut-offs, in widths of the medium bin.
+_BARS = 24
+_REACH = 6.0
+# Pixels.
+_THINNEST = 3.0
+_HEAD, _FOOT, _PLOT, _GAP = 24.0, 30.0, 110.0, 22.0
+_MOST_POINTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One figure's values over the set, and its cut-offs."""
+
+    name: str
+    values: Sequence[float]
+    cutoffs: Cutoffs | None
+
+
+def spreads(edits: MeasuredEdits) -> list[Spread]:
+    """Of the figures that were measured; all-black edits are left out."""
+    found = []
+    for name in BINNED:
+        values = [value for each in edits if each.counts and (value := each.figure(name)) is not None]
+        if values:
+            found.append(Spread(name, values, edits.cutoffs.bins.get(name)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """So many edits with values from `low` to `high`, all of one bin, drawn from `left` to `right`.
+
+    `gathers` says that the bar stands for values beyond the end of the plot.
+    """
+
+    low: float
+    high: float
+    left: float
+    right: float
+    count: int
+    name: Bin | None
+    gathers: bool = False
+
+
+def bars_of(spread: Spread) -> list[Bar]:
+    """The bars of a histogram, from left to right: every value is in one, and none reaches over a cut-off.
+
+    Bars of a bin share its width in steps of about the same size. What lies further from the cut-offs than
+    `_REACH` times the medium bin is wide is gathered in one bar at that end, so that a few large values leave
+    room for the others.
+    """
+    values = np.sort(np.array(spread.values, dtype=np.float64))
+    first, last = float(values[0]), float(values[-1])
+    if spread.cutoffs is None:
+        groups: list[tuple[Bin | None, NDArray[np.float64], float, float]] = [(None, values, first, last)]
+        start, end = first, last
+    else:
+        low, high = spread.cutoffs
+        reach = _REACH * (high - low)
+        start, end = max(first, low - reach), min(last, high + reach)
+        if not reach or not ((values >= start) & (values <= end)).any():
+            start, end = first, last
+        groups = [
+            ("small", values[values < low], start, min(low, end)),
+            ("medium", values[(values >= low) & (values <= high)], max(low, start), min(high, end)),
+            ("large", values[values > high], max(high, start), end),
+        ]
+    step = (end - start) / _BARS or max(abs(first), 1.0) / _BARS
+    bars: list[Bar] = []
+    for name, group, left, right in groups:
+        below, above = group[group < start], group[group > end]
+        if len(below):
+            bars.append(Bar(first, float(below[-1]), start - 2 * step, start - step, len(below), name, True))
+        bars += _steps(group[(group >= start) & (group <= end)], left, right, step, name)
+        if len(above):
+            bars.append(Bar(float(above[0]), last, end + step, end + 2 * step, len(above), name, True))
+    return bars
+
+
+def _steps(
+    values: NDArray[np.float64], left: float, right: float, step: float, name: Bin | None
+) -> list[Bar]:
+    """The values of one bin in bars that end where the bin does; those without values are left out."""
+    if not len(values):
+        return []
+    if right <= left:  # all values are the same
+        return [Bar(left, left, left - step / 2, left + step / 2, len(values), name)]
+    counts, edges = np.histogram(values, max(1, round((right - left) / step)), (left, right))
+    return [
+        Bar(float(low), float(high), float(low), float(high), int(count), name)
+        for count, low, high in zip(counts, edges, edges[1:], strict=False)
+        if count
+    ]
+
+
+def spread_plot(drawn: Sequence[Spread]) -> Markup:
+    """A histogram a figure, coloured by bin; empty where nothing was measured."""
+    if not drawn:
+        return Markup("")
+    words = "; ".join(f"{NAMES[each.name]}: {_words(each)}" for each in drawn)
+    tall = _HEAD + _PLOT + _FOOT + _GAP
+    return plot_twice(
+        partial(_draw_spreads, drawn),
+        (WIDE, -(-len(drawn) // 3) * tall),
+        (NARROW, len(drawn) * tall),
+        key="spread",
+        title="How many edits have which value of each figure",
+        words=words,
+    )
+
+
+def _words(spread: Spread) -> str:
+    low, high = min(spread.values), max(spread.values)
+    words = f"{len(spread.values):,} edits from {low:.3g} to {high:.3g}"
+    return words if spread.cutoffs is None else f"{words}, cut-offs {_ends(spread.cutoffs)}"
+
+
+def _ends(cutoffs: Cutoffs) -> str:
+    return f"{cutoffs.low:.3g} and {cutoffs.high:.3g}"
+
+
+def _draw_spreads(drawn: Sequence[Spread], figure: Figure) -> Mapping[str, str]:
+    width = figure.get_size_inches()[0] * figure.dpi
+    columns = 1 if width < 600 else 3
+    room, tall = width / columns, _HEAD + _PLOT + _FOOT + _GAP
+    tips: dict[str, str] = {}
+    for place, spread in enumerate(drawn):
+        row, column = divmod(place, columns)
+        axes = pixel_axes(figure, column * room + 34, row * tall + _HEAD, room - 56, _PLOT)
+        tips |= _draw_spread(bare_axes(axes, grid="y"), spread)
+    return tips
+
+
+def _draw_spread(axes: Axes, spread: Spread) -> Mapping[str, str]:
+    from matplotlib.ticker import MaxNLocator
+
+    bars = bars_of(spread)
+    axes.set_title(NAMES[spread.name], loc="left", pad=7)
+    if spread.cutoffs is not None:
+        words = f"cut-offs {spread.cutoffs.low:.3g}, {spread.cutoffs.high:.3g}"
+        axes.set_title(words, loc="right", pad=7, fontweight="normal", color=colour("soft"), fontsize=11)
+    left, right = min(bar.left for bar in bars), max(bar.right for bar in bars)
+    thin = (right - left) * _THINNEST / axes.bbox.width
+    tips = {}
+    for place, bar in enumerate(bars):
+        key = f"{spread.name}-{place}"
+        ink = colour("a0" if bar.name is None else BIN_INKS[bar.name])
+        # A bin that is hardly as wide as a pixel is seen, too.
+        wide = max(bar.right - bar.left, thin)
+        axes.bar(
+            (bar.left + bar.right) / 2,
+            bar.count,
+            wide,
+            color=ink,
+            gid=key,
+            linewidth=0,
+            alpha=0.6 if bar.gathers else None,
+            zorder=2.5 if wide == thin else 2,
+        )
+        span = f"{bar.low:.3g}" if bar.low == bar.high else f"{bar.low:.3g} to {bar.high:.3g}"
+        tips[key] = f"{NAMES[spread.name]} {span}: {counted(bar.count, 'edit')}"
+    for end in spread.cutoffs or ():
+        if left <= end <= right:
+            axes.axvline(end, color=colour("ink"), linewidth=1, linestyle=(0, (4, 3)))
+    axes.set_xlim(left, right)
+    axes.set_ylim(0, 1.08 * max(bar.count for bar in bars))
+    # Bars that gather stand a bar's width off the rest, which has the scale.
+    start = 2 * bars[0].right - bars[0].left if bars[0].gathers else left
+    stop = 2 * bars[-1].left - bars[-1].right if bars[-1].gathers else right
+    ticks = [each for each in MaxNLocator(4).tick_values(start, stop) if start <= each <= stop]
+    axes.set_xticks([*ticks, *((bar.left + bar.right) / 2 for bar in bars if bar.gathers)])
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.4g}" if value in ticks else "…")
+    # Without its 0, which would stand on the first label below.
+    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True, prune="lower"))
+    return tips
+
+
+def mask_plot(edits: MeasuredEdits) -> Markup:
+    """What was to change, the mask, against what did; empty with fewer than two edits with a mask."""
+    points = [
+        (each.id, each.mask_ratio, each.post_edit_ratio)
+        for each in edits
+        if each.counts and each.mask_ratio is not None and each.post_edit_ratio is not None
+    ]
+    if len(points) < 2:
+        return Markup("")
+    drawn = points[:: -(-len(points) // _MOST_POINTS)]
+    beyond = sum(after > meant for _, meant, after in points)
+    return plot_twice(
+        partial(_draw_masks, drawn),
+        (WIDE, 330),
+        (NARROW, 330),
+        key="masks",
+        title="Share of the image that the mask covers, and share that changed",
+        words=f"{len(points):,} edits; of {beyond:,} more changed than the mask covers",
+    )
+
+
+def _draw_masks(points: Sequence[tuple[str, float, float]], figure: Figure) -> Mapping[str, str]:
+    width, height = (float(each) * figure.dpi for each in figure.get_size_inches())
+    axes = bare_axes(pixel_axes(figure, 58, 14, width - 78, height - 62), grid="both")
+    most = max(max(meant, after) for _, meant, after in points) * 1.05 or 1.0
+    axes.plot((0, most), (0, most), color=colour("edge"), linewidth=1.2, linestyle=(0, (4, 3)))
+    tips = {}
+    for place, (name, meant, after) in enumerate(points):
+        key = f"edit-{place}"
+        axes.plot([meant], [after], "o", color=colour("a0"), alpha=0.75, markersize=7, clip_on=False, gid=key)
+        tips[key] = f"{plain_label(name, 60)}: mask {meant:.3g}, changed {after:.3g}"
+    axes.set_xlim(0, most)
+    axes.set_ylim(0, most)
+    axes.tick_params(axis="x", pad=11)
+    axes.set_xlabel("mask ratio")
+    axes.set_ylabel("post-edit ratio")
+    return tips

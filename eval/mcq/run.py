@@ -1,12 +1,14 @@
-"""Asking the questions of a set: the public `run`, and the run as an object; its task is in `task.py`."""
+"""Asking the questions of a set: the public functions, and the run as an object; its task is in `task.py`."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uncanny.client.prices import PriceTable
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells
 from uncanny.eval.common.json_fields import json_of
@@ -16,6 +18,7 @@ from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import Answer, ItemSet
 from uncanny.eval.mcq.data.load import ItemSource, is_bundled, load, load_run_items
 from uncanny.eval.mcq.data.overlay import OVERLAYS
+from uncanny.eval.mcq.data.texts import question_text, system_text
 from uncanny.eval.mcq.parameters import (
     McqConfig,
     McqEachParameters,
@@ -23,13 +26,17 @@ from uncanny.eval.mcq.parameters import (
     McqShared,
     RunScoreParameters,
 )
-from uncanny.eval.mcq.task import STATUSES, McqTask
+from uncanny.eval.mcq.task import STATUSES, UNSEEN, McqTask
+from uncanny.images.prepared import stored_size
+from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.parameters import takes
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, check_no_links
+from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, input_words, pending_inputs
 from uncanny.runs.run import RunEnd, run_with
 from uncanny.runs.several import Turn, run_each_model
 from uncanny.runs.sync import blocking
+from uncanny.wording import cost
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pages.pictures import PicturesMode
@@ -177,3 +184,67 @@ async def _ask(source: ItemSource, parameters: McqParameters | McqEachParameters
 def page_of(run: Path, parameters: ReportParameters) -> Path:
     """Write the page of a run, as `uncanny.report` does."""
     return McqRun(run).report(parameters.out, pictures=parameters.pictures)
+
+
+# A letter, or a letter in a short JSON object; reasoning models use far more.
+ANSWER_TOKENS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McqForecast(Forecast):
+    """What is left of a run of questions, a call each.
+
+    `pending` are the items with a question to ask. An image that is `unreadable` counts with its text only.
+    The prefix cache is not counted on: how much of an image's four questions it covers depends on the
+    provider.
+    """
+
+    unit = "items"
+
+    def inputs_json(self) -> dict[str, Any]:
+        return {self.unit: self.inputs}
+
+    def lines(self) -> list[str]:
+        tokens = input_words("{:,}".format, self.usage)
+        words = self.cost_words()
+        if self.cost_usd is not None:
+            words = f"{cost(self.cost_usd)} without the prefix cache"
+        return [
+            f"Items    {self.inputs:,}, {self.usage.calls:,} questions to ask, a call each",
+            f"Tokens   about {tokens}, {self.output_tokens:,} out without reasoning",
+            f"Cost     {words}",
+        ]
+
+
+@takes(McqParameters)
+def forecast(items: ItemSource, parameters: McqParameters) -> McqForecast:
+    """Forecast the calls, tokens and cost of `run` with the same parameters; see `annotate_forecast`.
+
+    >>> forecast = uncanny.mcq.forecast("scenes", model="openai/gpt-4o")
+    >>> forecast.inputs, forecast.calls_usual
+    (34, 129)
+    >>> forecast.cost_usd > 0
+    True
+    """
+    task = mcq_task(items, parameters, Turn.alone(parameters))
+    prices = PriceTable.load(task.models.prices)
+    pending, texts = pending_inputs(task), task.prompts
+    counter, unreadable = UsageCounter(task.models.model), 0
+    images: dict[str, int | None] = {}
+    for item, question in task.calls(pending):
+        text = text_tokens(system_text(item, texts)) + text_tokens(question_text(item, question, texts))
+        if question in UNSEEN:
+            counter.add(text, output=ANSWER_TOKENS)
+            continue
+        if item.image not in images:
+            size = stored_size(task.items.image_path(item))
+            unreadable += size is None
+            images[item.image] = 0 if size is None else image_tokens(str(counter.model), *size)
+        counter.add(text, images[item.image], output=ANSWER_TOKENS)
+    inputs = forecast_inputs(
+        task.models,
+        inputs=len(task.items[: task.options.limit]),
+        pending=len(pending),
+        unreadable=unreadable,
+    )
+    return McqForecast.of_calls(inputs, counter, prices)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from uncanny.eval.artifacts.data.records import ArtifactRecord as ArtifactRecord
     from uncanny.eval.artifacts.data.records import ArtifactSet as ArtifactSet
     from uncanny.eval.artifacts.data.records import Region as Region
-    from uncanny.eval.artifacts.forecast import ArtifactsForecast as ArtifactsForecast
-    from uncanny.eval.artifacts.forecast import forecast as forecast
+    from uncanny.eval.artifacts.run import ArtifactsForecast as ArtifactsForecast
     from uncanny.eval.artifacts.run import ArtifactsRun as ArtifactsRun
     from uncanny.eval.artifacts.run import LocatedArtifacts as LocatedArtifacts
+    from uncanny.eval.artifacts.run import forecast as forecast
     from uncanny.eval.artifacts.run import run as run
     from uncanny.eval.artifacts.run import run_async as run_async
     from uncanny.eval.artifacts.score.result import ArtifactScore as ArtifactScore

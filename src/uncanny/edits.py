@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.data import EditPair as EditPair
     from uncanny.eval.edits.data import EditSet as EditSet
     from uncanny.eval.edits.data import load as load
+    from uncanny.eval.edits.gate import GatedEdit as GatedEdit
+    from uncanny.eval.edits.gate import GatedEdits as GatedEdits
     from uncanny.eval.edits.gate import gate as gate
-    from uncanny.eval.edits.gate_result import GatedEdit as GatedEdit
-    from uncanny.eval.edits.gate_result import GatedEdits as GatedEdits
     from uncanny.eval.edits.parameters import GateConfig as GateConfig
     from uncanny.eval.edits.parameters import MeasureConfig as MeasureConfig
     from uncanny.eval.edits.people.data import Judgement as Judgement

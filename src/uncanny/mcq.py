@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from uncanny.eval.mcq.data.load import load as load
     from uncanny.eval.mcq.data.overlay import overlay as overlay
     from uncanny.eval.mcq.data.released import import_table as import_table
-    from uncanny.eval.mcq.forecast import McqForecast as McqForecast
-    from uncanny.eval.mcq.forecast import forecast as forecast
     from uncanny.eval.mcq.plan import McqPlan as McqPlan
     from uncanny.eval.mcq.plan import plan as plan
+    from uncanny.eval.mcq.run import McqForecast as McqForecast
     from uncanny.eval.mcq.run import McqRun as McqRun
+    from uncanny.eval.mcq.run import forecast as forecast
     from uncanny.eval.mcq.run import run as run
     from uncanny.eval.mcq.run import run_async as run_async
     from uncanny.eval.mcq.run import run_each as run_each

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from uncanny.eval.realism.data import PairFiles as PairFiles
     from uncanny.eval.realism.data import PairSet as PairSet
     from uncanny.eval.realism.data import load as load
-    from uncanny.eval.realism.forecast import RealismForecast as RealismForecast
-    from uncanny.eval.realism.forecast import forecast as forecast
     from uncanny.eval.realism.people import PersonAnswer as PersonAnswer
     from uncanny.eval.realism.result import GroupScore as GroupScore
     from uncanny.eval.realism.result import RealismScore as RealismScore
     from uncanny.eval.realism.result import SetScore as SetScore
+    from uncanny.eval.realism.run import RealismForecast as RealismForecast
     from uncanny.eval.realism.run import RealismRun as RealismRun
+    from uncanny.eval.realism.run import forecast as forecast
     from uncanny.eval.realism.run import run as run
     from uncanny.eval.realism.run import run_async as run_async
     from uncanny.eval.realism.run import run_each as run_each

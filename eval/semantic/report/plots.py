@@ -25,7 +25,7 @@ from uncanny.eval.common.pages.plots import (
     plot_twice,
 )
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
-from uncanny.eval.semantic.report.words import METRICS, VIEW_NAMES, amount, ends
+from uncanny.eval.semantic.report.rows import METRICS, VIEW_NAMES, amount, ends
 from uncanny.eval.semantic.score.result import Metric, PredictionScore, SemanticScore
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from uncanny.eval.common.similarity.weights import measure_words
 from uncanny.eval.common.tables.table import Cell, Column, Table, explain_intervals
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
 from uncanny.eval.semantic.report.rows import (
+    METRICS,
     PublishedRow,
     best_first,
     headline,
@@ -23,7 +24,6 @@ from uncanny.eval.semantic.report.rows import (
     published_detection,
     published_semantic,
 )
-from uncanny.eval.semantic.report.words import METRICS
 from uncanny.eval.semantic.score.result import Metric, PredictionScore, SemanticScore
 from uncanny.wording import counted
 

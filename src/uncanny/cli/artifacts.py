@@ -65,8 +65,7 @@ def run_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
     Role: locator.
     """
     from uncanny.cli.common.several import Asking, ask_models
-    from uncanny.eval.artifacts.forecast import forecast
-    from uncanny.eval.artifacts.run import run_async
+    from uncanny.eval.artifacts.run import forecast, run_async
 
     def summary(run: ArtifactsRun) -> ArtifactsSummary:
         # The bundled set brings its own.

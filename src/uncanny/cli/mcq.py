@@ -75,8 +75,7 @@ def run_command(items: str, force: bool, **values: Any) -> None:
     """
     from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.mcq.data.load import load
-    from uncanny.eval.mcq.forecast import forecast
-    from uncanny.eval.mcq.run import run_async
+    from uncanny.eval.mcq.run import forecast, run_async
 
     check = partial(check_run_folder, inputs=[Path(items)], report=False, force=force)
 

@@ -63,8 +63,7 @@ def run_command(pairs: str | None, force: bool, **values: Any) -> None:
     """
     from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.realism.data import load
-    from uncanny.eval.realism.forecast import forecast
-    from uncanny.eval.realism.run import run_async
+    from uncanny.eval.realism.run import forecast, run_async
 
     folders = given_parameters(PairFolders, values)
     source: PairSource = pairs if pairs and not folders else load(pairs, **folders)

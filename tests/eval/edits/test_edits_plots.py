@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.eval.edits.plots import Bar, Spread, bars_of
+from uncanny.eval.edits.report import Bar, Spread, bars_of
 from uncanny.eval.metrics.edits import Cutoffs, bin_of, percentile_cutoffs
 
 VALUES = st.lists(

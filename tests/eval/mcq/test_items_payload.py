@@ -16,7 +16,7 @@ from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data.answers import load_predictions, write_predictions
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.data.load import scene_item
-from uncanny.eval.mcq.data.payload import from_payload, import_payloads
+from uncanny.eval.mcq.data.released import from_payload, import_payloads
 
 TEXTS = {"A": "a", "B": "b", "C": "c", "D": "d"}
 PAYLOAD: dict[str, Any] = {

@@ -11,8 +11,7 @@ import pytest
 from tests.eval.mcq.made_sets import to_payload
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data.load import copy_scenes, load
-from uncanny.eval.mcq.data.payload import holds_payloads
-from uncanny.eval.mcq.data.released import import_table
+from uncanny.eval.mcq.data.released import holds_payloads, import_table
 
 
 def write(path: Path, lines: list[Any]) -> Path:

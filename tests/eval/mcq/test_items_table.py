@@ -22,9 +22,9 @@ from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.export import export_table
+from uncanny.eval.mcq.data.flat_tables import Outline, Place, places
 from uncanny.eval.mcq.data.items import QUESTIONS, Item
 from uncanny.eval.mcq.data.load import copy_scenes, load
-from uncanny.eval.mcq.data.places import Outline, Place, places
 from uncanny.eval.mcq.data.released import import_table
 from uncanny.eval.mcq.data.released_rows import IMAGE_COLUMNS
 from uncanny.eval.mcq.data.texts import question_text

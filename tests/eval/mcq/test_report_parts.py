@@ -11,8 +11,7 @@ from uncanny.eval.common.estimates import p_words
 from uncanny.eval.common.pages.pictures import PageViews
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.report import plots
-from uncanny.eval.mcq.report.browse import Solvers, browse
-from uncanny.eval.mcq.report.gallery import MOST_SHOWN, Gallery, gallery
+from uncanny.eval.mcq.report.gallery import MOST_SHOWN, Gallery, Solvers, browse, gallery
 from uncanny.eval.mcq.report.plots import (
     bias_groups,
     hierarchy_bar,

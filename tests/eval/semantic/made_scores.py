@@ -19,7 +19,7 @@ from uncanny.eval.common.anomalies.read import AnomalySet, ScoredAnomaly, Scored
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.semantic.report.page import write_semantic_page
-from uncanny.eval.semantic.report.words import amount, ends
+from uncanny.eval.semantic.report.rows import amount, ends
 from uncanny.eval.semantic.score.result import SemanticScore
 from uncanny.schema import Status
 

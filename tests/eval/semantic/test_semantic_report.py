@@ -26,7 +26,7 @@ from tests.eval.semantic.made_scores import (
 from uncanny.eval.common.anomalies.load import scenes_truth
 from uncanny.eval.metrics.semap import VIEWS
 from uncanny.eval.semantic.report.page import write_semantic_page
-from uncanny.eval.semantic.report.words import amount
+from uncanny.eval.semantic.report.rows import amount
 from uncanny.eval.semantic.score.result import SemanticScore
 from uncanny.semantic import score as score_of
 

@@ -17,7 +17,7 @@ from tests.eval.semantic.made_scores import (
 from uncanny.eval.common.anomalies.read import AnomalySet, ScoredImage
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics.semap import PROTOCOLS, View
-from uncanny.eval.semantic.report.words import VIEW_NAMES, amount, signed
+from uncanny.eval.semantic.report.rows import VIEW_NAMES, amount, signed
 from uncanny.eval.semantic.score.result import Metric, PredictionScore, SemanticScore
 
 # As tables of the page have them.

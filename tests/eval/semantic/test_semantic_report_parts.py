@@ -10,10 +10,11 @@ from tests.eval.semantic.made_scores import made_predictions, made_score, made_t
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.similarity.weights import measure_words
 from uncanny.eval.semantic.report.plots import fitted, lines_of, median_words, panels_of
-from uncanny.eval.semantic.report.rows import headline, left_out_lists
-from uncanny.eval.semantic.report.words import (
+from uncanny.eval.semantic.report.rows import (
     amount,
     difference_words,
+    headline,
+    left_out_lists,
     reached,
     signed,
     signed_ends,

@@ -87,8 +87,7 @@ def gate_command(pairs: str | None, **values: Any) -> None:
 
     Exit code 1 if some edits are undecided.
     """
-    from uncanny.eval.edits.gate import gate
-    from uncanny.eval.edits.gate_result import HEADS
+    from uncanny.eval.edits.gate import HEADS, gate
 
     out = values["out"]
     files = ScoreFiles.of(values)
