@@ -55,10 +55,6 @@ STATUSES = ("ok", "refused", "failed")
 _WHOSE = {"ours": "ours", "set": "the set's", "mixed": "both"}
 
 
-def _asks_own_texts_only(item: Item) -> bool:
-    return bool(item.prompts) and all(question in (item.prompts or {}) for question in item.questions())
-
-
 @dataclass(frozen=True, slots=True)
 class PendingItem:
     """An item and those of its questions that have no answer yet."""
@@ -105,7 +101,8 @@ class McqTask(Task[PendingItem, Answer]):
     def __post_init__(self) -> None:
         self.root = self.items.root
         ours = self.config.control or self.config.blind
-        if self.prompts.chosen and not ours and all(map(_asks_own_texts_only, self.items)):
+        own = all(item.prompts and set(item.questions()) <= item.prompts.keys() for item in self.items)
+        if self.prompts.chosen and not ours and own:
             raise UsageError(
                 f"The items have their own prompts, so {option('prompts')} has no effect",
                 remedy="Remove it, or use items without prompts.",
@@ -149,7 +146,7 @@ class McqTask(Task[PendingItem, Answer]):
         )
 
     def key(self, record: Answer) -> str:
-        return answer_key(record)
+        return f"{record.id}/{record.question}"
 
     def load_pending(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
         check_no_links(self.folder.path / OVERLAYS)
@@ -288,11 +285,6 @@ class McqTask(Task[PendingItem, Answer]):
             content=content_digest(item, question),
             **other_models([call for call in calls if call.object == question], model),
         )
-
-
-def answer_key(answer: Answer) -> str:
-    """What tells the answers of a run apart."""
-    return f"{answer.id}/{answer.question}"
 
 
 def _failed(questions: Sequence[AskedQuestion], why: str) -> list[RawAnswer]:

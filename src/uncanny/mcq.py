@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from uncanny.eval.mcq.run import run_async as run_async
     from uncanny.eval.mcq.run import run_each as run_each
     from uncanny.eval.mcq.run import run_each_async as run_each_async
+    from uncanny.eval.mcq.score.aggregate import random_expectation as random_expectation
     from uncanny.eval.mcq.score.box_models import BoxScores as BoxScores
     from uncanny.eval.mcq.score.box_models import box_answers as box_answers
     from uncanny.eval.mcq.score.box_models import choose_box as choose_box
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from uncanny.eval.mcq.score.box_models import score_boxes as score_boxes
     from uncanny.eval.mcq.score.controls import NoImageScore as NoImageScore
     from uncanny.eval.mcq.score.controls import baseline_answers as baseline_answers
-    from uncanny.eval.mcq.score.controls import random_expectation as random_expectation
     from uncanny.eval.mcq.score.result import McNemar as McNemar
     from uncanny.eval.mcq.score.result import McqScores as McqScores
     from uncanny.eval.mcq.score.result import ModelScore as ModelScore

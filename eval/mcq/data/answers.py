@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import parse_records
+from uncanny.eval.common.inputs.sources import of_place
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AnswerForm, Item, Question
 from uncanny.eval.mcq.score.parser import read_choice
 from uncanny.files import open_file
@@ -74,36 +75,24 @@ def load_answers(paths: Sequence[Path]) -> tuple[Answer, ...]:
     problems: list[Problem] = []
     for path in paths:
         answers, invalid = parse_records(path, Answer)
-        problems += [_in_file(problem, path) for problem in invalid] if len(paths) > 1 else invalid
+        problems += [of_place(problem, str(path)) for problem in invalid] if len(paths) > 1 else invalid
         for number, answer in answers:
             # Of a question that was changed in between both answers stay: which one counts, the items tell.
             key = (answer.model, answer.id, answer.question, answer.digest("asked"))
             here = f"{path}:{number}"
-            before = kept.get(key)
-            if before is None or before[0].outcome == "error":
+            before, there = kept.get(key, (None, here))
+            if before is None or before.outcome == "error":
                 kept[key] = (answer, here)
-            elif answer.outcome != "error" and not _same(before[0], answer):
-                problems.append(_contradiction(before, answer, here, number))
+            elif answer.outcome != "error" and (answer.raw, answer.outcome) != (before.raw, before.outcome):
+                message = (
+                    f"{answer.model} answered {shown(before.raw)} at {there} and {shown(answer.raw)} at "
+                    f"{here}; keep one of them, or give the second run a model name of its own"
+                )
+                problems.append(Problem(answer.id, answer.question, message, line=number))
     if problems:
         what = str(paths[0]) if len(paths) == 1 else f"{len(paths)} answer files"
         raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")
     return tuple(answer for answer, _ in kept.values())
-
-
-def _same(first: Answer, second: Answer) -> bool:
-    return (first.raw, first.outcome) == (second.raw, second.outcome)
-
-
-def _contradiction(before: tuple[Answer, str], answer: Answer, here: str, number: int) -> Problem:
-    message = (
-        f"{answer.model} answered {shown(before[0].raw)} at {before[1]} and {shown(answer.raw)} at {here}; "
-        "keep one of them, or give the second run a model name of its own"
-    )
-    return Problem(answer.id, answer.question, message, line=number)
-
-
-def _in_file(problem: Problem, path: Path) -> Problem:
-    return Problem(problem.item, problem.field, f"{path}: {problem.message}", line=problem.line)
 
 
 class _Line(BaseModel):
@@ -172,12 +161,11 @@ def write_predictions(
             f"predictions of {len(models)} models: {', '.join(sorted(models))}",
             remedy="Write a file for each; its lines do not say whose they are.",
         )
-    write_named(target, (_dump(row_id, row) for row_id, row in rows.items()))
-
-
-def _dump(row_id: str, row: dict[str, str | None]) -> bytes:
-    ordered = {question: row[question] for question in QUESTIONS if question in row}
-    return orjson.dumps({"row_id": row_id, **ordered}) + b"\n"
+    lines = (
+        {"row_id": row_id, **{question: row[question] for question in QUESTIONS if question in row}}
+        for row_id, row in rows.items()
+    )
+    write_named(target, (orjson.dumps(line) + b"\n" for line in lines))
 
 
 def _replies(line: _Line) -> Iterator[tuple[Question, str | None]]:

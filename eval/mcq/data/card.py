@@ -77,7 +77,9 @@ class Card:
             further=_further([name for name in schema.names if name not in COLUMNS]),
             license=self._license(),
         )
-        return _sealed(f"{head}\n\n{body}")
+        text = f"{head}\n\n{body}"
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return f"{text}\n<!-- Written by uncanny {__version__}; sha256 of what stands above: {digest} -->\n"
 
     def _splits(self) -> str:
         sizes = Counter[str](item.split for item in self.items)
@@ -193,17 +195,6 @@ The protocol is that of *SalArt-VQA*. Cite its paper beside this set.
 """
 
 
-def _sealed(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return f"{text}\n<!-- Written by uncanny {__version__}; sha256 of what stands above: {digest} -->\n"
-
-
-def is_unedited(text: str) -> bool:
-    """Whether a card is as it was written."""
-    seal = _SEAL.search(text)
-    return seal is not None and hashlib.sha256(text[: seal.start()].encode()).hexdigest() == seal[1]
-
-
 def check_card(folder: Path) -> None:
     """Raises UsageError where the folder has a card that is not, or not only, of our writing."""
     file = folder / CARD
@@ -213,7 +204,8 @@ def check_card(folder: Path) -> None:
         return
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}", remedy="Pass another folder.") from error
-    if not is_unedited(text):
+    seal = _SEAL.search(text)
+    if seal is None or hashlib.sha256(text[: seal.start()].encode()).hexdigest() != seal[1]:
         raise UsageError(
             f"{file} was written or edited by hand and would be replaced",
             remedy=f"Keep a copy and give {option('force', True)}, or pass another folder.",

@@ -163,7 +163,9 @@ def build(run: str | os.PathLike[str], parameters: BuildParameters) -> ItemSet:
     """
     target = Path(parameters.out)
     drafts = ItemSet(draft_run(path_of("run", run), target.parent, parameters.seed), target)
-    if not parameters.force and _differs(target, b"".join(item_lines(drafts))):
+    # An empty file holds nobody's work.
+    content = b"".join(item_lines(drafts))
+    if not parameters.force and target.is_file() and target.read_bytes() not in (b"", content):
         raise UsageError(
             f"{target} already exists and contains more than these drafts",
             remedy=f"Pass another file, or replace it with {option('force', True)}.",
@@ -198,11 +200,6 @@ def draft_run(run: Path, folder: Path, seed: int = 0) -> tuple[Item, ...]:
             if each.decision is not None
         ]
     return draft_items(annotations, reviews=decisions if log.path.is_file() else None, seed=seed)
-
-
-def _differs(file: Path, content: bytes) -> bool:
-    """Whether there is a file, not an empty one, that holds something else."""
-    return file.is_file() and file.read_bytes() not in (b"", content)
 
 
 def draft_items(

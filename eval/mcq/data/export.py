@@ -155,7 +155,9 @@ def _rows(
             problems.append(Problem(item.id, error.column, error.message))
             continue
         if not problems:
-            yield _row(item, ours) | _further_cells(item, further, texts), pictures
+            cells = {key: (item.model_extra or {}).get(key) for key in further}
+            cells |= {key: _as_text(cells[key]) for key in texts}
+            yield _row(item, ours) | cells, pictures
     if problems:
         raise ItemsError(str(items.file), problems, remedy="Correct the items; nothing was exported.")
 
@@ -180,11 +182,6 @@ def _row(item: Item, ours: PromptSet) -> dict[str, Any]:
         "q4_options": _options("q4", item.q4),
         **{f"{question}_answer": item.right(question) for question in QUESTIONS},
     }
-
-
-def _further_cells(item: Item, further: Collection[str], texts: Collection[str]) -> dict[str, Any]:
-    cells = {key: (item.model_extra or {}).get(key) for key in further}
-    return {key: _as_text(value) if key in texts else value for key, value in cells.items()}
 
 
 def _as_text(value: object) -> str | None:

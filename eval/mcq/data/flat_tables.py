@@ -176,10 +176,21 @@ def flat_items(path: Path, root: Path | None = None) -> tuple[list[tuple[int, It
     problems = _missing(path)
     if problems:
         return [], problems
-    drawn = [not each for table in record_tables(path) for each in _absent(table, IMAGE_COLUMNS[1])]
-    others = _further_pictures(path)
+    drawn: list[bool] = []
+    # Columns of pictures that are none of a flat table's.
+    others: set[str] = set()
+    for table in record_tables(path):
+        with opened(table) as opened_rows:
+            others |= set(opened_rows.columns) - set(IMAGE_COLUMNS)
+            if IMAGE_COLUMNS[1] in opened_rows.columns:
+                drawn += [not each for each in opened_rows.absent(IMAGE_COLUMNS[1])]
+            else:
+                drawn += [False] * opened_rows.length
     with open_lines(path, root) as lines:
-        rows = [(number, _without(orjson.loads(line), others)) for number, line in enumerate(lines, start=1)]
+        rows = [
+            (number, {key: value for key, value in orjson.loads(line).items() if key not in others})
+            for number, line in enumerate(lines, start=1)
+        ]
     outlines: dict[int, Outline] = {}
     for number, row in rows:
         try:
@@ -213,24 +224,6 @@ def _missing(path: Path) -> list[Problem]:
                 message = f"{table.name} names images it does not hold; run `uncanny mcq import`"
                 problems.append(Problem(None, "image", message))
     return problems
-
-
-def _absent(table: Path, column: str) -> list[bool]:
-    with opened(table) as rows:
-        return rows.absent(column) if column in rows.columns else [True] * rows.length
-
-
-def _further_pictures(path: Path) -> frozenset[str]:
-    """Columns of pictures that are none of a flat table's."""
-    found: set[str] = set()
-    for table in record_tables(path):
-        with opened(table) as rows:
-            found |= set(rows.columns)
-    return frozenset(found) - set(IMAGE_COLUMNS)
-
-
-def _without(row: dict[str, Any], keys: frozenset[str]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key not in keys} if keys else row
 
 
 def _row_id(row: Row) -> str:

@@ -103,7 +103,12 @@ def _by_letter(value: Any, column: str) -> dict[str, str]:
     if value is None:
         return {}
     if isinstance(value, list | tuple):
-        value = _from_list(list(value), column)
+        if value and all(isinstance(entry, list | tuple) and len(entry) == 2 for entry in value):
+            value = dict(value)  # how Arrow hands out a map
+        elif 4 <= len(value) <= 5:
+            value = dict(zip(_LETTERS, value, strict=False))
+        else:
+            raise CellError(column, f"a list of {len(value)} options; give four (A–D) or five (A–E)")
     if not isinstance(value, Mapping):
         raise CellError(column, f"{shown(value)} is not a set of options; give texts for A–E")
     texts: dict[str, str] = {}
@@ -117,14 +122,6 @@ def _by_letter(value: Any, column: str) -> dict[str, str]:
             raise CellError(column, f"option {letter} is {shown(option)}, no text")
         texts[letter] = option
     return texts
-
-
-def _from_list(value: list[Any], column: str) -> dict[Any, Any]:
-    if value and all(isinstance(entry, list | tuple) and len(entry) == 2 for entry in value):
-        return dict(value)  # how Arrow hands out a map
-    if not 4 <= len(value) <= 5:
-        raise CellError(column, f"a list of {len(value)} options; give four (A–D) or five (A–E)")
-    return dict(zip(_LETTERS, value, strict=False))
 
 
 def artifact_type(row: Row) -> ArtifactType | None:

@@ -81,9 +81,10 @@ def question_text(item: Item, question: AskedQuestion, ours: PromptSet | None = 
         return (ours or prompt_set("mcq"))["blind"].fill(question=question_text(item, ASKS[question], ours))
     if question != CONTROL and item.prompts and question in item.prompts:
         return item.prompts[question]
-    options = _own_options(item, question)
     text = (ours or prompt_set("mcq"))[question]
-    return text.fill(**({} if options is None else {"choices": _lines(options)}))
+    if question == CONTROL:
+        return text.fill(choices=_lines(_options(item, "q4") | {"F": NO_PICTURE}))
+    return text.fill(choices=_lines(_options(item, question))) if question in ("q2", "q4") else text.fill()
 
 
 def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
@@ -135,13 +136,6 @@ def changed_since(answer: Answer, item: Item) -> bool:
     """
     content = answer.digest("content")
     return content is not None and content != content_digest(item, answer.question)
-
-
-def _own_options(item: Item, question: AskedQuestion) -> dict[str, str] | None:
-    """The options that stand in our wording of a question; None where none do."""
-    if question == CONTROL:
-        return _options(item, "q4") | {"F": NO_PICTURE}
-    return _options(item, question) if question in ("q2", "q4") else None
 
 
 def _options(item: Item, question: Question) -> dict[str, str]:

@@ -93,7 +93,7 @@ def write_page(
         published=known,
         caveat=published_caveat(scores),
         scatter=plots.scatter(models, known["main"]),
-        types=plots.types_of(scores.models.values()),
+        types=list(dict.fromkeys(name for score in scores.models.values() for name in score.by_type)),
         tests=mcnemar_rows(scores.mcnemar),
         unseen_tests=mcnemar_rows(scores.blind),
         gallery=gallery(scores, views, overlays=overlays),

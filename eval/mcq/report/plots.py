@@ -130,11 +130,6 @@ def bias_groups(score: ModelScore) -> list[BiasGroup]:
     return groups
 
 
-def types_of(models: Iterable[ModelScore]) -> list[str]:
-    """The artifact types in the order in which the scores name them, each once."""
-    return list(dict.fromkeys(name for score in models for name in score.by_type))
-
-
 def _stacked(values: Mapping[str, float | None]) -> list[Segment]:
     segments, x = [], 0.0
     for name, value in values.items():
@@ -218,7 +213,7 @@ def scatter(models: Mapping[str, ModelScore], published: Sequence[Mapping[str, A
             left_out.append(name)
         else:
             points.append(point)
-    known = [row for row in published if _has_both(row)]
+    known = [row for row in published if None not in (row.get("artifact_q1"), row.get("ref_real_q1"))]
     points += [_published(row, number) for number, row in enumerate(known, start=1)]
     return Scatter(tuple(_labelled(points)), tuple(left_out))
 
@@ -249,10 +244,6 @@ def _own(name: str, score: ModelScore, letter: str | None) -> Point | None:
         label=letter or (name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "…"),
         lettered=letter is not None,
     )
-
-
-def _has_both(row: Mapping[str, Any]) -> bool:
-    return row.get("artifact_q1") is not None and row.get("ref_real_q1") is not None
 
 
 def _published(row: Mapping[str, Any], number: int) -> Point:
@@ -299,7 +290,15 @@ def _labelled(points: Sequence[Point]) -> Iterator[Point]:
             continue
         best = best or min(spots, key=hidden)
         taken.append((best[0] - _AIR, best[1] - _AIR, best[2] + _AIR, best[3] + _AIR))
-        yield _with_label(point, text, best)
+        end = (min(max(point.x, best[0]), best[2]), min(max(point.y, best[1]), best[3]))
+        away = max(abs(end[0] - point.x), abs(end[1] - point.y))
+        yield replace(
+            point,
+            label=text,
+            label_x=round((best[0] + best[2]) / 2, 1),
+            label_y=round(best[3] - 3, 1),
+            leader=(round(end[0], 1), round(end[1], 1)) if away > _NEAR[-1] else None,
+        )
 
 
 def _intervals(point: Point) -> Iterator[Rect]:
@@ -307,18 +306,6 @@ def _intervals(point: Point) -> Iterator[Rect]:
         yield point.across[0], point.y - 1, point.across[1], point.y + 1
     if point.up:
         yield point.x - 1, min(point.up), point.x + 1, max(point.up)
-
-
-def _with_label(point: Point, text: str, spot: Rect) -> Point:
-    end = (min(max(point.x, spot[0]), spot[2]), min(max(point.y, spot[1]), spot[3]))
-    away = max(abs(end[0] - point.x), abs(end[1] - point.y))
-    return replace(
-        point,
-        label=text,
-        label_x=round((spot[0] + spot[2]) / 2, 1),
-        label_y=round(spot[3] - 3, 1),
-        leader=(round(end[0], 1), round(end[1], 1)) if away > _NEAR[-1] else None,
-    )
 
 
 def _spots(point: Point, wide: float, distances: Sequence[float]) -> Iterator[Rect]:

@@ -14,8 +14,10 @@ from typing import Any, Literal
 import numpy as np
 
 from uncanny.eval.common.estimates import Share, shares_of
+from uncanny.eval.common.json_fields import as_json
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
-from uncanny.eval.mcq.score.controls import BLIND_PREFIX, options_of
+from uncanny.eval.mcq.data.load import ItemSource, load
+from uncanny.eval.mcq.score.controls import BLIND_PREFIX, RANDOM, options_of
 from uncanny.eval.mcq.score.matrix import (
     CODES,
     HUMAN,
@@ -60,12 +62,14 @@ def aggregate(name: str, matrices: Sequence[ResponseMatrix], *, resamples: int, 
     key = matrices[0].key
     tables = [ratios_of(matrix) for matrix in matrices]
     shares = _shares(tables, key.groups, resamples, seed)
+    artifact = within(key.split, *ARTIFACT)
+    patterns = [pattern_counts(artifact, matrix.right, matrix.answered) for matrix in matrices]
     return ModelScore(
         model=name,
         raters=len(matrices),
         n_images=_sizes(key),
         **_nested(shares),
-        patterns=_patterns(matrices),
+        patterns={name: sum(counts[name] for counts in patterns) for name in patterns[0]},
         answer_bias={question: _bias(matrices, column) for column, question in enumerate(QUESTIONS)},
         invalid=_per_question(matrix.invalid for matrix in matrices),
         refused=_per_question(matrix.refused for matrix in matrices),
@@ -138,12 +142,6 @@ def _sizes(key: AnswerKey) -> dict[str, int]:
     order = ("art_dg", "art_pg", "artifact", "ref_real", "ref_pg")
     sizes = {split: int(within(key.split, *SPLITS[split]).sum()) for split in order}
     return sizes | {"all": len(key.items)}
-
-
-def _patterns(matrices: Sequence[ResponseMatrix]) -> dict[str, int]:
-    artifact = within(matrices[0].key.split, *ARTIFACT)
-    each = [pattern_counts(artifact, matrix.right, matrix.answered) for matrix in matrices]
-    return {name: sum(counts[name] for counts in each) for name in each[0]}
 
 
 def _bias(matrices: Sequence[ResponseMatrix], column: int) -> dict[str, Bias]:
@@ -220,6 +218,21 @@ def expected_score(name: str, key: AnswerKey) -> ModelScore:
         unused=0,
         asked=int(key.asked.sum()),
     )
+
+
+def random_expectation(items: ItemSource) -> dict[str, Any]:
+    """What `random` scores on average, in closed form: `splits` as in a score, and recall and specificity.
+
+    With the usual four options and E: 1/2 on Q1, 1/5 on Q2–Q4, 0.4 % on all four, 0.8 % on the last three.
+
+    >>> uncanny.mcq.random_expectation(uncanny.mcq.load("scenes"))["q1_detection"]
+    {'recall': 0.5, 'specificity': 0.5}
+    """
+    scores = expected_score(RANDOM, AnswerKey.of(load(items)))
+    return {
+        "splits": {split: as_json(each.shares) for split, each in scores.splits.items()},
+        "q1_detection": {name: scores.q1_detection[name].value for name in ("recall", "specificity")},
+    }
 
 
 def _guessed(key: AnswerKey, question: Question) -> dict[str, Bias]:

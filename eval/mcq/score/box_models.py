@@ -6,7 +6,7 @@ Source: SalArt-VQA, section 4.2. Such a model cannot answer E, so that reference
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil, floor
 from numbers import Real
@@ -20,10 +20,10 @@ from uncanny.eval.common.estimates import Share, shares_of
 from uncanny.eval.common.json_fields import as_json, intervals_json, json_of
 from uncanny.eval.common.pixels.masks import read_scores
 from uncanny.eval.common.tables.table import Column, Table, TableResult
-from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
+from uncanny.eval.mcq.data.items import Answer, Box, Option
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.parameters import BoxScoreParameters
-from uncanny.eval.metrics.intervals import Ratio, ratio
+from uncanny.eval.metrics.intervals import ratio
 from uncanny.eval.metrics.mcq import ARTIFACT, within
 from uncanny.parameters import path_of, takes
 from uncanny.wording import option, shown, some_of
@@ -192,7 +192,12 @@ def score_boxes(items: ItemSource, picks: Mapping[str, BoxPick], parameters: Box
     _check_picks(picks)
     boxed = [item for item in load(items) if item.q3 is not None]
     ids = {item.id for item in boxed}
-    ratios = _ratios(boxed, picks)
+    split = np.array([item.split for item in boxed], dtype=np.str_)
+    answered = np.array([item.id in picks for item in boxed], dtype=np.bool_)
+    hits = [item.id in picks and picks[item.id].box == item.right("q3") for item in boxed]
+    right = np.array(hits, dtype=np.bool_)
+    groups = [within(split, *members) for members in _GROUPS.values()]
+    ratios = [ratio(rows & right, rows & answered) for rows in groups]
     shares = shares_of(ratios, resamples=parameters.resamples, seed=parameters.seed)
     return BoxScores(
         q3=dict(zip(_GROUPS, shares, strict=True)),
@@ -206,13 +211,3 @@ def _check_picks(picks: Mapping[str, BoxPick]) -> None:
     """Raises UsageError for anything but picks by item id."""
     if not isinstance(picks, Mapping) or not all(isinstance(pick, BoxPick) for pick in picks.values()):
         raise UsageError(f"Picks are a mapping from item ids to what choose_box returns, not {shown(picks)}")
-
-
-def _ratios(items: Sequence[Item], picks: Mapping[str, BoxPick]) -> list[Ratio]:
-    split = np.array([item.split for item in items], dtype=np.str_)
-    answered = np.array([item.id in picks for item in items], dtype=np.bool_)
-    right = np.array(
-        [item.id in picks and picks[item.id].box == item.right("q3") for item in items], dtype=np.bool_
-    )
-    groups = [within(split, *members) for members in _GROUPS.values()]
-    return [ratio(rows & right, rows & answered) for rows in groups]

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from random import Random
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, ShareValue, share_of
 from uncanny.eval.common.json_fields import JsonFields
-from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, CONTROL, Answer, AskedQuestion, Item, Question, Split
+from uncanny.eval.mcq.data.items import CONTROL, Answer, AskedQuestion, Item, Question
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import changed_since
 from uncanny.eval.mcq.parameters import BaselineParameters
 from uncanny.eval.mcq.score.matrix import AnswerKey, failed
 from uncanny.eval.mcq.score.parser import Parser, Reading, read_choice
 from uncanny.eval.metrics.intervals import Codes, group_codes
-from uncanny.eval.metrics.mcq import SPLITS
 from uncanny.parameters import takes
 
 BASELINE_PREFIX = "baseline/"
@@ -60,19 +58,14 @@ def baseline_answers(items: ItemSource, baseline: Baseline, parameters: Baseline
         Answer(
             id=item.id,
             question=question,
-            raw=_baseline_choice(item, question, baseline, parameters.seed),
+            raw=options_of(item, question)[-1]
+            if baseline == "always-E/no"
+            else Random(f"{parameters.seed} {item.id} {question}").choice(options_of(item, question)),
             model=BASELINE_PREFIX + baseline,
         )
         for item in load(items)
         for question in item.questions()
     ]
-
-
-def _baseline_choice(item: Item, question: Question, baseline: Baseline, seed: int) -> str:
-    options = options_of(item, question)
-    return (
-        options[-1] if baseline == "always-E/no" else Random(f"{seed} {item.id} {question}").choice(options)
-    )
 
 
 def options_of(item: Item, question: Question) -> tuple[str, ...]:
@@ -83,52 +76,6 @@ def options_of(item: Item, question: Question) -> tuple[str, ...]:
         return (*item.q3.boxes, "E") if item.q3 else ()
     choice = item.q2 if question == "q2" else item.q4
     return (*choice.options, "E") if choice else ()
-
-
-def random_expectation(items: ItemSource) -> dict[str, Any]:
-    """What `random` scores on average, in closed form: `splits` as in a score, and recall and specificity.
-
-    With the usual four options and E: 1/2 on Q1, 1/5 on Q2–Q4, 0.4 % on all four, 0.8 % on the last three.
-
-    >>> uncanny.mcq.random_expectation(uncanny.mcq.load("scenes"))["q1_detection"]
-    {'recall': 0.5, 'specificity': 0.5}
-    """
-    everything = list(load(items))
-    splits: dict[str, dict[str, float | None]] = {
-        name: _expected([item for item in everything if item.split in members])
-        for name, members in SPLITS.items()
-    }
-    splits["ref_pg"]["all_q1_4"] = None
-    with_q1: frozenset[Split] = ARTIFACT_SPLITS | {"ref_real"}
-    paired = _expected([item for item in everything if item.split in with_q1])
-    splits["overall"] = {
-        "q1": paired["q1"],
-        "all_q1_4": paired["all_q1_4"],
-        "all_q2_4": _expected(everything)["all_q2_4"],
-    }
-    detection = {"recall": splits["artifact"]["q1"], "specificity": splits["ref_real"]["q1"]}
-    return {"splits": splits, "q1_detection": detection}
-
-
-def _expected(items: list[Item]) -> dict[str, float | None]:
-    wanted: dict[str, tuple[Question, ...]] = {
-        "q1": ("q1",),
-        "q2": ("q2",),
-        "q3": ("q3",),
-        "q4": ("q4",),
-        "all_q1_4": ("q1", "q2", "q3", "q4"),
-        "all_q2_4": ("q2", "q3", "q4"),
-    }
-    return {name: _mean(_chances(items, questions)) for name, questions in wanted.items()}
-
-
-def _chances(items: list[Item], questions: tuple[Question, ...]) -> list[float]:
-    sizes = [[len(options_of(item, question)) for question in questions] for item in items]
-    return [1 / prod(options) for options in sizes if all(options)]
-
-
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None
 
 
 ABSTAIN = "F"

@@ -58,7 +58,9 @@ def read_choice(
     """
     if raw is None:
         return INVALID
-    text = _without_thoughts(raw)
+    text = raw.strip()
+    if thoughts := _THOUGHTS.match(text):
+        text = text[thoughts.end() :].strip()
     if len(text) > _LONGEST:
         return INVALID
     if form == "json":
@@ -73,12 +75,6 @@ def read_choice(
         choice = _exact(text, question, letters) or _lenient(text, question, letters)
         return Reading(choice, "lenient") if choice else INVALID
     return INVALID
-
-
-def _without_thoughts(raw: str) -> str:
-    text = raw.strip()
-    thoughts = _THOUGHTS.match(text)
-    return text[thoughts.end() :].strip() if thoughts else text
 
 
 def _exact(text: str, question: Question, letters: str) -> str | None:

@@ -14,7 +14,7 @@ averaged, `no_image` where the control was asked, and
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -189,7 +189,13 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         """
         more: dict[str, Any] = {
             "about": about(
-                {"items": _items_digest(self.item_set)},
+                # A set has the same digest after it was exported.
+                {
+                    "items": digest_of(
+                        item.model_dump(mode="json", include=_DIGESTED if own_texts(item) else _OURS)
+                        for item in self.item_set
+                    )
+                },
                 texts_by_model(self.answers),
                 resamples=self.resamples,
                 seed=self.seed,
@@ -258,19 +264,8 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
 
 
 # What scores of answers do not depend on: where the pictures are, and where uncanny's own prompts stand.
-_PLACES: Final = frozenset({"image", "overlay", "prompts_id"})
-_TEXTS: Final = frozenset({"system", "prompts", "answer_form"})
-
-
-def _items_digest(items: Iterable[Item]) -> str:
-    """Of questions, options, right answers, splits, and prompts of a set's own.
-
-    A set has the same digest after it was exported.
-    """
-    names = set(Item.model_fields) - _PLACES
-    return digest_of(
-        item.model_dump(mode="json", include=names if own_texts(item) else names - _TEXTS) for item in items
-    )
+_DIGESTED: Final = set(Item.model_fields) - {"image", "overlay", "prompts_id"}
+_OURS: Final = _DIGESTED - {"system", "prompts", "answer_form"}
 
 
 def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> dict[str, Any]:

@@ -68,7 +68,9 @@ def score_table(scores: McqScores) -> Table:
     notes = [*([said] if said else []), *_notes(scores)]
     if scores.published:
         rows.append(("published:", *("" for _ in COLUMNS)))
-        rows += [(row["model"], *_published_cells(row)) for row in published_scores()["main"]]
+        for row in published_scores()["main"]:
+            values = [row.get(f"{split}_{name}") for _, split, name in COLUMNS]
+            rows.append((row["model"], *("" if value is None else value / 100 for value in values)))
         notes.insert(bool(said), published_caveat(scores))
     columns = (Column(heading, unit="%", better="higher") for heading, _, _ in COLUMNS)
     compared = sum(_place(name) == 0 for name in models)
@@ -241,11 +243,6 @@ def _cells(score: ModelScore, *, drawn: bool) -> list[Cell]:
     """What is expected was not drawn: it has no interval."""
     shares = [score.share(split, name) for _, split, name in COLUMNS]
     return [*shares] if drawn else [share and share.value for share in shares]
-
-
-def _published_cells(row: dict[str, Any]) -> list[Cell]:
-    values = [row.get(f"{split}_{name}") for _, split, name in COLUMNS]
-    return ["" if value is None else value / 100 for value in values]
 
 
 def _notes(scores: McqScores) -> list[str]:

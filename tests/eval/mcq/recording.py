@@ -18,7 +18,6 @@ from aiohttp import web
 from tests.runs.e2e import Server
 from uncanny.demo.server.app import FakeServerOptions, application
 from uncanny.eval.mcq.data.items import Answer, Item
-from uncanny.eval.mcq.task import answer_key
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # Servers of tests end by themselves, whatever becomes of the test.
@@ -154,7 +153,7 @@ class McqRun:
     def answers(self) -> dict[str, Answer]:
         """All answers by `item/question`, checked: each once, in order."""
         answers = self.answers_list()
-        keys = [answer_key(answer) for answer in answers]
+        keys = [f"{answer.id}/{answer.question}" for answer in answers]
         assert keys == sorted(set(keys))
         return dict(zip(keys, answers, strict=True))
 

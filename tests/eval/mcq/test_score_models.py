@@ -7,8 +7,8 @@ import pytest
 from tests.eval.mcq.made_sets import RELEASE, answered, answers_to, made_item, made_set, scored
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.items import Answer
-from uncanny.eval.mcq.score.aggregate import as_rater
-from uncanny.eval.mcq.score.controls import BASELINES, baseline_answers, random_expectation
+from uncanny.eval.mcq.score.aggregate import as_rater, random_expectation
+from uncanny.eval.mcq.score.controls import BASELINES, baseline_answers
 from uncanny.eval.mcq.score.score import score
 from uncanny.eval.mcq.score.tables import published_scores, score_table
 from uncanny.eval.metrics.association import holm
