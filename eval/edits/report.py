@@ -37,7 +37,7 @@ from uncanny.eval.edits.data import EditFiles
 from uncanny.eval.edits.parameters import MeasureConfig
 from uncanny.eval.edits.result import FIDELITY_CAVEAT, EditMeasure, MeasuredEdits
 from uncanny.eval.edits.score import mask_of
-from uncanny.eval.metrics.edits import BINS, Bin, Cutoffs, Mask, squared_difference
+from uncanny.eval.metrics.edits import BINS, Bin, Cutoffs, squared_difference
 from uncanny.images.prepared import read_rgb
 from uncanny.wording import counted
 
@@ -150,15 +150,11 @@ def _layers(files: EditFiles, parameters: MeasureConfig) -> list[Layer]:
     if before.shape == after.shape:
         mask, _ = mask_of(files, before)
         if mask is not None:
-            layers.append(Layer("mask", data=_white_on_black(mask)))
+            layers.append(Layer("mask", data=grey_picture(mask)))
         changed = parameters.post_edit(squared_difference(before, after))
-        layers.append(Layer("post-edit mask", data=_white_on_black(changed.mask)))
+        layers.append(Layer("post-edit mask", data=grey_picture(changed.mask)))
     apart = difference(original, edited)
     return layers if apart is None else [*layers, Layer(f"difference × {AMPLIFIED}", data=apart)]
-
-
-def _white_on_black(mask: Mask) -> bytes | None:
-    return grey_picture(mask.astype(np.uint8) * 255)
 
 
 def _figures(edit: EditMeasure) -> tuple[tuple[str, str], ...]:

@@ -17,7 +17,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from io import FileIO
 from itertools import islice
@@ -120,8 +119,8 @@ def measure(pairs: EditSource | None, parameters: MeasureParameters) -> Measured
     files = load(pairs, **parameters.part(LoadParameters).given)
     constants = parameters.part(MeasureConfig)
     work = Work(constants, parameters.preserved, models)
-    with _kept(target, work) as kept:
-        edits = list(_measured(files, work, kept, parameters))
+    with _Kept(target, work) as kept:
+        edits = list(_measured(files, kept, parameters))
         typical = of_set(edits, constants, given)
         result = MeasuredEdits(
             tuple(with_set(each, typical, constants) for each in edits),
@@ -170,9 +169,7 @@ class Work:
         }
 
 
-def _measured(
-    files: EditSet, work: Work, kept: _Kept, parameters: MeasureParameters
-) -> Iterator[EditMeasure]:
+def _measured(files: EditSet, kept: _Kept, parameters: MeasureParameters) -> Iterator[EditMeasure]:
     """In the order given; so many pairs ahead at a time that memory stays small."""
     threads = parameters.threads or _cores()
     with (
@@ -186,7 +183,7 @@ def _measured(
         try:
             while True:
                 for each in islice(rest, threads * _AHEAD - len(waiting)):
-                    waiting[pool.submit(_kept_or_new, each, work, kept)] = placed
+                    waiting[pool.submit(kept.measured, each)] = placed
                     placed += 1
                 if not waiting:
                     return
@@ -202,15 +199,6 @@ def _measured(
         finally:
             for future in waiting:
                 future.cancel()
-
-
-def _kept_or_new(files: EditFiles, work: Work, kept: _Kept) -> EditMeasure:
-    key = kept.key(files)
-    record = kept.get(key)
-    if record is None or record.id != files.id:
-        record = measure_edit(files, work)
-        kept.put(key, record)
-    return record
 
 
 def measure_edit(files: EditFiles, work: Work) -> EditMeasure:
@@ -368,57 +356,58 @@ class _Kept:
     as the last one after a kill, are measured again.
     """
 
-    def __init__(self, path: Path | None, work: Work) -> None:
-        self._path = path
+    def __init__(self, target: Path | None, work: Work) -> None:
+        self._work = work
         self._identity = orjson.dumps(work.identity, option=orjson.OPT_SORT_KEYS)
         self._records: dict[str, EditMeasure] = {}
+        self._path = None if target is None else target.with_name(f".{target.name}.unfinished")
         self._file: FileIO | None = None
         self._writing = threading.Lock()
-        if path is None:
+        if self._path is None:
             return
-        if path.is_file():
-            for line in read_file(path).splitlines():
+        if self._path.is_file():
+            for line in read_file(self._path).splitlines():
                 try:
                     content = load_json(line)
                     self._records[content["key"]] = EditMeasure.model_validate(content["record"])
                 except (ValueError, KeyError, TypeError):
                     continue
-        make_folder_of(path)
-        self._file = open_to_append(path)
-        if path.stat().st_size:
+        make_folder_of(self._path)
+        self._file = open_to_append(self._path)
+        if self._path.stat().st_size:
             append_whole(self._file, b"\n")
 
-    def key(self, files: EditFiles) -> str:
-        """Changes when a file does, by its size, times and inode."""
-        digest = hashlib.sha256(self._identity)
-        for each in (files.original, files.edited, *files.masks):
-            if isinstance(each, Path):
-                digest.update(repr((os.fspath(each), _stamp(each))).encode("utf-8", "backslashreplace"))
-            else:
-                digest.update(repr(each).encode("utf-8", "backslashreplace"))
-        words = (files.id, files.pair.texts, files.pair.diversity, files.pair.complexity)
-        digest.update(repr(words).encode("utf-8", "backslashreplace"))
-        return digest.hexdigest()
+    def __enter__(self) -> _Kept:
+        return self
 
-    def get(self, key: str) -> EditMeasure | None:
-        return self._records.get(key)
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
 
-    def put(self, key: str, record: EditMeasure) -> None:
-        """Failed ones are tried again: a file may be there next time."""
-        if self._file is not None and record.status != "failed":
-            line = dump_json({"key": key, "record": record.model_dump(mode="json")}) + b"\n"
-            with self._writing:
-                append_whole(self._file, line)
+    def measured(self, files: EditFiles) -> EditMeasure:
+        """The record of an edit, measured now where none is kept."""
+        key = self._key(files)
+        record = self._records.get(key)
+        if record is None or record.id != files.id:
+            record = measure_edit(files, self._work)
+            # Failed ones are tried again: a file may be there next time.
+            if self._file is not None and record.status != "failed":
+                line = dump_json({"key": key, "record": record.model_dump(mode="json")}) + b"\n"
+                with self._writing:
+                    append_whole(self._file, line)
+        return record
 
     def finish(self) -> None:
-        self.close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+    def _key(self, files: EditFiles) -> str:
+        """Changes when a file does, by its size, times and inode."""
+        places = (files.original, files.edited, *files.masks)
+        parts = [(os.fspath(each), _stamp(each)) if isinstance(each, Path) else each for each in places]
+        words = (files.id, files.pair.texts, files.pair.diversity, files.pair.complexity)
+        content = "".join(map(repr, (*parts, words))).encode("utf-8", "backslashreplace")
+        return hashlib.sha256(self._identity + content).hexdigest()
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -427,12 +416,3 @@ def _stamp(path: Path) -> tuple[int, ...]:
     except (OSError, ValueError):
         return ()
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-
-
-@contextmanager
-def _kept(target: Path | None, work: Work) -> Iterator[_Kept]:
-    kept = _Kept(None if target is None else target.with_name(f".{target.name}.unfinished"), work)
-    try:
-        yield kept
-    finally:
-        kept.close()

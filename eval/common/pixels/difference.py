@@ -37,13 +37,16 @@ def difference(original: Shot | None, edited: Shot | None) -> bytes | None:
     return grey_picture(apart)
 
 
-def grey_picture(pixels: NDArray[np.uint8]) -> bytes | None:
-    """Grey pixels, shape (height, width), as WebP, at most `SIDE` pixels long; None where there are none."""
+def grey_picture(pixels: NDArray[np.uint8] | NDArray[np.bool_]) -> bytes | None:
+    """Grey pixels, shape (height, width), as WebP, at most `SIDE` pixels long; None where there are none.
+
+    A mask becomes white on black.
+    """
     from PIL import Image
 
     if not pixels.size:
         return None
-    image = Image.fromarray(pixels)
+    image = Image.fromarray(pixels).convert("L")
     image.thumbnail((SIDE, SIDE))
     out = BytesIO()
     image.save(out, "WEBP", quality=80, method=2)

@@ -6,8 +6,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from uncanny.errors import UsageError
 from uncanny.eval.common.pages.page import Card, score_page, write_rendered
 from uncanny.eval.common.pages.pictures import Layer, Mark, PageViews, PicturesMode, Shot, View
@@ -29,14 +27,24 @@ def write_people_page(
     by_image: dict[tuple[str, str], list[Judgement]] = defaultdict(list)
     for each in result.judgements:
         by_image[each.id, each.shown].append(each)
-    worst = sorted(by_image.items(), key=lambda item: (-_wrong_share(item[1]), -len(item[1]), item[0]))
-    chosen = [(pairs[pair], judged) for (pair, _), judged in worst[:MOST_SHOWN]]
-    shown = views.add([_view(files, judged) for files, judged in chosen])
+    wrong = {image: sum(map(_is_wrong, judged)) for image, judged in by_image.items()}
+    worst = sorted(
+        by_image.items(), key=lambda item: (-wrong[item[0]] / len(item[1]), -len(item[1]), item[0])
+    )[:MOST_SHOWN]
+    shown = views.add([_view(pairs[pair], judged) for (pair, _), judged in worst])
     cards = [
-        Card(_title(files, judged), Shot(_file(files, judged)), _badge(judged), {})
-        for files, judged in chosen
+        Card(
+            f"{pair}, {side}",
+            Shot(pairs[pair].edited if side == "edited" else pairs[pair].original),
+            f"{wrong[pair, side]} of {len(judged)} wrong",
+            {},
+        )
+        for (pair, side), judged in worst
     ]
     together = result.together
+    people = counted(len(result.people), "person").replace("persons", "people")
+    found = f"found {together.recall.counts:,} of {together.recall.out_of:,} edits shown"
+    taken = together.specificity.out_of - together.specificity.counts
     facts = {
         "People": f"{len(result.people):,}",
         "Images": f"{together.images:,}",
@@ -47,7 +55,7 @@ def write_people_page(
         "result.html.j2",
         path,
         title=title or "Can people tell?",
-        lead=_lead(result),
+        lead=f"{people} {found}, and took {taken:,} of {together.specificity.out_of:,} originals for edited.",
         facts=facts,
         tables=result.tables(),
         cards=list(zip(cards, shown, strict=True)),
@@ -56,32 +64,8 @@ def write_people_page(
     )
 
 
-def _lead(result: PeopleScores) -> str:
-    each = result.together
-    people = counted(len(result.people), "person").replace("persons", "people")
-    found = f"found {each.recall.counts:,} of {each.recall.out_of:,} edits shown"
-    taken = each.specificity.out_of - each.specificity.counts
-    return f"{people} {found}, and took {taken:,} of {each.specificity.out_of:,} originals for edited."
-
-
-def _wrong(judgement: Judgement) -> bool:
+def _is_wrong(judgement: Judgement) -> bool:
     return (judgement.judged == "edited") != (judgement.shown == "edited")
-
-
-def _wrong_share(judged: list[Judgement]) -> float:
-    return sum(map(_wrong, judged)) / len(judged)
-
-
-def _file(files: EditFiles, judged: list[Judgement]) -> Path:
-    return files.edited if judged[0].shown == "edited" else files.original
-
-
-def _title(files: EditFiles, judged: list[Judgement]) -> str:
-    return f"{files.id}, {judged[0].shown}"
-
-
-def _badge(judged: list[Judgement]) -> str:
-    return f"{sum(map(_wrong, judged))} of {len(judged)} wrong"
 
 
 def _view(files: EditFiles, judged: list[Judgement]) -> View:
@@ -94,7 +78,7 @@ def _view(files: EditFiles, judged: list[Judgement]) -> View:
     layers = [first, *sides.values()]
     if judged[0].shown == "edited" and files.masks:
         try:
-            mask = grey_picture(read_masks(files.masks).astype(np.uint8) * 255)
+            mask = grey_picture(read_masks(files.masks))
         except UsageError:
             mask = None
         if mask is not None:
@@ -105,4 +89,4 @@ def _view(files: EditFiles, judged: list[Judgement]) -> View:
         for number, (x0, y0, x1, y1) in enumerate(each.boxes or (), start=1)
     )
     size = next(((j.width, j.height) for j in judged if j.width and j.height), None)
-    return View(_title(files, judged), tuple(layers), marks, size)
+    return View(f"{files.id}, {judged[0].shown}", tuple(layers), marks, size)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -51,6 +51,7 @@ _PEOPLE: Final = "What people said is a run folder or a file, or several of them
 # What edits are told apart by besides the columns that are asked for.
 _FACTORS: Final = ("method", "model", "dataset")
 _GROUP_RESAMPLES: Final = 2_000
+_ORDER: Final[Mapping[str, int]] = {"small": 0, "medium": 1, "large": 2}
 _OF_ORIGINAL: Final[Mapping[Verdict | None, int]] = {"edited": 1, "real": 3, None: 4}
 
 
@@ -106,11 +107,14 @@ def score_people(pairs: EditSource, people: PeopleSource, parameters: PeoplePara
             "None of the judgements is about an image of these pairs",
             remedy="Pass the pairs that were shown.",
         )
-    rows = {person: [task.row(each) for each in own] for person, own in _by_person(judgements).items()}
+    by_person: dict[str, list[Judgement]] = defaultdict(list)
+    for each in judgements:
+        by_person[each.person].append(each)
+    rows = {person: [task.row(each) for each in own] for person, own in by_person.items()}
     everything = [row for own in rows.values() for row in own]
     seconds = {
         person: [each.seconds for each in own if each.seconds is not None]
-        for person, own in _by_person(judgements).items()
+        for person, own in by_person.items()
     }
     votes = task.votes(everything)
     majority = [_Row(image, verdict) for image, each in votes.items() if (verdict := _most(each)) is not None]
@@ -144,13 +148,6 @@ def score_people(pairs: EditSource, people: PeopleSource, parameters: PeoplePara
         resamples=parameters.resamples,
         seed=parameters.seed,
     )
-
-
-def _by_person(judgements: Iterable[Judgement]) -> dict[str, list[Judgement]]:
-    own: dict[str, list[Judgement]] = defaultdict(list)
-    for each in judgements:
-        own[each.person].append(each)
-    return own
 
 
 def _answers(profiles: Sequence[Profile]) -> dict[str, dict[str, str | None]]:
@@ -354,7 +351,9 @@ class _Task:
                 level: self.figures(
                     [row for row in rows if row.image in images], most_resamples=_GROUP_RESAMPLES
                 )
-                for level, images in sorted(levels.items(), key=lambda each: _rank(each[0]))
+                for level, images in sorted(
+                    levels.items(), key=lambda each: (_ORDER.get(each[0], 0), each[0])
+                )
             }
             for factor, levels in groups.items()
         }
@@ -362,9 +361,7 @@ class _Task:
     def _levels(self, each: EditFiles, by: Sequence[str]) -> Iterable[tuple[str, str]]:
         extra = each.pair.model_extra or {}
         for name in dict.fromkeys((*_FACTORS, *by)):
-            value: Hashable = getattr(each.pair, name, None) if name in _FACTORS else extra.get(name)
-            if value is None and name in type(each.pair).model_fields:
-                value = getattr(each.pair, name)
+            value = getattr(each.pair, name) if name in type(each.pair).model_fields else extra.get(name)
             if value is not None:
                 yield name, str(value)
         bins = from_cell(extra.get("bins"))
@@ -419,10 +416,3 @@ def _fits(judgement: Judgement, mask: Mask) -> bool:
     """Whether boxes and mask count the same pixels; files of other tools may not say."""
     size = (judgement.width, judgement.height)
     return None in size or size == (mask.shape[1], mask.shape[0])
-
-
-_ORDER: Final[Mapping[str, int]] = {"small": 0, "medium": 1, "large": 2}
-
-
-def _rank(level: str) -> tuple[int, str]:
-    return _ORDER.get(level, 0), level

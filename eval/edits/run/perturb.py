@@ -30,7 +30,6 @@ from uncanny.eval.edits.run.texts import (
     nothing_to_ask,
     task_parts,
     texts_of_run,
-    unreadable,
 )
 from uncanny.images.prepared import PreparedImage, prepare
 from uncanny.parameters import check_choices, takes
@@ -38,6 +37,7 @@ from uncanny.runs.image_task import other_models, sent_image
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
+from uncanny.schema import StepError
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
@@ -190,7 +190,8 @@ class PerturbTask(TextTask[AskedChange, Perturbation]):
             try:
                 image = await asyncio.to_thread(prepare, file, self.policy, engine.limits)
             except ImageError as error:
-                return (self.record(item, "unusable", errors=(unreadable(error),)),)
+                why = StepError(agent="image", step=0, kind=error.kind, message=str(error))
+                return (self.record(item, "unusable", errors=(why,)),)
         with asking(engine, item.key, calls) as scope:
             sent = None if image is None else sent_image(image)
             context = AgentContext(engine.model_client, scope, self.config, self.prompts)

@@ -29,7 +29,6 @@ from uncanny.eval.edits.run.texts import (
     nothing_to_ask,
     task_parts,
     texts_of_run,
-    unusable,
 )
 from uncanny.images.prepared import PreparedImage
 from uncanny.parameters import takes
@@ -37,7 +36,7 @@ from uncanny.runs.image_task import other_models
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
-from uncanny.schema import Record
+from uncanny.schema import Record, StepError
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
@@ -182,7 +181,8 @@ class PromptsTask(TextTask[AskedPrompts, WrittenPrompts]):
     ) -> Sequence[WrittenPrompts]:
         lacking = self.lacking(item)
         if lacking is not None:
-            return (self.record(item, "unusable", errors=(unusable(lacking),)),)
+            why = StepError(agent="input", step=0, kind="unusable", message=lacking)
+            return (self.record(item, "unusable", errors=(why,)),)
         edits: list[InpaintingPrompt] = []
         fields: dict[str, Any] = {"outcome": "ok"}
         with asking(engine, item.key, calls) as scope:

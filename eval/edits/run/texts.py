@@ -18,7 +18,7 @@ from pydantic import Field
 
 from uncanny.agents.common.context import FailureKind, failure_kind
 from uncanny.demo.scenes import SCENES, scenes
-from uncanny.errors import ImageError, ItemsError, StepFailedError, UsageError
+from uncanny.errors import ItemsError, StepFailedError, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.eval.edits.run.parameters import TextParameters
 from uncanny.files.json_values import dump_json
@@ -270,13 +270,3 @@ def failure(failed: StepFailedError) -> dict[str, Any]:
     """The fields of a record that say why there is no text."""
     outcome = _OUTCOMES.get(failure_kind(failed.error), "failed")
     return {"outcome": outcome, "errors": (failed.record,)}
-
-
-def unreadable(error: ImageError) -> StepError:
-    """Why a picture could not be shown."""
-    return StepError(agent="image", step=0, kind=error.kind, message=str(error))
-
-
-def unusable(message: str) -> StepError:
-    """Why nothing could be asked about an input."""
-    return StepError(agent="input", step=0, kind="unusable", message=message)

@@ -225,20 +225,15 @@ def _copies(name: str, path: Path, out: Path, conditions: Sequence[Condition]) -
         image, _ = read_rgb(path)
         for condition, target in missing.items():
             try:
-                data = _encoded(image, condition)
+                encoded = BytesIO()
+                image.save(encoded, condition.codec.upper(), quality=condition.quality)
             except (OSError, ValueError) as error:  # WebP ends at 16,383 pixels, JPEG at 65,500
                 return f"{condition.name} cannot hold {image.width:,} × {image.height:,} pixels: {error}"
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(target, [data])
-            written[condition.name] = len(data)
+            write_atomically(target, [encoded.getvalue()])
+            written[condition.name] = len(encoded.getvalue())
     except ImageError as error:
         return error.message
     except OSError as error:
         return str(error.strerror or error)
     return _Written(size, written)
-
-
-def _encoded(image: Any, condition: Condition) -> bytes:
-    out = BytesIO()
-    image.save(out, condition.codec.upper(), quality=condition.quality)
-    return out.getvalue()

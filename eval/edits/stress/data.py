@@ -23,6 +23,7 @@ from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_text, no_column
 from uncanny.eval.common.inputs.columns import Columns, read_columns
 from uncanny.eval.common.inputs.problems import by_line
+from uncanny.eval.common.inputs.sources import of_place
 from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.score_json import digest_of
 from uncanny.eval.edits.columns import FIGURES, SCENE
@@ -189,11 +190,10 @@ def by_detector(named: Mapping[str, Source]) -> dict[str, dict[str, Source]]:
         if condition in conditions:
             raise UsageError(f"{name!r}: the condition {condition} has two files", remedy="Pass each once.")
         conditions[condition] = named[name]
-    return {name: _as_given_first(conditions) for name, conditions in grouped.items()}
-
-
-def _as_given_first(conditions: Mapping[str, Source]) -> dict[str, Source]:
-    return {name: conditions[name] for name in sorted(conditions, key=lambda each: each != AS_GIVEN)}
+    return {
+        name: dict(sorted(conditions.items(), key=lambda each: each[0] != AS_GIVEN))
+        for name, conditions in grouped.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -401,10 +401,7 @@ def _merge(cells: dict[str, list[Any]], names: list[str], ids: list[str | None],
 
 
 def _of_place(table: Columns) -> list[Problem]:
-    return [
-        replace(problem, message=f"{table.place}: {problem.message}")
-        for problem in sorted(table.problems, key=by_line)
-    ]
+    return [of_place(problem, table.place) for problem in sorted(table.problems, key=by_line)]
 
 
 def refuse(problems: Sequence[Problem], places: Iterable[str]) -> None:

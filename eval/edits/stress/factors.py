@@ -25,7 +25,7 @@ from uncanny.eval.edits.parameters import StressParameters
 from uncanny.eval.edits.stress.data import GENERATED, LEVELS, METRICS, SIMILARITIES, Edits
 from uncanny.eval.metrics.association import Association
 from uncanny.eval.metrics.edits import BINS, Cutoffs, deviation_cutoffs, percentile_cutoffs
-from uncanny.eval.metrics.intervals import Bools, Floats
+from uncanny.eval.metrics.intervals import Floats
 from uncanny.wording import option
 
 FactorKind = Literal["bins", "levels", "phrases"]
@@ -268,17 +268,14 @@ def groupings(edits: Edits, parameters: StressParameters) -> list[Grouping]:
         else:
             groupings.append(_levels(name, edits.column(name), "levels"))
     phrases = _phrases(edits)
-    common = {each for each, n in Counter(_among(phrases, generated)).items() if each and n >= least}
+    counts = Counter(each for each, kept in zip(phrases, generated.tolist(), strict=True) if kept)
+    common = {each for each, n in counts.items() if each and n >= least}
     if any(phrases):
         grouping = _levels("directional", [each if each in common else None for each in phrases], "phrases")
         rare = np.array([each is not None and each not in common for each in phrases], dtype=np.bool_)
         grouping.codes[rare] = -2
         groupings.append(grouping)
     return groupings
-
-
-def _among(cells: Sequence[str | None], which: Bools) -> list[str | None]:
-    return [cell for cell, kept in zip(cells, which.tolist(), strict=True) if kept]
 
 
 def _binned(

@@ -339,7 +339,8 @@ def _draw_curves(drawn: Sequence[Curve], figures: Sequence[str], figure: Figure)
     across = 1 if width < 600 else 2 if len(figures) == 4 else len(figures)
     rows = -(-len(figures) // across)
     panel, room = height / rows, width / across
-    qualities = _qualities(drawn)
+    labels = {quality for curve in drawn for quality, _ in curve.points}
+    qualities = sorted(labels, key=lambda label: -1000 if label == AS_GIVEN else -int(label))
     tips: dict[str, str] = {}
     detectors = list(dict.fromkeys(curve.detector for curve in drawn))
     for place, name in enumerate(figures):
@@ -401,8 +402,3 @@ def _end_labels(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> No
             fontsize=11,
             annotation_clip=False,
         )
-
-
-def _qualities(drawn: Sequence[Curve]) -> list[str]:
-    labels = {quality for curve in drawn for quality, _ in curve.points}
-    return sorted(labels, key=lambda label: -1000 if label == AS_GIVEN else -int(label))

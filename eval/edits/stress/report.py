@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -76,7 +76,7 @@ def write_stress_page(
             name: _missed(
                 each.first,
                 result.edits,
-                _first(result.predictions[name]),
+                next(iter(result.predictions[name].values())),
                 views,
                 several=len(result.detectors) > 1,
             )
@@ -92,10 +92,6 @@ def write_stress_page(
 def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {"p": p_words, "ends": interval_words, "proven": proven}
     return score_page("uncanny.eval.edits.stress", ("pairs.css", "stress.css"), filters)
-
-
-def _first(conditions: Mapping[str, Predictions]) -> Predictions:
-    return next(iter(conditions.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +174,7 @@ def _mask_picture(source: Any, root: Path) -> bytes | None:
         mask = read_masks(mask_sources(source, root))
     except UsageError:
         return None
-    return grey_picture(mask.astype(np.uint8) * 255)
+    return grey_picture(mask)
 
 
 def _map_picture(path: Path) -> bytes | None:
