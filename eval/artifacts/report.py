@@ -39,7 +39,7 @@ from uncanny.eval.artifacts.score.tables import (
     pair_tables,
     published_tables,
 )
-from uncanny.eval.common.estimates import Estimate, interval_words
+from uncanny.eval.common.estimates import interval_words
 from uncanny.eval.common.pages.page import score_page, write_rendered
 from uncanny.eval.common.pages.pictures import (
     Layer,
@@ -136,7 +136,11 @@ def write_artifacts_page(score: ArtifactScore, path: Path, *, pictures: Pictures
 
 @cache
 def _environment() -> Environment:
-    filters: dict[str, Callable[..., Any]] = {"amount": _amount, "points": _points, "ends": interval_words}
+    filters: dict[str, Callable[..., Any]] = {
+        "amount": lambda estimate: "–" if estimate.value is None else f"{100 * estimate.value:.1f}",
+        "points": lambda value: "–" if value is None else f"{value:.1f}",
+        "ends": interval_words,
+    }
     environment = score_page("uncanny.eval.artifacts", ("artifacts.css",), filters)
     environment.globals |= {
         "category_names": CATEGORY_NAMES,
@@ -154,16 +158,11 @@ def _key_first(figures: Sequence[str], names: Sequence[str], key: str) -> Mappin
     return dict(sorted(zip(figures, names, strict=True), key=lambda pair: pair[0] != key))
 
 
-def _amount(estimate: Estimate) -> str:
-    return "–" if estimate.value is None else f"{100 * estimate.value:.1f}"
-
-
-def _points(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
-
-
 def _pictures(prediction: PredictionScore, score: ArtifactScore, views: PageViews) -> list[Picture]:
-    marks = [_marks(example) for example in prediction.examples]
+    marks = [
+        (*_marks(example.true, example, "true"), *_marks(example.predicted, example, "predicted"))
+        for example in prediction.examples
+    ]
     shown = views.add(
         [
             View(
@@ -200,14 +199,7 @@ def _is_run(origin: str) -> bool:
     return ((path if path.is_dir() else path.parent) / "run.json").is_file()
 
 
-def _marks(example: Example) -> tuple[Mark, ...]:
-    return (
-        *_group_marks(example.true, example, "true"),
-        *_group_marks(example.predicted, example, "predicted"),
-    )
-
-
-def _group_marks(image: ArtifactImage, example: Example, group: str) -> Iterator[Mark]:
+def _marks(image: ArtifactImage, example: Example, group: str) -> Iterator[Mark]:
     for drawn in Drawing().regions(image, example.size):
         if not drawn.pixels.pixels.size:
             continue

@@ -178,11 +178,10 @@ class RealismScore(RowsResult):
             for name, each in self.sets.items()
         }
         pairs = {name: _pairs_digest(each.verdicts) for name, each in self.sets.items()}
-        texts = {name: each.texts for name, each in self.sets.items()}
         return {
             **(next(iter(sets.values())) if len(sets) == 1 else {"models": sets}),
             "about": about(
-                {"pairs": pairs}, texts, resamples=self.resamples, seed=self.seed, groups=self.together
+                {"pairs": pairs}, self.texts, resamples=self.resamples, seed=self.seed, groups=self.together
             ),
             **({"published": published("inpainting_scores")} if self.published else {}),
         }
@@ -336,12 +335,7 @@ def _overall_rows(scores: Sequence[GroupScore]) -> Iterator[Row]:
 
 def _group_table(head: str, scores: SetScore) -> Table:
     rows: Iterator[tuple[Cell, ...]] = (
-        (
-            group,
-            score.n,
-            *(score.labels[label] for label in LABELS),
-            score.position_bias.p_value,
-        )
+        (group, score.n, *(score.labels[label] for label in LABELS), score.position_bias.p_value)
         for group, score in scores.groups.items()
     )
     labels = (Column(label.replace("_", "-"), unit="%") for label in LABELS)

@@ -17,7 +17,7 @@ import numpy as np
 from uncanny.eval.common.estimates import Share, shares_of
 from uncanny.eval.common.groups import IMAGE, ORIGINAL_COLUMNS, ImageGroups, cell_of, no_column, own_keys
 from uncanny.eval.common.parameters import ReportParameters
-from uncanny.eval.metrics.intervals import Bools, Codes, Ratio, group_codes, ratio
+from uncanny.eval.metrics.intervals import Bools, group_codes, ratio
 from uncanny.eval.metrics.significance import position_bias
 from uncanny.eval.realism.parameters import RealismScoreParameters
 from uncanny.eval.realism.people import PersonAnswer, people_answers, score_people
@@ -67,10 +67,14 @@ def _set_score(
     if group_by not in (None, IMAGE) and all(id == group for id, group in belongs.items()):
         there = set().union(*(columns_of(verdict) for verdict in verdicts), own_keys(verdicts[0]))
         raise no_column(f"pair of {verdict_set.name}", group_by, there)
+    groups: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        if verdict.group is not None:
+            groups.setdefault(verdict.group, []).append(verdict)
     return SetScore(
         verdict_set,
         _group_score(verdicts, belongs, resamples, seed),
-        {name: _group_score(group, belongs, resamples, seed) for name, group in _by_group(verdicts).items()},
+        {name: _group_score(group, belongs, resamples, seed) for name, group in sorted(groups.items())},
         None
         if answers is None
         else score_people(verdicts, answers, belongs=belongs, resamples=resamples, seed=seed),
@@ -88,12 +92,6 @@ def _original(verdict: Verdict, group_by: str | None) -> str:
         return f"{group_by}={cell}"
     side = verdict.original if group_by in (None, ORIGINAL_COLUMNS[0]) else None
     return verdict.id if side is None else f"original={side.sha256 or side.image}"
-
-
-def _by_group(verdicts: Sequence[Verdict]) -> Mapping[str, list[Verdict]]:
-    """In order of names; pairs without a group are in none."""
-    names = sorted({verdict.group for verdict in verdicts if verdict.group is not None})
-    return {name: [verdict for verdict in verdicts if verdict.group == name] for name in names}
 
 
 def _group_score(
@@ -114,7 +112,10 @@ def _group_score(
         for key, counts in columns.items()
     }
     codes = group_codes(belongs[verdict.id] for verdict in verdicts)
-    shares = _shares(ratios, codes, resamples, seed)
+    shares: dict[str, dict[Any, Share]] = {}
+    drawn = shares_of(list(ratios.values()), codes, resamples=resamples, seed=seed)
+    for (table, name), share in zip(ratios, drawn, strict=True):
+        shares.setdefault(table, {})[name] = share
     checks = [
         (choice, code)
         for verdict, code in zip(verdicts, codes.tolist(), strict=True)
@@ -133,17 +134,6 @@ def _group_score(
         ),
         calls=_calls(verdicts),
     )
-
-
-def _shares(
-    ratios: Mapping[tuple[str, Any], Ratio], groups: Codes, resamples: int, seed: int
-) -> dict[str, dict[Any, Share]]:
-    """By table and name."""
-    shares: dict[str, dict[Any, Share]] = {}
-    drawn = shares_of(list(ratios.values()), groups, resamples=resamples, seed=seed)
-    for (table, name), share in zip(ratios, drawn, strict=True):
-        shares.setdefault(table, {})[name] = share
-    return shares
 
 
 def _outcome(verdict: Verdict) -> VerdictOutcome:

@@ -21,6 +21,7 @@ from uncanny.agents.realism_judge import CheckName
 from uncanny.answers.verdicts import Position, Realistic
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
+from uncanny.eval.common.inputs.sources import of_place
 from uncanny.parameters import check_records
 from uncanny.records.run_folder import RunFolder, Unfinished, check_recorded, unfinished
 from uncanny.schema import Record, Usage, Whole
@@ -205,11 +206,16 @@ def _read_sets(sources: Sequence[tuple[str, VerdictSource]]) -> tuple[VerdictSet
     sets: list[VerdictSet] = []
     problems: list[Problem] = []
     for (name, source), file in zip(sources, files, strict=True):
-        lines, invalid = _read_lines(source, file)
+        lines: Sequence[tuple[int | None, Verdict]]
+        invalid: list[Problem] = []
+        if isinstance(source, str | os.PathLike):
+            lines, invalid = parse_records(file or Path(source), Verdict)
+        else:
+            lines = [(None, verdict) for verdict in check_records(source, Verdict, what=_VERDICTS)]
         wrong = [*invalid, *repeated_ids(lines, "keep one verdict a pair", invalid), *_contradictions(lines)]
         what = str(file or name or "The sequence")
         if len(sources) > 1:
-            wrong = [replace(problem, message=f"{what}: {problem.message}") for problem in wrong]
+            wrong = [of_place(problem, what) for problem in wrong]
         problems += sorted(wrong, key=by_line)
         if not lines and not wrong:
             raise UsageError(f"{what} contains no verdicts", remedy="Give the verdicts.jsonl of a run.")
@@ -231,15 +237,6 @@ def _file_of(source: VerdictSource) -> Path | None:
     RunFolder(path).check_links()
     check_recorded(path, VERDICTS)
     return path / VERDICTS
-
-
-def _read_lines(
-    source: VerdictSource, file: Path | None
-) -> tuple[Sequence[tuple[int | None, Verdict]], list[Problem]]:
-    """The verdicts by their line, None for those of a program, and what is wrong with the other lines."""
-    if isinstance(source, str | os.PathLike):
-        return parse_records(file or Path(source), Verdict)
-    return [(None, verdict) for verdict in check_records(source, Verdict, what=_VERDICTS)], []
 
 
 def _labelled(verdict: Verdict) -> Verdict:

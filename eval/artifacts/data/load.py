@@ -41,7 +41,7 @@ from uncanny.eval.common.inputs.table_files import rows
 from uncanny.eval.common.inputs.table_records import data_set_files, record_tables
 from uncanny.parameters import takes
 from uncanny.records.annotation_table import TABLE, restore_lines
-from uncanny.records.run_folder import RunFolder, Unfinished, check_recorded, unfinished
+from uncanny.records.run_folder import RunFolder, check_recorded, unfinished
 from uncanny.wording import shown
 
 if TYPE_CHECKING:
@@ -110,12 +110,14 @@ class _Reader:
                 remedy="Give a path, or a list of records.",
             )
         folder = self.root or Path()
-        images = [
+        return self._set(self._records(records, folder), "the records", folder)
+
+    def _records(self, records: Iterable[object], folder: Path) -> list[ArtifactImage]:
+        return [
             ArtifactImage(record, folder, heat=self.heat)
             for number, each in enumerate(records)
             if (record := self._validated(each, f"record {number}")) is not None
         ]
-        return self._set(images, "the records", folder)
 
     def _set(self, images: Sequence[ArtifactImage], origin: str, pictures: Path) -> ArtifactSet:
         self.problems += repeated_images(
@@ -126,16 +128,12 @@ class _Reader:
         if not images:
             raise UsageError(f"{origin} contains no image", remedy="Give a file with one image per line.")
         notes = {note: count for note, count in self.notes.items() if count}
+        folder = Path(origin) if Path(origin).is_dir() else Path(origin).parent
+        is_run = (folder / "run.json").is_file()
+        left = unfinished(folder, "images", len(images)) if is_run else None
         ids = {(image.record.model_extra or {}).get("prompts") for image in images}
         texts = tuple(sorted(each for each in ids if isinstance(each, str)))
-        return ArtifactSet(
-            tuple(images), origin, pictures, notes, self._unfinished(origin, len(images)), texts
-        )
-
-    def _unfinished(self, origin: str, recorded: int) -> Unfinished | None:
-        path = Path(origin)
-        folder = path if path.is_dir() else path.parent
-        return unfinished(folder, "images", recorded) if (folder / "run.json").is_file() else None
+        return ArtifactSet(tuple(images), origin, pictures, notes, left, texts)
 
     def _pictures(self, folder: Path) -> Path:
         """A run says where its images are."""
@@ -219,11 +217,7 @@ class _Reader:
                 f"{path} contains {shown(document)}",
                 remedy="Give JSON Lines, labelme, COCO instances, or a list of records.",
             )
-        return [
-            ArtifactImage(record, folder, heat=self.heat)
-            for number, each in enumerate(document)
-            if (record := self._validated(each, f"record {number}")) is not None
-        ]
+        return self._records(document, folder)
 
     def _labelme(self, file: Path, folder: Path) -> ArtifactImage | None:
         name = file.relative_to(folder)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args
@@ -236,16 +236,8 @@ class ArtifactSet:
     @property
     def has_categories(self) -> bool:
         """Whether regions say a category; True where there are no regions at all."""
-        return _has_categories(region for image in self.images for region in image.regions)
-
-
-def _has_categories(regions: Iterable[Region]) -> bool:
-    empty = True
-    for region in regions:
-        if region.category is not None:
-            return True
-        empty = False
-    return empty
+        categories = {region.category for image in self.images for region in image.regions}
+        return categories != {None}
 
 
 def numbers_of(record: ArtifactRecord) -> Mapping[str, float]:

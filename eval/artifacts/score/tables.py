@@ -189,11 +189,7 @@ def _scopes(prediction: PredictionScore) -> Iterator[tuple[str, ScopeScore]]:
 def generator_table(prediction: PredictionScore, of: str = "") -> Table:
     """A line a generator: its images beside all real ones that belong to no other."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            name,
-            sum(each.counts["generated"].values()),
-            *(each.figures[figure] for figure in JUDGED),
-        )
+        (name, sum(each.counts["generated"].values()), *(each.figures[figure] for figure in JUDGED))
         for name, each in prediction.by_generator.items()
     )
     return Table(
@@ -207,17 +203,9 @@ def generator_table(prediction: PredictionScore, of: str = "") -> Table:
 def bin_table(prediction: PredictionScore, score: ArtifactScore, of: str = "") -> Table:
     """A line a bin: how many generated images in it were taken for generated."""
     by = bins_name(score)
-    rows = tuple(
-        (
-            bin_words(each),
-            each.n,
-            each.accuracy,
-        )
-        for each in prediction.bins
-    )
     return Table(
         (by, "images", *_percents("accuracy", key="accuracy")),
-        rows,
+        tuple((bin_words(each), each.n, each.accuracy) for each in prediction.bins),
         title=f"{of}Accuracy on generated images, by {by}",
     )
 

@@ -22,7 +22,7 @@ from uncanny.eval.common.estimates import p_words
 from uncanny.eval.common.inputs.runs import ReadRun, open_annotations
 from uncanny.eval.common.pages.page import score_page, write_rendered
 from uncanny.eval.common.pages.pictures import Layer, Mark, PageViews, PicturesMode, Shot, Shown, View
-from uncanny.eval.common.published import caveat, texts_notes
+from uncanny.eval.common.published import caveat, published, texts_notes
 from uncanny.eval.common.similarity.weights import measure_rows, measure_words
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
 from uncanny.eval.semantic.report import rows
@@ -59,14 +59,14 @@ def write_semantic_page(
         dots=dots(score),
         spreads=spreads(score),
         in_views=len(score.predictions) <= MOST_IN_VIEWS,
-        detection=rows.has_detection(score),
+        detection=any(each.accuracy is not None for each in score.predictions.values()),
         pairs=rows.pairs_of(score),
         tables=rows.matrices_of(score),
         listed=len(rows.pairs_of(score)) <= rows.MOST_LISTED,
         lists={name: rows.left_out_lists(each) for name, each in score.predictions.items()},
         published=rows.published_rows(score) if score.published else [],
         published_detection=rows.published_detection_rows(score) if score.published else [],
-        published_source=rows.published_source(),
+        published_source=published("semantic_scores")["source"],
         caveat=caveat("semantic_scores", score.texts),
         other_texts=list(texts_notes(score.texts)),
         measure=measure_words(score.measure),

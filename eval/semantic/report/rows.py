@@ -238,14 +238,6 @@ def published_detection(score: SemanticScore) -> list[PublishedRow]:
     return [_published(row, ("csemap", "csemf1"), "acc") for row in published("detection_scores")["rows"]]
 
 
-def published_source() -> str:
-    return str(published("semantic_scores")["source"])
-
-
 def _published(row: Mapping[str, Any], metrics: Sequence[Metric], *more: str) -> PublishedRow:
     keys = [*(f"{metric}_{view}" for metric in metrics for view in VIEWS), *more]
     return PublishedRow(str(row["model"]), own=False, scores=tuple(Estimate(row.get(key)) for key in keys))
-
-
-def has_detection(score: SemanticScore) -> bool:
-    return any(each.accuracy is not None for each in score.predictions.values())

@@ -6,7 +6,7 @@ images, that of accuracy Wilson's; differences of two files are paired, image by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import heappush, heappushpop
@@ -91,7 +91,10 @@ class ImageTotals:
         if predicted is not None:
             columns.predicted[place] = predicted.image
             self.judge(place, predicted.source)
-            self._add_to_spread(image)
+            for column, view in enumerate(VIEWS):
+                matched = np.array([match.similarity for match in image.scores["release"][view].matches])
+                self._matched[column] += _bins(matched)
+                self._every[column] += _bins(image.similarity[view].ravel())
             self._add_to_examples(image)
         for number, protocol in enumerate(PROTOCOLS):
             if predicted is None and protocol != "paper":
@@ -108,12 +111,6 @@ class ImageTotals:
     def judge(self, place: int, source: Source | None) -> None:
         """Note what the image was taken for, which alone makes it no part of a protocol."""
         self.columns.predicted_source[place], self.columns.judged[place] = source or "", True
-
-    def _add_to_spread(self, image: MatchedImage) -> None:
-        for column, view in enumerate(VIEWS):
-            matched = np.array([match.similarity for match in image.scores["release"][view].matches])
-            self._matched[column] += _bins(matched)
-            self._every[column] += _bins(image.similarity[view].ravel())
 
     def _add_to_examples(self, image: MatchedImage) -> None:
         matches, true = image.scores["release"]["full"].matches, image.pair.true
@@ -225,7 +222,12 @@ def differences(
     models: Mapping[str, Mapping[Key, Mean]], *, groups: Codes | None = None, resamples: int, seed: int
 ) -> Iterator[Difference]:
     """Every two files, every mean that both have, over the images that count for both; paired bootstrap."""
-    pairs, for_tests = tee(_mean_differences(models))
+    pairs, for_tests = tee(
+        (first, second, key, Mean(ours.values - theirs.values, ours.counted & theirs.counted))
+        for first, second in combinations(models, 2)
+        for key, ours in models[first].items()
+        if (theirs := models[second].get(key)) is not None
+    )
     tests = mean_tests((mean for *_, mean in for_tests), groups=groups, resamples=resamples, seed=seed)
     compared = [
         Difference(
@@ -247,13 +249,6 @@ def differences(
     for places in families.values():
         adjusted |= zip(places, holm([compared[place].p_value for place in places]), strict=True)
     return (replace(each, adjusted_p=adjusted[place]) for place, each in enumerate(compared))
-
-
-def _mean_differences(models: Mapping[str, Mapping[Key, Mean]]) -> Iterable[tuple[str, str, Key, Mean]]:
-    for first, second in combinations(models, 2):
-        for key, ours in models[first].items():
-            if (theirs := models[second].get(key)) is not None:
-                yield first, second, key, Mean(ours.values - theirs.values, ours.counted & theirs.counted)
 
 
 def protocol_score(
