@@ -218,7 +218,12 @@ def _validated(
 def _cells(table: Iterable[Mapping[Any, Any]]) -> Iterator[dict[str, Any]]:
     """Rows as records: an empty cell, which is NaN in a data frame, is a key that is not there."""
     for row in table:
-        yield {str(key): _plain(value) for key, value in row.items() if not _is_missing(value)}
+        yield {
+            # NumPy's numbers and arrays, which data frames hold, as Python has them.
+            str(key): value.tolist() if hasattr(value, "tolist") else value
+            for key, value in row.items()
+            if not _is_missing(value)
+        }
 
 
 def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
@@ -231,11 +236,6 @@ def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
 
 def _is_missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value)) or str(value) == "<NA>"
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays, which data frames hold, as Python has them."""
-    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _checked(
@@ -251,13 +251,11 @@ def _checked(
         raise UsageError(
             f"{what} contains no pairs" if path else "There are no pairs", remedy="Pass at least one pair."
         )
-    pairs = tuple(_located(pair, root) for _, pair in lines)
-    return EditSet(pairs, "program" if path is None else (path,))
-
-
-def _located(pair: EditPair, root: Path) -> EditFiles:
-    masks = () if pair.mask is None else mask_sources(pair.mask, root)
-    return EditFiles(pair, root / pair.original, root / pair.edited, masks)
+    pairs = []
+    for _, pair in lines:
+        masks = () if pair.mask is None else mask_sources(pair.mask, root)
+        pairs.append(EditFiles(pair, root / pair.original, root / pair.edited, masks))
+    return EditSet(tuple(pairs), "program" if path is None else (path,))
 
 
 def mask_sources(mask: object, root: Path) -> tuple[Path | Rle, ...]:
