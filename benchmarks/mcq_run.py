@@ -54,7 +54,7 @@ class Measured:
 
 def make_items(folder: Path, questions: int) -> Path:
     """An item file for that many questions, with pictures and overlays; its path."""
-    from uncanny.eval.mcq.data.overlay import render_overlay
+    from uncanny.images.overlay import draw_boxes
 
     boxes: dict[Any, Any] = {letter: (20 + 50 * n, 30, 60 + 50 * n, 200) for n, letter in enumerate("ABCD")}
     choice = {"options": {letter: f"the {letter}th part, at the left of the car" for letter in "ABCD"}}
@@ -70,7 +70,7 @@ def make_items(folder: Path, questions: int) -> Path:
         left -= len(asked)
         picture = noise_png(number, SIDE)
         (folder / item["image"]).write_bytes(picture)
-        (folder / item["overlay"]).write_bytes(render_overlay(picture, boxes))
+        (folder / item["overlay"]).write_bytes(draw_boxes(picture, boxes))
         if left <= 0:
             break
     path = folder / "items.jsonl"

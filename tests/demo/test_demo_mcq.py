@@ -17,8 +17,8 @@ from uncanny.demo.model import DemoRequest, SchemaForm, answer
 from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import Scene, scenes
 from uncanny.errors import RequestRejectedError
-from uncanny.eval.mcq.data.overlay import render_overlay
 from uncanny.eval.mcq.score.parser import read_choice
+from uncanny.images.overlay import draw_boxes
 from uncanny.prompts import prompt_set
 
 PROMPTS = prompt_set("mcq")
@@ -59,7 +59,7 @@ def lines(options: Mapping[str, str]) -> str:
 @cache
 def overlays() -> dict[str, str]:
     """Scene → the digest of what the protocol sends for Q3."""
-    pictures = {scene.id: render_overlay(scene.image_path, scene.mcq.q3.boxes) for scene in SCENES}
+    pictures = {scene.id: draw_boxes(scene.image_path, scene.mcq.q3.boxes) for scene in SCENES}
     return {scene: hashlib.sha256(data).hexdigest() for scene, data in pictures.items()}
 
 

@@ -23,13 +23,13 @@ from uncanny.eval.common.inputs.table_files import ImageFolder, columns
 from uncanny.eval.mcq.data.card import CARD, SPLIT, Card, check_card, prompts_id
 from uncanny.eval.mcq.data.items import QUESTIONS, Item, ItemSet, Question, TextChoice
 from uncanny.eval.mcq.data.load import ItemSource, load
-from uncanny.eval.mcq.data.overlay import render_overlay
 from uncanny.eval.mcq.data.released_rows import COLUMNS, IMAGE_COLUMNS, ROLE, STANDARD_E, CellError
 from uncanny.eval.mcq.data.texts import question_text, system_text
 from uncanny.eval.mcq.parameters import ExportForm, ExportParameters
 from uncanny.extras import pyarrow
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
+from uncanny.images.overlay import draw_boxes
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
@@ -208,7 +208,7 @@ def _pictures(item: Item, items: ItemSet, overlays: bool, name: str) -> dict[str
             data = read_image_file(stored, limit)
             pictures["q3_overlay_image"] = (f"{Path(name).parent / stored.name}", data)
         elif overlays and item.q3 is not None and item.q3.boxes:
-            drawn = render_overlay(place, item.q3.boxes)
+            drawn = draw_boxes(place, item.q3.boxes)
             pictures["q3_overlay_image"] = (f"{Path(name).with_suffix('')}_q3.png", drawn)
     except ImageError as error:
         raise CellError(column, f"{shown(file)}: {error.message}") from error

@@ -29,29 +29,18 @@ OVERLAYS = "overlays"
 _WRITING = threading.Lock()
 
 
-def render_overlay(image: bytes | Path, boxes: Mapping[Option, Box]) -> bytes:
-    """The image with the boxes on it, A red, B blue, C teal, D orange, as PNG without ancillary chunks.
-
-    The rest is as in `draw_boxes`: same size, upright, RGB, alpha on white, no colour profile. Boxes are x0,
-    y0, x1, y1 in pixels of the upright image. Another version of Pillow, or of a decoder of JPEG, AVIF or
-    lossy WebP, may give other bytes and a shade of difference in pixels. So what a set is published with
-    should be stored (`store_overlay`) and named by the items, not rendered anew by every user. Blocking.
-    Raises `ImageError` for an image that cannot be read, `UsageError` for a box without area inside it.
-    """
-    return draw_boxes(image, boxes)
-
-
 def store_overlay(image: bytes | Path, boxes: Mapping[Option, Box], folder: Path) -> Path:
-    """Render into the folder, which is made if need be; the file is named by `drawing_digest`.
+    """Draw the boxes (`draw_boxes`) into the folder, which is made if need be; the name is `drawing_digest`.
 
-    So it has the same name everywhere, and one that is there already is used as it is and not drawn again.
-    Raises what `render_overlay` raises, and `OSError`.
+    So it has the same name everywhere, and one that is there already is used as it is and not drawn again:
+    another version of Pillow, or of a decoder of JPEG, AVIF or lossy WebP, may give other bytes and a shade
+    of difference in pixels. Raises what `draw_boxes` raises, and `OSError`.
     """
     data = image if isinstance(image, bytes) else read_image_file(image, PixelPolicy().max_file_bytes)
     path = folder / f"{drawing_digest(data, boxes)}.png"
     if _is_stored(path):
         return path
-    drawn = render_overlay(data, boxes)
+    drawn = draw_boxes(data, boxes)
     with _WRITING:
         if not _is_stored(path):
             folder.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,8 @@ from PIL import Image, ImageChops, ImageCms
 
 from uncanny.errors import ImageError, UsageError
 from uncanny.eval.mcq.data.items import Box, BoxChoice, Item, ItemSet, Option
-from uncanny.eval.mcq.data.overlay import overlay_for, render_overlay, store_overlay
-from uncanny.images.overlay import COLOURS, drawing_digest
+from uncanny.eval.mcq.data.overlay import overlay_for, store_overlay
+from uncanny.images.overlay import COLOURS, draw_boxes, drawing_digest
 
 BOXES: dict[Option, Box] = {
     "A": (20, 30, 90, 80),
@@ -34,7 +34,7 @@ def encoded(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
 
 
 def rendered(data: bytes, boxes: Mapping[Option, Box] = BOXES) -> Image.Image:
-    image = Image.open(BytesIO(render_overlay(data, boxes)))
+    image = Image.open(BytesIO(draw_boxes(data, boxes)))
     image.load()
     assert image.format == "PNG"
     assert image.mode == "RGB"
@@ -87,14 +87,14 @@ def letters(image: Image.Image, option: Option) -> list[tuple[int, int]]:
 
 
 def test_the_order_of_the_boxes_does_not_count() -> None:
-    data = render_overlay(plain(), BOXES)
-    assert render_overlay(plain(), dict(reversed(BOXES.items()))) == data
+    data = draw_boxes(plain(), BOXES)
+    assert draw_boxes(plain(), dict(reversed(BOXES.items()))) == data
 
 
 def test_there_is_nothing_but_the_picture_in_the_file() -> None:
     image = Image.effect_noise((50, 40), 90).convert("RGB")
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    drawn = Image.open(BytesIO(render_overlay(encoded(image, dpi=(72, 72), icc_profile=profile), {})))
+    drawn = Image.open(BytesIO(draw_boxes(encoded(image, dpi=(72, 72), icc_profile=profile), {})))
     drawn.load()
     assert drawn.info == {}
     assert drawn.tobytes() == image.tobytes()
@@ -186,9 +186,9 @@ def test_it_is_upright_and_rgb_on_white() -> None:
     sideways = Image.new("L", (192, 256), 255)
     exif = Image.Exif()
     exif[0x0112] = 6
-    assert render_overlay(encoded(sideways, "TIFF", exif=exif), BOXES) == render_overlay(plain(), BOXES)
+    assert draw_boxes(encoded(sideways, "TIFF", exif=exif), BOXES) == draw_boxes(plain(), BOXES)
     clear = Image.new("RGBA", (256, 192), (9, 9, 9, 0))
-    assert render_overlay(encoded(clear), BOXES) == render_overlay(plain(), BOXES)
+    assert draw_boxes(encoded(clear), BOXES) == draw_boxes(plain(), BOXES)
 
 
 def test_no_boxes_leave_the_picture_alone() -> None:
@@ -209,20 +209,20 @@ def test_no_boxes_leave_the_picture_alone() -> None:
 )
 def test_a_box_that_cannot_be_drawn_is_an_error(box: Box) -> None:
     with pytest.raises(UsageError, match=r"box C .* has no area inside 256 × 192 pixels"):
-        render_overlay(plain(), {"C": box})
+        draw_boxes(plain(), {"C": box})
 
 
 def test_a_file_that_is_no_picture_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"not a picture")
     with pytest.raises(ImageError, match=r"a\.png: not an image"):
-        render_overlay(tmp_path / "a.png", BOXES)
+        draw_boxes(tmp_path / "a.png", BOXES)
 
 
 def test_a_stored_overlay_is_named_by_what_it_is_drawn_from_and_drawn_once(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "overlays"
     path = store_overlay(plain(), BOXES, folder)
     assert path.name == f"{drawing_digest(plain(), BOXES)}.png"
-    assert path.read_bytes() == render_overlay(plain(), BOXES)
+    assert path.read_bytes() == draw_boxes(plain(), BOXES)
     path.write_bytes(b"drawn elsewhere")
     assert store_overlay(plain(), dict(reversed(BOXES.items())), folder) == path
     assert path.read_bytes() == b"drawn elsewhere"
@@ -266,7 +266,7 @@ def test_an_items_own_overlay_is_used_as_it_is(tmp_path: Path) -> None:
     )
     assert not folder.exists()
     path = overlay_for(drawn, items, folder)
-    assert path.read_bytes() == render_overlay(plain(), BOXES)
+    assert path.read_bytes() == draw_boxes(plain(), BOXES)
     assert path.parent == folder
 
 
