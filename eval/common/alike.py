@@ -132,9 +132,10 @@ class Mismatch(JsonFields):
         generators: dict[tuple[str, ...], list[str]] = {}
         for name, values in self.values.items():
             generators.setdefault(values, []).append(name)
-        parts = [
-            f"{_abbreviated(names)}: {' and '.join(values) or 'none'}" for values, names in generators.items()
-        ]
+        parts = []
+        for values, names in generators.items():
+            more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+            parts.append(f"{', '.join(names[:_MOST_SHOWN])}{more}: {' and '.join(values) or 'none'}")
         return f"{self.what}: {'; '.join(parts)}"
 
 
@@ -210,8 +211,3 @@ def _differing(
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_SHOWN]) + (" and others" if len(names) > _MOST_SHOWN else "")
-
-
-def _abbreviated(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_SHOWN])
-    return shown if len(names) <= _MOST_SHOWN else f"{shown} and {len(names) - _MOST_SHOWN} more"

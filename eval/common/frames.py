@@ -37,9 +37,6 @@ _PANDAS: Final[Mapping[CellKind, str]] = {
     "whole": "Int64",
     "real": "Float64",
     "flag": "boolean",
-    "texts": "object",
-    "wholes": "object",
-    "reals": "object",
 }
 _PREFIX: Final = "columns."
 _LARGEST: Final = 2**63 - 1
@@ -59,7 +56,7 @@ def to_frame(cells: Cells, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
     every, content = _with_table_columns(cells, rows)
     frame: DataFrame = pandas.DataFrame(
         {
-            name: pandas.Series([row.get(name) for row in content], dtype=_PANDAS[kind])
+            name: pandas.Series([row.get(name) for row in content], dtype=_PANDAS.get(kind, "object"))
             for name, kind in every.items()
         }
     )

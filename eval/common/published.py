@@ -114,9 +114,8 @@ Published = Literal[
     "semantic_scores",
 ]
 
-_CAVEATS: Mapping[
-    Literal["artifact_scores", "semantic_scores", "inpainting_scores", "generator_audit"], str
-] = {
+Compared = Literal["artifact_scores", "semantic_scores", "inpainting_scores", "generator_audit"]
+_CAVEATS: Mapping[Compared, str] = {
     "artifact_scores": (
         "Published rows are about the authors' test images, and models there were asked with the authors' "
         "prompts."
@@ -141,10 +140,7 @@ EDITS_CAVEAT = (
 )
 
 
-def caveat(
-    table: Literal["artifact_scores", "semantic_scores", "inpainting_scores", "generator_audit"],
-    sets: Mapping[str, Collection[str]],
-) -> str:
+def caveat(table: Compared, sets: Mapping[str, Collection[str]]) -> str:
     """In what else than the model published rows differ from figures of a user's files, in sentences.
 
     `sets` has by the name of each file the ids of the prompts in its records, see `asked_with`: what a file

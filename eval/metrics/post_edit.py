@@ -102,7 +102,8 @@ def post_edit(
     if box is None:
         return PostEdit(mask, (), 0.0, 0.0, 0.0, 0)
     labels, areas, _ = _components(changed[box])
-    labels, areas, centroids = _components(_dilate(_kept(labels, areas >= least_object), dilation))
+    kept = np.pad(_kept(labels, areas >= least_object), dilation // 2)
+    labels, areas, centroids = _components(windows_with(kept, dilation))
     if protocol == "paper":
         groups = _groups(centroids, neighbours)
         large = np.bincount(groups, areas)[groups] >= least_component
@@ -204,11 +205,6 @@ def _bounding_box(mask: Mask, margin: int) -> tuple[slice, slice] | None:
         return None
     top, left = max(0, int(rows[0]) - margin), max(0, int(columns[0]) - margin)
     return slice(top, int(rows[-1]) + margin + 1), slice(left, int(columns[-1]) + margin + 1)
-
-
-def _dilate(mask: Mask, side: int) -> Mask:
-    """Every pixel that has one of the mask in the square of `side` pixels around it."""
-    return windows_with(np.pad(mask, side // 2), side)
 
 
 def _kept(labels: Labels, wanted: NDArray[np.bool_]) -> Mask:

@@ -117,7 +117,7 @@ class Aggregate:
         self.without_objects += names_nothing(record)
         if self.pairing.prompt_of is not None:
             self.prompt_keys.append(self.pairing.prompt_of(record))
-        self.row_keys.append(_digest(self.row_key(record)))
+        self.row_keys.append(_digest(self.pairing.row_of(record)))
         self.places.append(place)
         if record.sha256:
             self.pictures.append(_digest(record.sha256))
@@ -126,10 +126,6 @@ class Aggregate:
         self.origin.add(record)
         if record.anomalies:
             self._add_anomalies(record, 100 * len(record.anomalies) - severity_sum)
-
-    def row_key(self, record: Annotation) -> str:
-        """What stands in one row with `record`: the column that was asked for, else its file name."""
-        return self.pairing.row_of(record)
 
     @property
     def images(self) -> int:
@@ -213,7 +209,7 @@ class Aggregate:
             height=record.height,
             u=sum(100 - anomaly.severity for anomaly in record.anomalies) / 100,
             anomalies=tuple(sorted(record.anomalies, key=lambda anomaly: anomaly.severity)),
-            prompt=self.row_key(record) if self.pairing.asked else None,
+            prompt=self.pairing.row_of(record) if self.pairing.asked else None,
         )
 
 

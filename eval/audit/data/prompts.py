@@ -102,7 +102,7 @@ def _read(
         for row, image in own.items():
             if (record := records.get(image)) is not None:
                 images[row][generator.name] = generator.aggregate.image(record)
-                prompts[row] = generator.aggregate.row_key(record)
+                prompts[row] = generator.aggregate.pairing.row_of(record)
     return tuple(
         PromptRow(prompt, spread, by_generator)
         for prompt, spread, by_generator in zip(prompts, spreads, images, strict=True)

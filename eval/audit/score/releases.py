@@ -430,7 +430,7 @@ def _listed(placed: Sequence[_Placed], now: Generator, before: Generator) -> tup
             if number < MOST_PICTURED and old is not None
             else None
         )
-        changes.append(PromptChange(now.aggregate.row_key(record), each.before_u, each.now_u, images))
+        changes.append(PromptChange(now.aggregate.pairing.row_of(record), each.before_u, each.now_u, images))
     return tuple(changes)
 
 

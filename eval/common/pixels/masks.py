@@ -210,7 +210,12 @@ def _runs(counts: object) -> NDArray[np.int64]:
     codes = np.frombuffer(counts.encode("utf-8", "replace"), dtype=np.uint8).astype(np.int64) - 48
     if ((codes < 0) | (codes > 63)).any() or (len(codes) and codes[-1] & 0x20):
         raise UsageError(f"run lengths do not decode: {shown(counts)} is not a compressed COCO string")
-    return _sums_of_steps(_numbers(codes))
+    steps = _numbers(codes)
+    # From the fourth on a number is the difference from the one two before it.
+    runs = steps.copy()
+    runs[1::2] = np.cumsum(steps[1::2])
+    runs[2::2] = np.cumsum(steps[2::2])
+    return runs
 
 
 def _numbers(codes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -224,14 +229,6 @@ def _numbers(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     bits = (codes & 0x1F) << (5 * place)
     values = np.add.reduceat(bits, first) if len(first) else bits
     return np.where(codes[last] & 0x10, values - (np.int64(1) << (5 * lengths)), values)
-
-
-def _sums_of_steps(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """From the fourth on a number is the difference from the one two before it."""
-    runs = steps.copy()
-    runs[1::2] = np.cumsum(steps[1::2])
-    runs[2::2] = np.cumsum(steps[2::2])
-    return runs
 
 
 def _is_count(value: object) -> bool:

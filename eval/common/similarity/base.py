@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from uncanny.errors import UsageError
 from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity import SimilarityName
+from uncanny.eval.metrics.semap import full_similarity
 from uncanny.wording import shown
 
 Matrix = NDArray[np.float64]
@@ -128,7 +129,7 @@ def mutual(
         yield from own(fields, balance, at_least)
         return
     for forth, back in both_directions(measure, fields):
-        mixed = (_mixed(forth, balance) + _mixed(back, balance).T) / 2
+        mixed = (full_similarity(*forth, balance) + full_similarity(*back, balance).T) / 2
         mixed[mixed < at_least] = 0.0
         yield mixed
 
@@ -148,9 +149,3 @@ def both_directions(
     for forth in matrices:
         back, reasoning, reasoning_back = next(matrices), next(matrices), next(matrices)
         yield (forth, reasoning), (back, reasoning_back)
-
-
-def _mixed(matrices: FieldMatrices, balance: float) -> Matrix:
-    phenomenon, reasoning = matrices
-    mixed: Matrix = balance * phenomenon + (1 - balance) * reasoning
-    return mixed
