@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from uncanny.agents.common.annotate_context import (
+    AnnotateState,
+    Context,
+    JudgedFault,
+    PackedState,
+    findings_of,
+)
 from uncanny.agents.common.context import as_json
-from uncanny.agents.common.state import AnnotateState, Context, JudgedFault, PackedState, findings_of
 from uncanny.agents.object_perceiver import object_key
 from uncanny.agents.steps import FORMAT, WRITE
 from uncanny.answers.packed import FINAL_TEXTS, FinalText, Numbered

@@ -11,8 +11,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from uncanny.agents.common.annotate_context import (
+    BatchFinding,
+    Context,
+    JudgedFault,
+    ObjectState,
+    PackedState,
+    numbered,
+)
 from uncanny.agents.common.context import as_json
-from uncanny.agents.common.state import BatchFinding, Context, JudgedFault, ObjectState, PackedState, numbered
 from uncanny.agents.object_perceiver import AGREED
 from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE, JUDGE
 from uncanny.answers.boxes import area, overlap

@@ -6,8 +6,8 @@ packed schedule one call looks at several objects (`steps.LOOKS`), and the integ
 
 from __future__ import annotations
 
+from uncanny.agents.common.annotate_context import Context, ObjectState
 from uncanny.agents.common.context import as_json
-from uncanny.agents.common.state import Context, ObjectState
 from uncanny.agents.steps import ATTRIBUTE_LOOK, ATTRIBUTE_VERIFY
 
 

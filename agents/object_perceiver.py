@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from uncanny.agents.common.state import AnnotateState, Context, PackedState
+from uncanny.agents.common.annotate_context import AnnotateState, Context, PackedState
 from uncanny.agents.steps import PERCEIVE, TAKE_INVENTORY
 from uncanny.answers.boxes import overlap
 from uncanny.schema import SceneObject

@@ -7,8 +7,8 @@ all, those above the limit too.
 
 from __future__ import annotations
 
+from uncanny.agents.common.annotate_context import Context, ObjectState
 from uncanny.agents.common.context import as_json
-from uncanny.agents.common.state import Context, ObjectState
 from uncanny.agents.steps import RELATION_LOOK, RELATION_VERIFY
 
 

@@ -7,7 +7,7 @@ nothing but such a look, answered by the whole list of anomalies.
 
 from __future__ import annotations
 
-from uncanny.agents.common.state import Context, PackedState, ScanState, Sighting, as_findings
+from uncanny.agents.common.annotate_context import Context, PackedState, ScanState, Sighting, as_findings
 from uncanny.agents.steps import LIST_ALL, SCAN, ListStep
 from uncanny.answers.forms import ANOMALIES
 from uncanny.answers.lists import read_first

@@ -25,8 +25,8 @@ from langgraph.typing import ContextT
 from uncanny.agents.anomaly_formatter import format_anomalies
 from uncanny.agents.anomaly_integrator import integrate
 from uncanny.agents.attribute_analyzer import analyze_attributes
+from uncanny.agents.common.annotate_context import AnnotateState, Context, Examined, ObjectState, ScanState
 from uncanny.agents.common.own_agent import is_coroutine_function
-from uncanny.agents.common.state import AnnotateState, Context, Examined, ObjectState, ScanState
 from uncanny.agents.object_perceiver import perceive
 from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene

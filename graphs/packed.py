@@ -26,9 +26,16 @@ from langgraph.typing import ContextT
 
 from uncanny.agents.anomaly_formatter import write_anomalies
 from uncanny.agents.anomaly_integrator import judge
+from uncanny.agents.common.annotate_context import (
+    BatchFinding,
+    BatchState,
+    Context,
+    PackedState,
+    ScanState,
+    Sighting,
+)
 from uncanny.agents.common.batches import look_at_batch
 from uncanny.agents.common.own_agent import LookAtBatch, LookAtImage, OwnAgent, check_agents
-from uncanny.agents.common.state import BatchFinding, BatchState, Context, PackedState, ScanState, Sighting
 from uncanny.agents.object_perceiver import take_inventory
 from uncanny.agents.scene_scanner import list_anomalies, look_at_image
 from uncanny.agents.steps import LOOKS, ListStep, Per, ScheduleName

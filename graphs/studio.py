@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from uncanny.agents.common.state import Context
+from uncanny.agents.common.annotate_context import Context
 from uncanny.agents.config import AnnotateConfig, Strictness
 from uncanny.agents.steps import ScheduleName
 from uncanny.client.budget import worst_case
@@ -24,7 +24,7 @@ from uncanny.graphs.annotate import AnnotateGraph, build_graph
 from uncanny.graphs.packed import PackedGraph, build_packed_graph
 from uncanny.images.encode import PixelPolicy, SendLimits
 from uncanny.images.prepared import prepare
-from uncanny.models.base import ModelProvider, encode_image
+from uncanny.models.base import ModelProvider, sent_image
 from uncanny.models.registry import Access, open_model, parse_model
 from uncanny.prompts import prompt_set
 
@@ -74,14 +74,6 @@ def _open(image: str, context: StudioContext, schedule: ScheduleName) -> Context
     capabilities = provider.capabilities
     limits = SendLimits(capabilities.media_types, capabilities.max_image_bytes, capabilities.max_image_side)
     prepared = prepare(Path(image), PixelPolicy(), limits)
-    sent = encode_image(
-        sha256=prepared.sent_sha256,
-        media_type=prepared.media_type,
-        width=prepared.sent_width,
-        height=prepared.sent_height,
-        data=prepared.sent,
-    )
-
     own = guarded_endpoint(
         provider,
         context.concurrency,
@@ -102,7 +94,7 @@ def _open(image: str, context: StudioContext, schedule: ScheduleName) -> Context
         CallScope(image),
         config,
         prompt_set(config.table.prompts),
-        sent,
+        sent_image(prepared),
         size=(prepared.width, prepared.height),
         source=Path(image),
     )

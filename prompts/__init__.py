@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -80,10 +80,6 @@ class PromptSet:
     def texts(self) -> dict[str, str]:
         """All texts by name, with their variables."""
         return {name: prompt.template.template for name, prompt in self.prompts.items()}
-
-    def chosen_with(self, own: tuple[str, ...]) -> PromptSet:
-        """The same set, as what a user has chosen; `own` are the texts that are the user's."""
-        return replace(self, own=own, chosen=True)
 
     def lacks(self, other: PromptSet) -> str | None:
         """Why it cannot be asked with where `other` is, in words; None where it can.

@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 from typing import Final
@@ -119,7 +119,8 @@ def read_prompts(protocol: str, folder: str | os.PathLike[str] | None) -> Prompt
         return ours
     texts = _read_folder(protocol, Path(folder))
     mixed = make_set(protocol, ours.texts() | texts)
-    return mixed.chosen_with(tuple(name for name in sorted(texts) if mixed[name].id != ours[name].id))
+    own = tuple(name for name in sorted(texts) if mixed[name].id != ours[name].id)
+    return replace(mixed, own=own, chosen=True)
 
 
 def write_prompts(protocol: str, folder: Path, *, force: bool = False) -> tuple[Path, ...]:
@@ -193,7 +194,13 @@ def _read_folder(protocol: str, folder: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"{named} cannot be read: {why}", remedy=_remedy(protocol)) from error
-    texts = [file for file in files if not _passed_over(file.name)]
+    texts = [
+        file
+        for file in files
+        if not file.name.startswith(".")
+        and not file.name.endswith("~")
+        and file.name.casefold() != README.casefold()
+    ]
     if not texts:
         raise UsageError(f"{named} contains no prompts", remedy=_remedy(protocol))
     known = {file.file: file for file in text_files(protocol)}
@@ -218,10 +225,6 @@ def _where_it_is(protocol: str, name: str, known: Iterable[str]) -> str:
                 )
     near = difflib.get_close_matches(name, known, n=1)
     return f"It is called {near[0]}?" if near else f"They are called {', '.join(known)}."
-
-
-def _passed_over(name: str) -> bool:
-    return name.startswith(".") or name.endswith("~") or name.casefold() == README.casefold()
 
 
 def _read_text(path: Path, folder: Path, ours: TextFile) -> str:

@@ -1,18 +1,20 @@
-"""What the annotating agents generate through: rules that hold for all of them, boxes, and enlarged parts.
+"""What the annotating agents generate through, and the state that they read and add to.
 
-Boxes are asked for in the form that the model was trained on, also that of a fallback, and are pixels of the
-original image everywhere else.
+An agent is a coroutine function from a state and the image to what it found out. So it can be a node of a
+graph as it stands, and one of a user's own can be put in its place. The state holds names and findings only;
+image, models and the log of calls are in the `AnnotateContext`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, Required, TypedDict, TypeVar
 
 import orjson
 from pydantic import BaseModel
@@ -21,14 +23,21 @@ from uncanny.agents.common.context import BoxContext, Variable, Wording, asked_b
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import PACKED, ListStep
 from uncanny.answers.boxes import BoxFormatName, in_format
-from uncanny.answers.forms import ListForm, own_schema, shared_schema
+from uncanny.answers.forms import (
+    AttributeFinding,
+    Finding,
+    ListForm,
+    RelationFinding,
+    own_schema,
+    shared_schema,
+)
 from uncanny.answers.lists import FirstItems, read_first
-from uncanny.answers.packed import PACKED_FORMS, asked_in, given_by
+from uncanny.answers.packed import PACKED_FORMS, Fault, asked_in, given_by
 from uncanny.images.crops import crops
 from uncanny.images.encode import PixelPolicy
 from uncanny.models.base import AnswerSchema, Part, SentImage, encode_image
 from uncanny.prompts import PromptSet
-from uncanny.schema import Box
+from uncanny.schema import Anomaly, Box, Candidate, SceneObject, StepError
 
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
@@ -176,16 +185,7 @@ class AnnotateContext(BoxContext[AnnotateConfig]):
             jpeg=jpeg,
             max_pixels=self.max_pixels,
         )
-        return tuple(
-            encode_image(
-                sha256=crop.sha256,
-                media_type=crop.media_type,
-                width=crop.width,
-                height=crop.height,
-                data=crop.data,
-            )
-            for crop in await asyncio.to_thread(cut)
-        )
+        return tuple(encode_image(**asdict(crop)) for crop in await asyncio.to_thread(cut))
 
 
 @cache
@@ -200,3 +200,164 @@ def _schema(form: ListForm[Any], box: BoxFormatName, *, alone: bool) -> AnswerSc
     together = not alone and form in seeing
     shared = tuple(asked_in(each, box) for each in PACKED_FORMS if each in seeing) if together else (asked,)
     return AnswerSchema(form.key, own_schema(asked), shared_schema(shared))
+
+
+Context = AnnotateContext
+
+
+class Examined(TypedDict):
+    """What came of one object or one scan: `order` sorts findings as if nothing had run side by side."""
+
+    order: int
+    findings: list[Finding]
+    error: StepError | None
+
+
+class AnnotateState(TypedDict, total=False):
+    """One image on its way.
+
+    `image` is its name. `objects`, `cut`: set by the perceiver, the objects to examine and those above the
+    limit. `examined`: one entry from each object and each scan. `anomalies`: set by the formatter. `failure`:
+    why one of these two failed, which ends the image.
+    """
+
+    image: str
+    objects: list[SceneObject]
+    cut: list[SceneObject]
+    examined: Annotated[list[Examined], operator.add]
+    anomalies: list[Anomaly]
+    failure: StepError | None
+
+
+class ObjectState(TypedDict, total=False):
+    """What is known about one object: `subject`, at place `order` of all `objects`; `cut` as of the image.
+
+    `attributes`, `relations`, `findings`: each set by one agent. `error`: why one failed, which ends the
+    object.
+    """
+
+    image: str
+    order: int
+    subject: SceneObject
+    objects: list[SceneObject]
+    cut: list[SceneObject]
+    attributes: list[AttributeFinding]
+    relations: list[RelationFinding]
+    findings: list[Finding]
+    error: StepError | None
+
+
+class ScanState(TypedDict, total=False):
+    """One look at the whole image: `order` is its number, from 0, which repeats are told apart by.
+
+    `findings`: set by the scanner of the paper's schedule; that of the packed one returns a `Sighting`.
+    """
+
+    image: str
+    order: int
+    findings: list[Finding]
+
+
+def findings_of(state: AnnotateState) -> list[Finding]:
+    """All findings about an image, in the order of its objects, then of its scans."""
+    branches = sorted(state.get("examined", []), key=lambda branch: branch["order"])
+    return [finding for branch in branches for finding in branch["findings"]]
+
+
+class BatchFinding(TypedDict):
+    """What one agent of the packed schedule found wrong: `objects` by name, `box` in pixels of the image."""
+
+    found_by: str
+    objects: tuple[str, ...]
+    phenomenon: str
+    reasoning: str
+    box: Box | None
+
+
+class Sighting(TypedDict, total=False):
+    """What came of one look at a batch, or at the whole image.
+
+    An agent has to set `findings`. `errors` are questions without an answer; a look may have several.
+    `answered` says whether anything was said at all, if only that nothing is wrong; left out, it is True.
+    `order` is set by the graph: it sorts findings as if nothing had run side by side.
+    """
+
+    findings: Required[list[BatchFinding]]
+    errors: list[StepError]
+    answered: bool
+    order: int
+
+
+class JudgedFault(TypedDict):
+    """One fault as the integrator leaves it: the numbers of its findings, from 1, and what now holds."""
+
+    numbers: tuple[int, ...]
+    phenomenon: str
+    reasoning: str
+    box: Box | None
+
+
+class PackedState(TypedDict, total=False):
+    """One image on its way through the packed schedule, or the single one.
+
+    `objects`, `cut`, `located`: set by the perceiver, as in `AnnotateState`; `located` are names of objects
+    whose boxes two drafts agree on. `sightings`: one from each batch of an agent and each scan. `faults`,
+    `candidates`: set by the integrator, what stands, and every finding with what became of it. `anomalies`:
+    set by the formatter, with `candidates` that say which anomaly each became. `errors`: what went wrong
+    without ending the image, `failure` what ended it.
+    """
+
+    image: str
+    objects: list[SceneObject]
+    cut: list[SceneObject]
+    located: list[str]
+    sightings: Annotated[list[Sighting], operator.add]
+    faults: list[JudgedFault]
+    candidates: list[Candidate]
+    anomalies: list[Anomaly]
+    errors: Annotated[list[StepError], operator.add]
+    failure: StepError | None
+
+
+class BatchState(TypedDict):
+    """One batch on its way to one agent: `batch` are the places, from 1, of its objects in `objects`.
+
+    `order` is the number of the batch, from 0. What the agent says of it is a `Sighting`.
+    """
+
+    image: str
+    order: int
+    batch: tuple[int, ...]
+    objects: list[SceneObject]
+    cut: list[SceneObject]
+
+
+def as_findings(
+    agent: str, faults: Iterable[Fault], image: Context, objects: Sequence[SceneObject] = ()
+) -> list[BatchFinding]:
+    """What `agent` was answered, as the state has it: boxes in pixels of the image.
+
+    Faults of a batch have numbers, from 1, for `objects`, and get their names.
+    """
+
+    def names(fault: Fault) -> tuple[str, ...]:
+        if not objects:
+            return fault.objects
+        return tuple(objects[number - 1].name for number in fault.numbers if 1 <= number <= len(objects))
+
+    return [
+        {
+            "found_by": agent,
+            "objects": names(each),
+            "phenomenon": each.observed,
+            "reasoning": each.explanation,
+            "box": image.box(each.box),
+        }
+        for each in faults
+    ]
+
+
+def numbered(state: PackedState) -> list[BatchFinding]:
+    """All findings about an image, number 1 first: of its batches in their order, then of its scans."""
+    sightings = sorted(state.get("sightings", []), key=lambda sighting: sighting["order"])
+    return [finding for sighting in sightings for finding in sighting["findings"]]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from uncanny.agents.common.state import BatchState, Context, Sighting, as_findings
+from uncanny.agents.common.annotate_context import BatchState, Context, Sighting, as_findings
 from uncanny.agents.steps import ListStep
 from uncanny.answers.packed import Fault, read_batch
 from uncanny.errors import AnswerError, StepFailedError, TruncatedError

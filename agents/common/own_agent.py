@@ -14,8 +14,8 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
+from uncanny.agents.common.annotate_context import BatchState, Context, ScanState, Sighting
 from uncanny.agents.common.batches import look_at_batch
-from uncanny.agents.common.state import BatchState, Context, ScanState, Sighting
 from uncanny.agents.scene_scanner import look_at_image
 from uncanny.agents.steps import LOOKS, ROLES, ListStep, Per
 from uncanny.answers.packed import FAULTS, Fault

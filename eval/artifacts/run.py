@@ -32,6 +32,7 @@ from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.images.prepared import PreparedImage
+from uncanny.models.base import sent_image
 from uncanny.models.tokens import image_tokens, least_cached
 from uncanny.parameters import check_choices, takes
 from uncanny.prompts import PromptSet, prompt_set
@@ -41,7 +42,6 @@ from uncanny.runs.image_task import (
     Images,
     ImageTask,
     other_models,
-    sent_image,
     task_parts,
 )
 from uncanny.runs.inputs import ImageFile

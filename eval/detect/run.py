@@ -27,12 +27,13 @@ from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, of_scenes
 from uncanny.eval.detect.parameters import DetectParameters
 from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.images.prepared import PreparedImage
+from uncanny.models.base import sent_image
 from uncanny.models.tokens import image_tokens, least_cached
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
 from uncanny.runs.forecast import ImagesForecast, UsageCounter, pending_images, prompt_tokens
-from uncanny.runs.image_task import Images, ImageTask, other_models, sent_image, task_parts
+from uncanny.runs.image_task import Images, ImageTask, other_models, task_parts
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking

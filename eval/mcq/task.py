@@ -31,12 +31,12 @@ from uncanny.eval.mcq.data.texts import (
 from uncanny.eval.mcq.parameters import McqConfig
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import prepare
-from uncanny.models.base import SentImage
+from uncanny.models.base import SentImage, sent_image
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import check_apart, check_no_links
 from uncanny.records.run_manifest import THE_USERS, RunSettings
-from uncanny.runs.image_task import other_models, sent_image
+from uncanny.runs.image_task import other_models
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import Task, asking
 from uncanny.schema import StepError

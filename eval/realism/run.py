@@ -45,6 +45,7 @@ from uncanny.eval.realism.verdicts import (
 from uncanny.files.json_values import dump_json
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage, prepare, stored_size
+from uncanny.models.base import sent_image
 from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
@@ -61,7 +62,7 @@ from uncanny.runs.forecast import (
     pending_inputs,
     range_words,
 )
-from uncanny.runs.image_task import other_models, sent_image
+from uncanny.runs.image_task import other_models
 from uncanny.runs.inputs import Names, note_skipped
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import run_with

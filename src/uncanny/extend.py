@@ -12,16 +12,16 @@ from uncanny import lazy_names
 
 if TYPE_CHECKING:
     from uncanny.agents.common.annotate_context import AnnotateContext as AnnotateContext
+    from uncanny.agents.common.annotate_context import AnnotateState as AnnotateState
+    from uncanny.agents.common.annotate_context import BatchFinding as BatchFinding
+    from uncanny.agents.common.annotate_context import BatchState as BatchState
+    from uncanny.agents.common.annotate_context import ObjectState as ObjectState
+    from uncanny.agents.common.annotate_context import PackedState as PackedState
+    from uncanny.agents.common.annotate_context import ScanState as ScanState
+    from uncanny.agents.common.annotate_context import Sighting as Sighting
+    from uncanny.agents.common.annotate_context import as_findings as as_findings
     from uncanny.agents.common.context import ImageContext as ImageContext
     from uncanny.agents.common.own_agent import OwnAgent as OwnAgent
-    from uncanny.agents.common.state import AnnotateState as AnnotateState
-    from uncanny.agents.common.state import BatchFinding as BatchFinding
-    from uncanny.agents.common.state import BatchState as BatchState
-    from uncanny.agents.common.state import ObjectState as ObjectState
-    from uncanny.agents.common.state import PackedState as PackedState
-    from uncanny.agents.common.state import ScanState as ScanState
-    from uncanny.agents.common.state import Sighting as Sighting
-    from uncanny.agents.common.state import as_findings as as_findings
     from uncanny.agents.steps import ListStep as ListStep
     from uncanny.agents.steps import Step as Step
     from uncanny.answers.forms import FINDINGS as FINDINGS
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from uncanny.graphs.packed import packed_graph as packed_graph
     from uncanny.images.file_bytes import RecordedFile as RecordedFile
     from uncanny.images.prepared import prepare as prepare
+    from uncanny.models.base import sent_image as sent_image
     from uncanny.models.parameters import OutputTokens as OutputTokens
     from uncanny.models.parameters import SamplingParameters as SamplingParameters
     from uncanny.models.parameters import Temperature as Temperature
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from uncanny.prompts import load_prompt_set as load_prompt_set
     from uncanny.records.record_file import RecordFile as RecordFile
     from uncanny.runs.engine import Engine as Engine
-    from uncanny.runs.image_task import sent_image as sent_image
     from uncanny.runs.inputs import Names as Names
     from uncanny.runs.parameters import AskParameters as AskParameters
     from uncanny.runs.progress import Progress as Progress

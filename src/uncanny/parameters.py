@@ -352,15 +352,13 @@ def takes(parameters: Any, *needed: str, optional: bool = False) -> Any:
                 return function(*bound(args, kwargs))
 
         call.__signature__ = own.replace(parameters=[*inputs, *keywords])  # type: ignore[attr-defined]
-        call.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\n{_argument_list(fields)}"
+        words = (
+            f"    {each}: {' '.join((field.description or '').split())}" for each, field in fields.items()
+        )
+        call.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Args:", *words])
         return call
 
     return decorate
-
-
-def _argument_list(fields: Mapping[str, FieldInfo]) -> str:
-    lines = [f"    {name}: {' '.join((field.description or '').split())}" for name, field in fields.items()]
-    return "\n".join(["Args:", *lines])
 
 
 def check_call(

@@ -13,8 +13,7 @@ from typing import Any, Final, Literal, cast
 from tests.agents.packed_specialists import Rows, block, keep_all, write_all
 from tests.agents.specialists import listed
 from tests.client.scripted import Line, ScriptedProvider, guarded, picture, text_response, texts
-from uncanny.agents.common.annotate_context import AnnotateContext
-from uncanny.agents.common.state import PackedState
+from uncanny.agents.common.annotate_context import AnnotateContext, PackedState
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import SCHEDULES, ScheduleName
 from uncanny.client.calls import CallScope

@@ -12,8 +12,7 @@ import orjson
 
 from tests.agents.specialists import listed
 from tests.client.scripted import Line, ScriptedProvider, guarded, picture
-from uncanny.agents.common.annotate_context import AnnotateContext
-from uncanny.agents.common.state import PackedState
+from uncanny.agents.common.annotate_context import AnnotateContext, PackedState
 from uncanny.agents.config import AnnotateConfig
 from uncanny.answers.boxes import box_format
 from uncanny.client.calls import CallScope

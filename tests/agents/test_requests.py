@@ -10,7 +10,7 @@ from tests.client.scripted import picture, texts
 from uncanny.agents.anomaly_formatter import format_anomalies
 from uncanny.agents.anomaly_integrator import integrate
 from uncanny.agents.attribute_analyzer import analyze_attributes
-from uncanny.agents.common.state import AnnotateState, ObjectState
+from uncanny.agents.common.annotate_context import AnnotateState, ObjectState
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.object_perceiver import perceive
 from uncanny.agents.relation_reasoner import reason_relations

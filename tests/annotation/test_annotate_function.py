@@ -12,8 +12,7 @@ from PIL import Image
 
 import uncanny
 from tests.runs.e2e import uncanny_here
-from uncanny.agents.common.annotate_context import AnnotateContext
-from uncanny.agents.common.state import AnnotateState, Context
+from uncanny.agents.common.annotate_context import AnnotateContext, AnnotateState, Context
 from uncanny.annotation.run import AnnotateRun
 from uncanny.demo.scenes import scenes
 from uncanny.graphs.annotate import AnnotateGraph, AnnotateInput

@@ -11,7 +11,7 @@ from tests.agents.specialists import Specialists, listed
 from tests.client.scripted import guarded, text_response
 from tests.runs.e2e import check_record
 from tests.runs.scripted_run import annotated, annotator, image_files
-from uncanny.agents.common.state import AnnotateState, Context
+from uncanny.agents.common.annotate_context import AnnotateState, Context
 from uncanny.errors import ModelUnusableError, RequestRejectedError
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.prepared import prepare

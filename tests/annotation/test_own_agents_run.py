@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 import uncanny
+from uncanny.agents.common.annotate_context import Context, ScanState, Sighting, as_findings
 from uncanny.agents.common.own_agent import OwnAgent
-from uncanny.agents.common.state import Context, ScanState, Sighting, as_findings
 from uncanny.agents.steps import ListStep
 from uncanny.answers.packed import FAULTS
 from uncanny.demo.scenes import scenes

@@ -11,8 +11,8 @@ import pytest
 
 from tests.agents.specialists import Answer, Specialists, listed
 from tests.client.scripted import Line, text_response, texts
+from uncanny.agents.common.annotate_context import AnnotateState
 from uncanny.agents.common.context import STEP_ERRORS
-from uncanny.agents.common.state import AnnotateState
 from uncanny.agents.config import AnnotateConfig
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError
 from uncanny.graphs.annotate import annotate_graph

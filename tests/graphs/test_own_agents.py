@@ -12,8 +12,15 @@ import pytest
 from tests.agents.packed_specialists import TWELVE, PackedSpecialists, block, fates
 from tests.agents.specialists import listed
 from tests.client.scripted import Line
+from uncanny.agents.common.annotate_context import (
+    BatchState,
+    Context,
+    PackedState,
+    ScanState,
+    Sighting,
+    as_findings,
+)
 from uncanny.agents.common.own_agent import OwnAgent
-from uncanny.agents.common.state import BatchState, Context, PackedState, ScanState, Sighting, as_findings
 from uncanny.agents.steps import ListStep, Step
 from uncanny.answers.forms import FINDINGS
 from uncanny.answers.packed import FAULTS

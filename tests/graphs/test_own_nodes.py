@@ -11,8 +11,13 @@ from langgraph.runtime import Runtime
 
 from tests.agents.specialists import Specialists, scene_object
 from tests.graphs.test_annotate_graph import errors, formatted
-from uncanny.agents.common.annotate_context import AnnotateContext
-from uncanny.agents.common.state import AnnotateState, Context, ObjectState, ScanState
+from uncanny.agents.common.annotate_context import (
+    AnnotateContext,
+    AnnotateState,
+    Context,
+    ObjectState,
+    ScanState,
+)
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import Step
 from uncanny.answers.forms import AttributeFinding, Finding

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.agents.packed_specialists import TWELVE, PackedSpecialists, Rows, fates, keep_all, write_all
 from tests.agents.specialists import listed
 from tests.client.scripted import Line, text_response
-from uncanny.agents.common.state import PackedState
+from uncanny.agents.common.annotate_context import PackedState
 from uncanny.errors import RequestRejectedError
 from uncanny.graphs.packed import packed_graph
 from uncanny.models.base import ModelRequest

@@ -12,7 +12,7 @@ from tests.agents.specialists import listed
 from tests.client.scripted import Line, ScriptedProvider, guarded, text_response
 from tests.growth import check_linear
 from uncanny.agents.anomaly_integrator import MOST_PARTS, crowded_places
-from uncanny.agents.common.state import BatchFinding, PackedState
+from uncanny.agents.common.annotate_context import BatchFinding, PackedState
 from uncanny.agents.object_perceiver import merge_located
 from uncanny.agents.steps import SCHEDULES, ScheduleName
 from uncanny.client.client import ModelClient

@@ -14,7 +14,7 @@ import pytest
 from tests.agents.specialists import Specialists
 from tests.agents.specialists import image_context as context_of
 from tests.client.scripted import guarded
-from uncanny.agents.common.state import Context
+from uncanny.agents.common.annotate_context import Context
 from uncanny.agents.config import AnnotateConfig
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient

@@ -32,8 +32,9 @@ from uncanny.eval.edits.run.texts import (
     texts_of_run,
 )
 from uncanny.images.prepared import PreparedImage, prepare
+from uncanny.models.base import sent_image
 from uncanny.parameters import check_choices, takes
-from uncanny.runs.image_task import other_models, sent_image
+from uncanny.runs.image_task import other_models
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking

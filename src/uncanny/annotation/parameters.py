@@ -11,8 +11,8 @@ from uncanny.records.annotation_table import RecordFormat
 from uncanny.runs.parameters import ImageParameters
 
 if TYPE_CHECKING:
+    from uncanny.agents.common.annotate_context import Context
     from uncanny.agents.common.own_agent import OwnAgent
-    from uncanny.agents.common.state import Context
     from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
     from uncanny.graphs.packed import PackedGraph, PackedNodes
 

@@ -23,19 +23,13 @@ from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.images.prepared import PreparedImage
+from uncanny.models.base import sent_image
 from uncanny.parameters import path_of, takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunForecast
-from uncanny.runs.image_task import (
-    MOST_IMAGES_AT_ONCE,
-    Images,
-    ImageTask,
-    other_models,
-    sent_image,
-    task_parts,
-)
+from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, Images, ImageTask, other_models, task_parts
 from uncanny.runs.inputs import ImageFile, sample_sizes
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import binding_manifest
@@ -46,7 +40,7 @@ from uncanny.schema import STATUSES, Annotation, StepError, as_count
 from uncanny.wording import option
 
 if TYPE_CHECKING:
-    from uncanny.agents.common.state import Context
+    from uncanny.agents.common.annotate_context import Context
     from uncanny.client.calls import CallRecord
     from uncanny.client.prices import PriceTable
     from uncanny.eval.common.pages.pictures import PicturesMode

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
-from uncanny.answers.boxes import BOX_FORMATS, BOX_KEYS, BoxFormatName, GivenBox, given_box
-from uncanny.answers.forms import ItemField, ListForm, make_form, with_box_key
+from uncanny.answers.boxes import BOX_FORMATS, BoxFormatName, GivenBox, given_box
+from uncanny.answers.forms import BOX_FIELD, AnswerItem, ItemField, ListForm, make_form, with_box_key
 from uncanny.answers.json_text import excerpt, without_thinking
 from uncanny.answers.lists import InvalidItem, read_each, short_errors
 from uncanny.errors import AnswerError
@@ -24,11 +24,7 @@ from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory, Box
 Note = Annotated[str, Field(max_length=2_000)]
 
 
-class _Item(BaseModel):
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-
-class GivenArtifact(_Item):
+class GivenArtifact(AnswerItem):
     """An artifact as a model gave it, of the one category that was asked about."""
 
     note: Note = ""
@@ -76,7 +72,6 @@ _NOTE = ItemField(
     labels=("description", "what", "observed", "observation", "reason", "explanation", "label", "phenomenon"),
     required=False,
 )
-_BOX = ItemField("box", kind="box", labels=BOX_KEYS[1:], required=False)
 _CATEGORY = ItemField(
     "category",
     kind="choice",
@@ -87,10 +82,10 @@ _CATEGORY = ItemField(
 _NOUNS = ("artifacts", "artefacts", "regions", "boxes", "instances")
 
 ARTIFACTS: Final[ListForm[GivenArtifact]] = make_form(
-    "artifacts", GivenArtifact, (_NOTE, _BOX), nouns=_NOUNS, title="note"
+    "artifacts", GivenArtifact, (_NOTE, BOX_FIELD), nouns=_NOUNS, title="note"
 )
 ALL_ARTIFACTS: Final[ListForm[GivenArtifactOfAny]] = make_form(
-    "artifacts", GivenArtifactOfAny, (_CATEGORY, _NOTE, _BOX), nouns=_NOUNS
+    "artifacts", GivenArtifactOfAny, (_CATEGORY, _NOTE, BOX_FIELD), nouns=_NOUNS
 )
 
 G = TypeVar("G", bound=GivenArtifact)

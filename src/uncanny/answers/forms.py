@@ -14,6 +14,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, create_model
 
+from uncanny.answers.boxes import BOX_KEYS
 from uncanny.schema import Anomaly, Name, SceneObject, Text
 
 T = TypeVar("T", bound=BaseModel)
@@ -139,11 +140,13 @@ def label_key(label: str) -> str:
 Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_NAMES)]
 
 
-class _Item(BaseModel):
+class AnswerItem(BaseModel):
+    """Base of what a model lists."""
+
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
-class AttributeFinding(_Item):
+class AttributeFinding(AnswerItem):
     """One thing about an object itself that cannot be real."""
 
     name: Name
@@ -151,7 +154,7 @@ class AttributeFinding(_Item):
     explanation: Text
 
 
-class RelationFinding(_Item):
+class RelationFinding(AnswerItem):
     """One relation between objects that cannot be real. `objects` names at least one."""
 
     objects: Names
@@ -159,7 +162,7 @@ class RelationFinding(_Item):
     reasoning: Text
 
 
-class Finding(_Item):
+class Finding(AnswerItem):
     """One finding about an object, merged from its attributes and relations."""
 
     object: Name
@@ -181,6 +184,7 @@ def _named(anomaly: Anomaly) -> Anomaly:
     return anomaly if objects == anomaly.objects else anomaly.model_copy(update={"objects": objects})
 
 
+BOX_FIELD = ItemField("box", kind="box", labels=BOX_KEYS[1:], required=False)
 _NAME = ItemField("name", labels=("title", "anomaly name", "object name", "attribute name"))
 _OBSERVED = ItemField(
     "observed",

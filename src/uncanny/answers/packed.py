@@ -12,10 +12,19 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from uncanny.answers.boxes import BOX_FORMATS, BOX_KEYS, AnyBox, BoxFormatName, GivenBox
-from uncanny.answers.forms import MAX_NAMES, ItemField, ListForm, Names, make_form, with_box_key
+from uncanny.answers.boxes import BOX_FORMATS, AnyBox, BoxFormatName, GivenBox
+from uncanny.answers.forms import (
+    BOX_FIELD,
+    MAX_NAMES,
+    AnswerItem,
+    ItemField,
+    ListForm,
+    Names,
+    make_form,
+    with_box_key,
+)
 from uncanny.answers.lists import InvalidItem, read_each, read_numbers, values_of
 from uncanny.errors import AnswerError
 from uncanny.schema import KINDS, Kind, Name, Severity, Text
@@ -25,11 +34,7 @@ DECISIONS: Final[tuple[Decision, ...]] = get_args(Decision)
 Ids = Annotated[tuple[int, ...], Field(min_length=1)]
 
 
-class _Item(BaseModel):
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-
-class InventoryItem(_Item):
+class InventoryItem(AnswerItem):
     """An object, and where it is."""
 
     name: Name
@@ -37,7 +42,7 @@ class InventoryItem(_Item):
     box: AnyBox = None
 
 
-class Fault(_Item):
+class Fault(AnswerItem):
     """Something wrong. `objects` are names where the whole picture is looked at, numbers in a batch."""
 
     objects: Names
@@ -51,7 +56,7 @@ class Fault(_Item):
         return read_numbers(self.objects, "objects")
 
 
-class Judgement(_Item):
+class Judgement(AnswerItem):
     """What became of the findings `ids`, all about one fault.
 
     An empty text keeps that of the first of them; where it is dropped there is nothing to be said.
@@ -65,7 +70,7 @@ class Judgement(_Item):
     box: AnyBox = None
 
 
-class FinalText(_Item):
+class FinalText(AnswerItem):
     """The quadruple of the faults `ids`; an empty text leaves that of the fault.
 
     `realism` is from 0, cannot be, to 100, fully realistic.
@@ -91,7 +96,6 @@ def _judged(judgement: Judgement) -> Judgement:
 
 _WHY = ("reasoning", "reason", "why", "rationale", "justification")
 _SEEN = ("observation", "observed phenomenon", "phenomenon", "what is observed", "observed issue")
-_BOX = ItemField("box", kind="box", labels=BOX_KEYS[1:], required=False)
 _EXPLANATION = ItemField("explanation", labels=_WHY)
 _DECISION = ItemField(
     "decision",
@@ -119,7 +123,7 @@ INVENTORY: Final[ListForm[InventoryItem]] = make_form(
     (
         ItemField("name", labels=("title", "object name", "object")),
         ItemField("description", labels=("details", "appearance", "location")),
-        _BOX,
+        BOX_FIELD,
     ),
     nouns=("objects",),
     title="name",
@@ -136,7 +140,7 @@ FAULTS: Final[ListForm[Fault]] = make_form(
         ),
         ItemField("observed", labels=(*_SEEN, "description")),
         _EXPLANATION,
-        _BOX,
+        BOX_FIELD,
     ),
     nouns=("findings", "faults", "anomalies"),
 )
@@ -150,7 +154,7 @@ JUDGEMENTS: Final[ListForm[Judgement]] = make_form(
         _DECISION,
         ItemField("phenomenon", labels=("observed", "observation", "description"), required=False),
         ItemField("reasoning", labels=("explanation", "rationale"), required=False),
-        _BOX,
+        BOX_FIELD,
     ),
     check=_judged,
 )
@@ -290,7 +294,7 @@ class Numbered(Generic[N]):
 
 def _once(items: Sequence[N], count: int) -> tuple[N, ...]:
     """Every number in one entry alone; an entry that keeps goes before one that drops."""
-    by_place = sorted(enumerate(items), key=lambda each: (_drops(each[1]), each[0]))
+    by_place = sorted(enumerate(items), key=lambda each: getattr(each[1], "decision", None) == "drop")
     taken: set[int] = set()
     entries: list[tuple[int, N]] = []
     for place, item in by_place:
@@ -299,7 +303,3 @@ def _once(items: Sequence[N], count: int) -> tuple[N, ...]:
         if ids:
             entries.append((place, item if ids == item.ids else item.model_copy(update={"ids": ids})))
     return tuple(entry for _, entry in sorted(entries, key=lambda each: each[0]))
-
-
-def _drops(item: Judgement | FinalText) -> bool:
-    return isinstance(item, Judgement) and item.decision == "drop"

@@ -337,16 +337,13 @@ def load_answer(
     if stored is None:
         return None
     try:
-        calls = [_replayed(call, request, scope.image, prompt) for call in orjson.loads(stored)]
+        own = {**request_fields(request, scope.image, prompt), "replayed": True}
+        calls = [CallRecord.read({**call, **own}) for call in orjson.loads(stored)]
         value = read(calls[-1].answer)
     except (AnswerError, LookupError, TypeError, ValueError, AttributeError):
         return None  # stored by another version or damaged on disk: the call is made again
     scope.calls += calls
     return Replayed(value, len(calls))
-
-
-def _replayed(stored: dict[str, Any], request: ModelRequest, image: str, prompt: str) -> CallRecord:
-    return CallRecord.read({**stored, **request_fields(request, image, prompt), "replayed": True})
 
 
 SCHEMA_VERSION = 1

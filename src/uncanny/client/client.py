@@ -146,8 +146,13 @@ class ModelClient:
         """
 
         def replayed(place: int) -> Replayed[T] | None:
+            assert self.cache is not None
             asked = questions[place]
-            return self._replay(keys[place], asked.request, asked.read, prompt, scope)
+            stored = load_answer(self.cache, keys[place], asked.request, scope, asked.read, prompt)
+            if stored is not None and self.on_call is not None:
+                for call in scope.calls[-stored.calls :]:
+                    self.on_call(call)
+            return stored
 
         with scope.generating() as generating:
             endpoints = self.endpoints(request.agent)
@@ -180,7 +185,7 @@ class ModelClient:
                     repair=repair,
                     scope=scope,
                     calling=generating.calling,
-                    keep=self._keeper(own_key),
+                    keep=partial(store_answer, self.cache, own_key) if self.cache and own_key else None,
                     ticket=Ticket(scope.order),
                     client=self,
                 )
@@ -201,9 +206,6 @@ class ModelClient:
             # The same error for everybody: tracebacks would add up, and keep all they lead through.
             raise reason.with_traceback(None)
 
-    def _keeper(self, key: str | None) -> Callable[[list[CallRecord]], Awaitable[None]] | None:
-        return None if self.cache is None or key is None else partial(store_answer, self.cache, key)
-
     @asynccontextmanager
     async def _in_turn(self, key: str, ticket: Ticket) -> AsyncIterator[bool]:
         """Of equal generations at the same time one runs; it is true where the others have waited for it."""
@@ -217,16 +219,6 @@ class ModelClient:
         finally:
             del self._in_flight[key]
             gate.open()
-
-    def _replay(
-        self, key: str, request: ModelRequest, read: Callable[[str], T], prompt: str, scope: CallScope
-    ) -> Replayed[T] | None:
-        assert self.cache is not None
-        stored = load_answer(self.cache, key, request, scope, read, prompt)
-        if stored is not None and self.on_call is not None:
-            for call in scope.calls[-stored.calls :]:
-                self.on_call(call)
-        return stored
 
     def _give_up(self, endpoint: Endpoint, error: ModelUnusableError) -> None:
         if endpoint.unavailable is None:
@@ -277,17 +269,11 @@ class Generation(Generic[T]):
                 if self._repairs == REPAIRS:
                     raise
                 self._repairs += 1
-                request = self._repair_request(request, error)
+                # On top of the first request, not of an earlier repair: two bad answers teach a third one.
+                given = self._calls[-1].answer[:MOST_REPEATED] or "(empty)"
+                repair = Message("assistant", (given,)), Message("user", (self.repair(error),))
+                request = replace(request, messages=(*self.request.messages, *repair))
             retries = None
-
-    def _repair_request(self, request: ModelRequest, error: AnswerError) -> ModelRequest:
-        # On top of the first request, not of an earlier repair: two bad answers in view teach a third one.
-        turns = (
-            *self.request.messages,
-            Message("assistant", (self._calls[-1].answer[:MOST_REPEATED] or "(empty)",)),
-            Message("user", (self.repair(error),)),
-        )
-        return replace(request, messages=turns)
 
     async def _call(self, request: ModelRequest) -> T:
         """One call and the value its answer reads as."""

@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, NoReturn
+from typing import Final
 
 from uncanny.client.budget import MOST_TIMES, Spend
 from uncanny.client.prices import Rates
@@ -284,13 +284,21 @@ class Breaker:
         unreached = error.kind == "connection"
         if unreached and not self._answered:
             if self._failures >= UNREACHED_FAILURES and self._lasted() >= min(UNREACHED_S, self._patience_s):
-                self._give_up_unreached(error)
+                raise ModelDownError(
+                    f"{self._model} cannot be reached: {error.message}",
+                    remedy=f"Check that the server is up and {server_address()} right, then run the same "
+                    "again.",
+                ) from error
         elif (
             (unreached or len(self._inputs) > 1)
             and self._failures >= self._needed
             and self._lasted() >= self._patience_s
         ):
-            self._give_up(error)
+            how = f"{self._failures} times in a row over {self._lasted():.0f} s"
+            raise ModelDownError(
+                f"{self._model} failed {how}: {error.message}",
+                remedy="Run the same again when it is back; no answer is asked for twice.",
+            ) from error
 
     def out_of_patience_with(self, about: Hashable) -> bool:
         """Whether patience is over and every failure of that time was about this input: its generations
@@ -326,19 +334,6 @@ class Breaker:
         raise ModelDownError(
             f"{self._model} rejected each of the first {self._rejections} requests: {error.message}",
             remedy=error.remedy or "Check the parameters and whether the model takes images.",
-        ) from error
-
-    def _give_up_unreached(self, error: TransientError) -> NoReturn:
-        raise ModelDownError(
-            f"{self._model} cannot be reached: {error.message}",
-            remedy=f"Check that the server is up and {server_address()} right, then run the same again.",
-        ) from error
-
-    def _give_up(self, error: TransientError) -> NoReturn:
-        how = f"{self._failures} times in a row over {self._lasted():.0f} s"
-        raise ModelDownError(
-            f"{self._model} failed {how}: {error.message}",
-            remedy="Run the same again when it is back; no answer is asked for twice.",
         ) from error
 
 

@@ -25,25 +25,14 @@ _WRONG: Final = {"anomalous": 35, "clean": 72}
 def locate(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
     """The artifacts of the one category that is asked for."""
     wanted = prompt.text("category")
-    return {
-        "artifacts": [
-            {"note": note, **box_as_asked(prompt, place)}
-            for category, note, place in _seen(views[0], prompt)
-            if category == wanted
-        ]
-    }
+    artifacts = [each for each in _seen(views[0], prompt) if each.pop("category") == wanted]
+    return {"artifacts": artifacts}
 
 
 def locate_all(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
     """Those of all categories that are asked for."""
     asked = prompt.text("definitions")
-    return {
-        "artifacts": [
-            {"category": category, "note": note, **box_as_asked(prompt, place)}
-            for category, note, place in _seen(views[0], prompt)
-            if f'- "{category}":' in asked
-        ]
-    }
+    return {"artifacts": [each for each in _seen(views[0], prompt) if f'- "{each["category"]}":' in asked]}
 
 
 def estimate(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
@@ -63,14 +52,14 @@ def estimate(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     return f"Likelihood: {min(100, max(0, moved))}"
 
 
-def _seen(view: View, prompt: RecognizedPrompt) -> Iterator[tuple[ArtifactCategory, str, Place]]:
+def _seen(view: View, prompt: RecognizedPrompt) -> Iterator[dict[str, Any]]:
     character = prompt.character
     for anomaly in view.anomalies:
         place, category = _place(anomaly, view), _category(anomaly)
         if character is not None and character.errs(view.sha256, anomaly.name, "category"):
             category = character.other(ARTIFACT_CATEGORIES, category, view.sha256, anomaly.name)
         if place is not None:
-            yield category, anomaly.name, place
+            yield {"category": category, "note": anomaly.name, **box_as_asked(prompt, place)}
 
 
 def _category(anomaly: SeenAnomaly) -> ArtifactCategory:

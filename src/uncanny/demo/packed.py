@@ -14,7 +14,7 @@ from typing import Any, Final
 from uncanny.demo.annotate import Json
 from uncanny.demo.character import Character
 from uncanny.demo.recognition import RecognizedPrompt
-from uncanny.demo.views import Place, SeenAnomaly, View, best_match, key_of, known_anomaly
+from uncanny.demo.views import Place, SeenAnomaly, View, best_match, key_of, known_anomalies
 
 _PIXELS: Final = re.compile(r"(\d+) pixels wide and (\d+) pixels high")
 _LISTED: Final = re.compile(r"^(\d+)\. (.+)$", re.MULTILINE)
@@ -38,15 +38,7 @@ def scan(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
     listed = {key_of(each.name) for each in view.objects if each.listed_in(1)}
     striking = [a for a in view.anomalies if a.kind == "relation" or not listed & {*map(key_of, a.objects)}]
     return {
-        "findings": [
-            {
-                "objects": list(each.objects) or ["the scene"],
-                "observed": each.phenomenon,
-                "explanation": each.reasoning,
-                **box_as_asked(prompt, each.place),
-            }
-            for each in striking
-        ]
+        "findings": [_fault(prompt, list(each.objects) or ["the scene"], each) for each in striking],
     }
 
 
@@ -54,12 +46,7 @@ def attributes(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
     """What is wrong with the objects of a batch, each by itself."""
     return {
         "findings": [
-            {
-                "objects": [str(row.get("id"))],
-                "observed": anomaly.phenomenon,
-                "explanation": anomaly.reasoning,
-                **box_as_asked(prompt, anomaly.place),
-            }
+            _fault(prompt, [str(row.get("id"))], anomaly)
             for row in prompt.lines("objects")
             for anomaly in views[0].at(str(row.get("name", "")), "attribute")
         ]
@@ -73,15 +60,18 @@ def relations(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
     for row in prompt.lines("objects"):
         for anomaly in views[0].at(str(row.get("name", "")), "relation"):
             others = [numbers[key_of(name)] for name in anomaly.objects if key_of(name) in numbers]
-            entries.append(
-                {
-                    "objects": [*map(str, dict.fromkeys([row.get("id"), *others]))],
-                    "observed": anomaly.phenomenon,
-                    "explanation": anomaly.reasoning,
-                    **box_as_asked(prompt, anomaly.place),
-                }
-            )
+            named = [*map(str, dict.fromkeys([row.get("id"), *others]))]
+            entries.append(_fault(prompt, named, anomaly))
     return {"findings": entries}
+
+
+def _fault(prompt: RecognizedPrompt, objects: list[str], anomaly: SeenAnomaly) -> dict[str, Any]:
+    return {
+        "objects": objects,
+        "observed": anomaly.phenomenon,
+        "explanation": anomaly.reasoning,
+        **box_as_asked(prompt, anomaly.place),
+    }
 
 
 def integrate(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
@@ -125,7 +115,7 @@ def write(prompt: RecognizedPrompt, _views: Sequence[View]) -> Json:
 
 def _text(row: Json, character: Character | None) -> dict[str, Any]:
     phenomenon = str(row.get("phenomenon", ""))
-    known = known_anomaly(phenomenon)
+    known = known_anomalies().get(phenomenon)
     severity = known.severity if known else hashlib.sha256(phenomenon.encode()).digest()[0] % 101
     return {
         "ids": [row.get("id")],

@@ -275,13 +275,9 @@ def _views() -> dict[str, View]:
     return {scene.id: scene_view(scene, mistakes_in(scene.id)) for scene in scenes()}
 
 
-def known_anomaly(phenomenon: str) -> SeenAnomaly | None:
-    """What the model sees in a bundled scene and words so; None for any other text."""
-    return _by_phenomenon().get(phenomenon)
-
-
 @cache
-def _by_phenomenon() -> dict[str, SeenAnomaly]:
+def known_anomalies() -> dict[str, SeenAnomaly]:
+    """What the model sees in the bundled scenes, by the words that it has for it."""
     return {a.phenomenon: a for view in _views().values() for a in view.anomalies}
 
 

@@ -82,7 +82,12 @@ class ImageColumns:
         """What is known of an image; nothing where no table speaks of it. Blocking."""
         row = row_of(image)
         if row is None:
-            return ImageCells(values=self._chosen(self._line_of(image)))
+            # The line of the nearest metadata file, up to the folder that was given.
+            for folder in self._asked(image):
+                if (lines := self._metadata[folder]) is not None:
+                    line = lines.get(image.relative_to(folder).as_posix(), {})
+                    return ImageCells(values=self._chosen(line))
+            return ImageCells()
         try:
             place = row_place(row)
             if place is None:
@@ -99,14 +104,6 @@ class ImageColumns:
         if self._wanted is not None:
             cells = {name: cell for name, cell in cells.items() if name in self._wanted}
         return plain_cells(cells)
-
-    def _line_of(self, image: Path) -> Mapping[str, Any]:
-        """The line of the nearest metadata file, up to the folder that was given."""
-        for folder in self._asked(image):
-            lines = self._metadata[folder]
-            if lines is not None:
-                return lines.get(image.relative_to(folder).as_posix(), {})
-        return {}
 
     def _asked(self, image: Path) -> Iterator[Path]:
         """The folders whose metadata files are read for an image, up to the first that has one."""
@@ -129,23 +126,20 @@ class ImageColumns:
         for name in METADATA:
             file = folder / name
             if file.is_file():
+                lines: Mapping[str, Mapping[str, Any]]
                 try:
-                    lines = self._of_table(file) if file.suffix == ".parquet" else _by_name(_lines(file))
+                    if file.suffix == ".parquet":
+                        wanted = None if self._wanted is None else self._wanted | {FILE_NAME}
+                        with opened(file) as rows:
+                            lines = CellLines(rows.cells(wanted), FILE_NAME)
+                    else:
+                        lines = {str(line.pop(FILE_NAME)): line for line in _lines(file) if FILE_NAME in line}
                 except UsageError as error:
                     self._problems.setdefault(folder, []).append(error.message)
                     continue
                 if lines:
                     return lines
         return {} if folder in self._problems else None
-
-    def _of_table(self, file: Path) -> Mapping[str, Mapping[str, Any]]:
-        wanted = None if self._wanted is None else self._wanted | {FILE_NAME}
-        with opened(file) as rows:
-            return CellLines(rows.cells(wanted), FILE_NAME)
-
-
-def _by_name(lines: Iterable[dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
-    return {str(line.pop(FILE_NAME)): line for line in lines if FILE_NAME in line}
 
 
 def _lines(file: Path) -> Iterator[dict[str, Any]]:

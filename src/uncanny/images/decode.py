@@ -201,12 +201,14 @@ def read_header(data: bytes, max_pixels: int) -> Header:
     hidden = name == "PNG" and any(mark in data for mark in _ORIENTATION_MARKS)
     turned = None if hidden else 1 if name == "PNG" else orientation_of(image)
     tags = image.tag_v2 if isinstance(image, TiffImagePlugin.TiffImageFile) else None
+    # Counting the pages of a TIFF walks a chain that a hostile file can make millions long.
+    frames = getattr(image, "is_animated", False) if tags is None else tags.next
     return Header(
         image=image,
         format=name,
         size=image.size,
         mode=image.mode,
-        frames=_more_frames(image),
+        frames=bool(frames),
         turned=turned,
         depth=_depth(image, data),
         white_is_zero=tags is not None and tags.get(262) == 0,
@@ -411,13 +413,6 @@ def _no_image(data: bytes, suffix: str) -> ImageError:
     return ImageError(
         f"not an image: {look_of(data)}", kind="not_an_image", remedy=f"Give files in {_READABLE}."
     )
-
-
-def _more_frames(image: ImageFile.ImageFile) -> bool:
-    if isinstance(image, TiffImagePlugin.TiffImageFile):
-        # Counting the pages walks a chain that a hostile file can make millions long.
-        return bool(image.tag_v2.next)
-    return bool(getattr(image, "is_animated", False))
 
 
 def _depth(image: ImageFile.ImageFile, data: bytes) -> int:

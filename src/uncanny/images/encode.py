@@ -106,7 +106,8 @@ def plain(decoded: Decoded) -> tuple[Image.Image, bytes | None, list[str]]:
     if decoded.depth > 8:
         changes.append(f"depth:{decoded.depth}->8")
     if image.mode not in _PLAIN_MODES or "transparency" in image.info:
-        mode = _plain_mode(image)
+        gray, clear = image.mode in ("1", "L", "LA", "La"), image.has_transparency_data
+        mode = ("LA" if clear else "L") if gray else ("RGBA" if clear else "RGB")
         changes.append(f"mode:{image.mode}->{mode}")
         image, profile, tokens = _convert(image, mode, profile)
         changes += tokens
@@ -118,12 +119,6 @@ def plain(decoded: Decoded) -> tuple[Image.Image, bytes | None, list[str]]:
     if decoded.orientation in _TURNS:
         image = image.transpose(_TURNS[decoded.orientation])
     return image, profile, changes
-
-
-def _plain_mode(image: Image.Image) -> str:
-    if image.mode in ("1", "L", "LA", "La"):
-        return "LA" if image.has_transparency_data else "L"
-    return "RGBA" if image.has_transparency_data else "RGB"
 
 
 def _convert(

@@ -17,11 +17,10 @@ from typing import Final, Literal, TypeVar
 import orjson
 from PIL import Image, ImageDraw, ImageFont
 
-from uncanny.errors import ImageError, StorageError, UsageError
-from uncanny.images.decode import PIXELS, Header, decode, explain, read_header, without_warnings
-from uncanny.images.encode import PixelPolicy, plain
-from uncanny.images.file_bytes import read_image_file
-from uncanny.images.path_names import short_path
+from uncanny.errors import UsageError
+from uncanny.images.decode import without_warnings
+from uncanny.images.encode import PixelPolicy
+from uncanny.images.prepared import read_rgb
 
 Letter = Literal["A", "B", "C", "D"]
 Box = tuple[float, float, float, float]
@@ -87,20 +86,12 @@ def draw_boxes(image: bytes | Path, boxes: Mapping[Letter, Box], policy: PixelPo
     Pillow; another may pack them otherwise, and shade the letters' edges otherwise. Blocking. Raises
     `ImageError` for a picture that cannot be read, `UsageError` for a box outside it or without area.
     """
-    policy, data = policy or PixelPolicy(), b""
-    try:
-        data = image if isinstance(image, bytes) else read_image_file(image, policy.max_file_bytes)
-        header = read_header(data, policy.max_pixels)
-        with PIXELS.hold(header.pixels):
-            return _drawn(_picture(data, header), boxes)
-    except (UsageError, StorageError):
-        raise
-    except Exception as error:  # decoders raise all kinds of errors on hostile files
-        explained = explain(error, data)
-        where = f"{short_path(image)}: " if isinstance(image, Path) else ""
-        raise ImageError(
-            f"{where}{explained.message}", kind=explained.kind, remedy=explained.remedy
-        ) from error
+    picture = read_rgb(image, policy)[0].copy()  # pixels just decoded may be shared
+    places = {letter: _pixels(letter, boxes[letter], picture.size) for letter in sorted(boxes)}
+    _draw(picture, places, COLOURS)
+    out = BytesIO()
+    picture.save(out, "PNG")
+    return out.getvalue()
 
 
 def draw_numbers(picture: Image.Image, boxes: Mapping[int, Box]) -> None:
@@ -110,15 +101,6 @@ def draw_numbers(picture: Image.Image, boxes: Mapping[int, Box]) -> None:
     """
     places = {str(number): _pixels(str(number), box, picture.size) for number, box in boxes.items()}
     _draw(picture, places, dict.fromkeys(places, NUMBERED))
-
-
-def _drawn(picture: Image.Image, boxes: Mapping[Letter, Box]) -> bytes:
-    _draw(
-        picture, {letter: _pixels(letter, boxes[letter], picture.size) for letter in sorted(boxes)}, COLOURS
-    )
-    out = BytesIO()
-    picture.save(out, "PNG")
-    return out.getvalue()
 
 
 def _draw(picture: Image.Image, places: Mapping[T, _Place], colours: Mapping[T, _Colour]) -> None:
@@ -131,17 +113,6 @@ def _draw(picture: Image.Image, places: Mapping[T, _Place], colours: Mapping[T, 
         badge = _badge_place(place, others, taken, pen, picture.size)
         taken.append(badge)
         _draw_badge(draw, name, colours[name], badge, pen)
-
-
-def _picture(data: bytes, header: Header) -> Image.Image:
-    picture, _, _ = plain(decode(data, header))
-    if picture.mode in ("LA", "RGBA"):
-        white = Image.new("RGBA", picture.size, "white")
-        picture = Image.alpha_composite(white, picture.convert("RGBA"))
-    # A copy in any case: pixels just decoded may be shared, and these are drawn on.
-    picture = picture.convert("RGB")
-    picture.info = {}
-    return picture
 
 
 def _pixels(letter: str, box: Box, size: tuple[int, int]) -> _Place:

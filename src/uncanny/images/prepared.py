@@ -70,18 +70,29 @@ def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImag
     """
     data = b""
     try:
-        if path.suffix.lower() in RAW_SUFFIXES:
-            remedy = "Export it as JPEG, PNG or TIFF."
-            raise ImageError("a camera's raw file is not read", kind="unsupported", remedy=remedy)
+        _refuse_raw(path)
         file = read_stamped(path, policy.max_file_bytes)
         data = file.data
         return replace(_prepared(data, policy, limits), stamp=file.stamp)
     except StorageError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
-        explained = explain(error, data, path.suffix.lower())
-        message = f"{short_path(path)}: {explained.message}"
-        raise ImageError(message, kind=explained.kind, remedy=explained.remedy) from error
+        raise _explained(error, data, path) from error
+
+
+def _refuse_raw(path: Path) -> None:
+    if path.suffix.lower() in RAW_SUFFIXES:
+        remedy = "Export it as JPEG, PNG or TIFF."
+        raise ImageError("a camera's raw file is not read", kind="unsupported", remedy=remedy)
+
+
+def _explained(error: Exception, data: bytes, source: Path | bytes) -> ImageError:
+    """What `explain` says of an error, and which file it is about."""
+    if isinstance(source, bytes):
+        return explain(error, data)
+    explained = explain(error, data, source.suffix.lower())
+    message = f"{short_path(source)}: {explained.message}"
+    return ImageError(message, kind=explained.kind, remedy=explained.remedy)
 
 
 @without_warnings()
@@ -104,9 +115,9 @@ def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int
 
 
 def read_rgb(
-    path: Path, policy: PixelPolicy | None = None, *, within: Sequence[Path] | None = None
+    path: Path | bytes, policy: PixelPolicy | None = None, *, within: Sequence[Path] | None = None
 ) -> tuple[Image.Image, tuple[str, ...]]:
-    """The pixels of a picture, upright, 8 bits, RGB, and every change made to what the file holds.
+    """The pixels of a file or its bytes, upright, 8 bits, RGB, and every change made to what it holds.
 
     To be measured: nothing is reduced, grey is the same in all channels, transparent parts are white, and
     colours are as stored, whatever profile they have. Changes are called as in `PreparedImage`. Of `policy`
@@ -133,14 +144,13 @@ def measured(path: Path, *, within: Sequence[Path] | None = None) -> Measured:
 
 @without_warnings()
 def _read_rgb(
-    path: Path, policy: PixelPolicy, within: Sequence[Path] | None
+    source: Path | bytes, policy: PixelPolicy, within: Sequence[Path] | None
 ) -> tuple[Image.Image, tuple[str, ...], bytes]:
-    data = b""
+    data = source if isinstance(source, bytes) else b""
     try:
-        if path.suffix.lower() in RAW_SUFFIXES:
-            remedy = "Export it as JPEG, PNG or TIFF."
-            raise ImageError("a camera's raw file is not read", kind="unsupported", remedy=remedy)
-        data = read_image_file(path, policy.max_file_bytes, within)
+        if isinstance(source, Path):
+            _refuse_raw(source)
+            data = read_image_file(source, policy.max_file_bytes, within)
         header = read_header(data, policy.max_pixels)
         with PIXELS.hold(header.pixels):
             image, _, changes = plain(decode(data, header))
@@ -155,9 +165,7 @@ def _read_rgb(
     except StorageError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
-        explained = explain(error, data, path.suffix.lower())
-        message = f"{short_path(path)}: {explained.message}"
-        raise ImageError(message, kind=explained.kind, remedy=explained.remedy) from error
+        raise _explained(error, data, source) from error
 
 
 @without_warnings()

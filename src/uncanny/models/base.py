@@ -11,11 +11,14 @@ import base64
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import orjson
 
 from uncanny.errors import writable
+
+if TYPE_CHECKING:
+    from uncanny.images.prepared import PreparedImage
 
 Finish = Literal["stop", "length", "refusal"]
 Outcome = Literal["answered", "unparseable", "refused", "error"]
@@ -226,6 +229,17 @@ class ModelProvider(ABC):
 
     async def close(self) -> None:  # noqa: B027 - most have nothing open
         """Close what the provider has open."""
+
+
+def sent_image(image: PreparedImage) -> SentImage:
+    """Encoded once, for all requests about it."""
+    return encode_image(
+        sha256=image.sent_sha256,
+        media_type=image.media_type,
+        width=image.sent_width,
+        height=image.sent_height,
+        data=image.sent,
+    )
 
 
 _PIECE = 3 << 17  # three bytes make four characters

@@ -264,7 +264,8 @@ class CustomModel(ModelProvider):
             message = one_line(f"{self.name}: {text_of(error)}", self.secrets)
             if isinstance(error, OSError):  # with TimeoutError and ConnectionError
                 raise TransientError(message, kind="connection") from error
-            if not _is_mistake(error):
+            # Code that is wrong, and not a server: Python raises it, and no library.
+            if not isinstance(error, _MISTAKES) and type(error).__module__ != "builtins":
                 raise RequestRejectedError(message) from error
             self._log_defect(error)
             kind = type(self._provider).__name__
@@ -282,11 +283,6 @@ class CustomModel(ModelProvider):
 
 # Of these what a library derives is a mistake, too.
 _MISTAKES = (AssertionError, AttributeError, LookupError, NameError, NotImplementedError, TypeError)
-
-
-def _is_mistake(error: BaseException) -> bool:
-    """Whether an error comes from code that is wrong, not from a server: Python raises it, and no library."""
-    return isinstance(error, _MISTAKES) or type(error).__module__ == "builtins"
 
 
 def _checked(response: ModelResponse) -> ModelResponse:

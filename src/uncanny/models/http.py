@@ -202,7 +202,13 @@ def read_body(body: bytes, headers: Mapping[str, str], context: ErrorContext) ->
     else:
         if isinstance(content, dict) and not content.get("error"):
             return content
-        fault = _error_within(content, body, headers, context)
+        # Gateways report upstream errors in the body of a response with status 200.
+        error = content.get("error") if isinstance(content, dict) else None
+        status = error.get("code") if isinstance(error, dict) else None
+        if isinstance(status, int) and 400 <= status < 600:
+            fault = from_response(status, headers, body, context)
+        else:
+            fault = bad_body(context, read_error_body(body, context.secrets).message)
     raise fault
 
 
@@ -221,14 +227,3 @@ def _parsed(body: bytes) -> object:
 
 def _whole(digits: str) -> float:
     return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
-
-
-def _error_within(
-    content: object, body: bytes, headers: Mapping[str, str], context: ErrorContext
-) -> ProviderError:
-    """Gateways report upstream errors in the body of a response with status 200."""
-    error = content.get("error") if isinstance(content, dict) else None
-    status = error.get("code") if isinstance(error, dict) else None
-    if isinstance(status, int) and 400 <= status < 600:
-        return from_response(status, headers, body, context)
-    return bad_body(context, read_error_body(body, context.secrets).message)

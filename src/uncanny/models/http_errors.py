@@ -186,7 +186,10 @@ def from_exception(error: BaseException, context: ErrorContext) -> ProviderError
         response: httpx2.Response = error.response  # type: ignore[attr-defined]
         return from_response(response.status_code, response.headers, response.content, context)
     if isinstance(error, of_sdks("CredentialsError")):
-        return _no_key(context, one_line(str(error), context.secrets))
+        reason = one_line(str(error), context.secrets)
+        return ModelUnusableError(
+            f"{context.name}: {reason}", remedy=f"Set {environment(context.key_variable)}."
+        )
     if isinstance(error, of_sdks("APIResponseValidationError")):
         return bad_body(context, one_line(str(error), context.secrets))
     chain = list(_causes(error))
@@ -357,10 +360,6 @@ def _moderated(status: int, error_body: ErrorBody) -> bool:
     ):
         return True
     return bool(_ABOUT_CONTENT.search(error_body.message)) and not _ABOUT_ACCESS.search(error_body.message)
-
-
-def _no_key(context: ErrorContext, reason: str) -> ModelUnusableError:
-    return ModelUnusableError(f"{context.name}: {reason}", remedy=f"Set {environment(context.key_variable)}.")
 
 
 def _number(text: str | None) -> float | None:

@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import tempfile
+from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -26,6 +27,7 @@ from uncanny.files.beneath import allow_own
 from uncanny.wording import another_run
 
 T = TypeVar("T", bound=BaseModel)
+V = TypeVar("V")
 
 
 def is_json(line: bytes) -> bool:
@@ -68,8 +70,8 @@ def open_to_read(path: Path) -> BinaryIO | None:
         ) from error
 
 
-class LinesByImage(Mapping[str, list[tuple[int, bytes]]]):
-    """The lines about each image with their numbers from 1, as the file was when this was made.
+class ByImage(Mapping[str, list[V]]):
+    """What each line about an image says, `of_line`, as the file was when this was made.
 
     They are read when they are asked for: memory grows by 16 bytes a line and the names of images. An
     incomplete last line is left out; of one that names no image the name is the empty string.
@@ -90,14 +92,18 @@ class LinesByImage(Mapping[str, list[tuple[int, bytes]]]):
                     self.lines += 1
                 offset += len(line)
 
-    def __getitem__(self, image: str) -> list[tuple[int, bytes]]:
+    @abstractmethod
+    def of_line(self, number: int, line: bytes) -> V:
+        """What the line says that has this number, from 1."""
+
+    def __getitem__(self, image: str) -> list[V]:
         places = self._places[image]
         with open_file(self.path) as file:
-            lines = []
+            values = []
             for offset, number in zip(places[::2], places[1::2], strict=True):
                 file.seek(offset)
-                lines.append((number, file.readline()))
-            return lines
+                values.append(self.of_line(number, file.readline()))
+            return values
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -107,6 +113,13 @@ class LinesByImage(Mapping[str, list[tuple[int, bytes]]]):
 
     def __contains__(self, image: object) -> bool:
         return image in self._places
+
+
+class LinesByImage(ByImage[tuple[int, bytes]]):
+    """The lines about each image, with their numbers from 1."""
+
+    def of_line(self, number: int, line: bytes) -> tuple[int, bytes]:
+        return number, line
 
 
 def _image_of(line: bytes) -> str | None:

@@ -255,7 +255,12 @@ class CallFile:
                 break
             window *= 4
         if start + kept < size:
-            lost = [line for line in tail[kept:].split(b"\n") if not _is_call(line)]
+            # No calls, nor the beginning of one that a kill cut off.
+            lost = [
+                line
+                for line in tail[kept:].split(b"\n")
+                if line.strip() and image_of(line) is None and not line.startswith(b'{"image":')
+            ]
             if lost:
                 keep_broken(self.path, lost)
             os.ftruncate(self._file.fileno(), start + kept)
@@ -282,11 +287,6 @@ def image_of(line: bytes) -> str | None:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
     return image if isinstance(image, str) else None
-
-
-def _is_call(line: bytes) -> bool:
-    """Whether a line is a call, or the beginning of one that a kill cut off, or nothing."""
-    return not line.strip() or image_of(line) is not None or line.startswith(b'{"image":')
 
 
 def broken_lines_of(path: Path) -> Path:

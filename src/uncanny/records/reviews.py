@@ -20,7 +20,7 @@ from uuid import uuid4
 import orjson
 from pydantic import AfterValidator, Field, StringConstraints
 
-from uncanny.records.jsonl import LinesByImage, parse_line
+from uncanny.records.jsonl import ByImage, parse_line
 from uncanny.records.shared_log import SharedLog, whole_lines
 from uncanny.schema import Annotation, Anomaly, Record
 
@@ -263,36 +263,17 @@ def read_reviews(path: Path) -> Iterator[Review]:
     return (review for _, review in whole_lines(path, Review))
 
 
-class ReviewsByImage(Mapping[str, Sequence[Review]]):
+class ReviewsByImage(ByImage[Review]):
     """The lines about each image that were there when this was made, in their order, read when asked for.
 
-    Memory grows by 16 bytes a line and the names of images, not by the lines.
+    An image nobody has said anything of is a KeyError, an invalid line a RecordError.
     """
 
     def __init__(self, log: ReviewLog) -> None:
         """Raises UsageError, RecordError for a line that names no image."""
         log.check_no_link()
-        self._lines = LinesByImage(log.path)
-        if "" in self._lines:
-            self._read("")
+        super().__init__(log.path)
+        self.get("")
 
-    @property
-    def lines(self) -> int:
-        """How many there are, of all images."""
-        return self._lines.lines
-
-    def __getitem__(self, image: str) -> Sequence[Review]:
-        """Raises KeyError for an image nobody has said anything of, RecordError for an invalid line."""
-        return self._read(image)
-
-    def _read(self, image: str) -> Sequence[Review]:
-        return [parse_line(line, Review, self._lines.path, number) for number, line in self._lines[image]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._lines)
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __contains__(self, image: object) -> bool:
-        return image in self._lines
+    def of_line(self, number: int, line: bytes) -> Review:
+        return parse_line(line, Review, self.path, number)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Final, Self, TypedDict, TypeVar
 
 from pydantic import BaseModel
@@ -27,8 +26,6 @@ from uncanny.runs.resume import prompts_of
 from uncanny.runs.task import Task
 from uncanny.wording import NOT_PRICED, Words, cost, count, layout, marked, option
 
-# Where no run folder is named; a forecast leaves nothing there.
-UNNAMED: Final = Path("runs/unnamed")
 # Providers whose prefix cache lowers the price, and their `Capabilities.schema_in_prefix`: a forecast opens
 # no model that could be asked.
 CACHED_PREFIX: Final[Mapping[str, bool]] = {"openai": True, "anthropic": True, "vllm": False}

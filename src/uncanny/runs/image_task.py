@@ -20,7 +20,6 @@ from uncanny.images.columns import ImageColumns
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage, prepare
-from uncanny.models.base import SentImage, encode_image
 from uncanny.models.registry import ModelOptions
 from uncanny.parameters import refuse_table
 from uncanny.prompts import PromptSet
@@ -306,17 +305,6 @@ def other_models(calls: Sequence[CallRecord], model: str) -> dict[str, Any]:
     """Calls by model, for a record, where not all of them went to `model`; else nothing."""
     models = Counter(call.model for call in calls)
     return {"models": dict(sorted(models.items()))} if models.keys() - {model} else {}
-
-
-def sent_image(image: PreparedImage) -> SentImage:
-    """Encoded once, for all requests about it."""
-    return encode_image(
-        sha256=image.sent_sha256,
-        media_type=image.media_type,
-        width=image.sent_width,
-        height=image.sent_height,
-        data=image.sent,
-    )
 
 
 def pixels(image: PreparedImage) -> Pixels:

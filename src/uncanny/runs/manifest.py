@@ -155,22 +155,22 @@ def run_settings(
     policy: PixelPolicy,
     root: Path | None,
 ) -> RunSettings:
-    """What a run must keep to from beginning to end, as far as all tasks have it."""
+    """What a run must keep to from beginning to end, as far as all tasks have it.
+
+    The texts are kept in full: a later version that words them anew goes on with these.
+    """
+    own = {"own": prompts.own} if prompts.own else {}
     return RunSettings(
         task=task,
         model=str(models.model),
         roles={role: str(model) for role, model in sorted(models.roles.items())},
         plan=config,
-        prompts=recorded_prompts(prompts),
+        prompts=Prompts.model_validate(
+            {"id": prompts.id, "files": prompts.hashes(), "texts": prompts.texts(), **own}
+        ),
         pixels=PixelCounts(policy=asdict(policy)),
         root=None if root is None else str(root.absolute()),
     )
-
-
-def recorded_prompts(prompts: PromptSet) -> Prompts:
-    """The texts a run is begun with, in full: a later version that words them anew goes on with these."""
-    recorded = Prompts(id=prompts.id, files=prompts.hashes(), texts=prompts.texts())
-    return recorded.model_copy(update={"own": prompts.own}) if prompts.own else recorded
 
 
 def begun_with(manifest: RunManifest, own: PromptSet) -> PromptSet:

@@ -184,17 +184,14 @@ class VllmServer:
         deadline = time.monotonic() + vllm_watch.GRACE_S + 2 * vllm_watch.LEFT_OVER_S + 5
         while watcher.poll() is None and time.monotonic() < deadline:  # noqa: ASYNC110 - no task of ours
             await asyncio.sleep(_POLL_S)
-        self._kill_what_is_left(watcher)
-        self._watcher = None
-
-    def _kill_what_is_left(self, watcher: subprocess.Popen[bytes]) -> None:
-        """Act for a watcher that hangs or was killed itself."""
+        # For a watcher that hangs or was killed itself.
         if watcher.returncode is None:
             watcher.kill()
             watcher.wait()
         if self._group is not None and watcher.returncode < 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._group, signal.SIGKILL)
+        self._watcher = None
 
 
 def _free_port(wanted: int) -> int:
