@@ -33,8 +33,8 @@ from uncanny.answers.forms import (
 )
 from uncanny.answers.lists import FirstItems, read_first
 from uncanny.answers.packed import PACKED_FORMS, Fault, asked_in, given_by
-from uncanny.images.crops import crops
 from uncanny.images.encode import PixelPolicy
+from uncanny.images.prepared import crops
 from uncanny.models.base import AnswerSchema, Part, SentImage, encode_image
 from uncanny.prompts import PromptSet
 from uncanny.schema import Anomaly, Box, Candidate, SceneObject, StepError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic import BaseModel
 
 from uncanny.extras import optional, pyarrow
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.schema import columns_of
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.tables.table import TableResult, data_frame
 from uncanny.eval.edits.data import EditFiles
 from uncanny.extras import pyarrow
-from uncanny.files.json_values import dump_json
-from uncanny.images.path_names import display_path
+from uncanny.files import dump_json
 from uncanny.parameters import path_of
 from uncanny.records.jsonl import write_named
+from uncanny.wording import display_path
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -34,12 +34,11 @@ from uncanny.eval.common.pixels.crops import Mask, Size
 from uncanny.eval.common.pixels.masks import decode_rle, mask_identity, read_mask
 from uncanny.eval.edits.parameters import LoadParameters
 from uncanny.eval.metrics.edits import Pixels
-from uncanny.files.json_values import load_json
-from uncanny.images.path_names import display_path
+from uncanny.files import load_json
 from uncanny.images.prepared import read_rgb
 from uncanny.parameters import check_records, takes
 from uncanny.schema import Number, Record
-from uncanny.wording import option, shown
+from uncanny.wording import display_path, option, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -45,8 +45,7 @@ from uncanny.eval.edits.result import (
 )
 from uncanny.eval.metrics import edits as metrics
 from uncanny.eval.metrics.edits import Mask, Pixels
-from uncanny.files import read_file
-from uncanny.files.json_values import dump_json, load_json
+from uncanny.files import dump_json, load_json, read_file
 from uncanny.images.decode import PixelLimit
 from uncanny.images.prepared import stored_size
 from uncanny.parameters import check_records, takes

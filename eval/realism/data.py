@@ -22,8 +22,7 @@ from uncanny.eval.common.inputs.pair_folders import (
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.eval.realism.parameters import LoadParameters
-from uncanny.files import read_file
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json, read_file
 from uncanny.images.columns import plain_cells
 from uncanny.images.row_cells import Cell
 from uncanny.parameters import check_records, takes

@@ -42,7 +42,7 @@ from uncanny.eval.realism.verdicts import (
     VerdictOutcome,
     label_of,
 )
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage, prepare, stored_size
 from uncanny.models.base import sent_image

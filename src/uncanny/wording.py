@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Literal, Self
 
 # Controls, separators of lines, directions, invisible and tag characters, lone surrogates. What joins letters
@@ -214,3 +215,27 @@ def shown(value: object) -> str:
         value = str(value)
     text = repr(value[: _SHOWN * 2] if isinstance(value, str | bytes) else value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+_LONGEST_SHOWN = 200
+_LIKE_A_BYTE = re.compile(r"\\(?=x[0-9a-f]{2})")
+
+
+def display_path(path: Path) -> str:
+    """The path as posix text that can always be encoded, another one for every path.
+
+    Bytes that are not UTF-8 appear as `\\xff`, these four characters themselves as `\\x5cxff`.
+    """
+    text = path.as_posix()
+    if "\\x" in text:
+        text = _LIKE_A_BYTE.sub(r"\\x5c", text)
+    return os.fsencode(text).decode("utf-8", "backslashreplace")
+
+
+def short_path(path: Path) -> str:
+    """`display_path` for a message: on one line, and its middle left out where it is very long."""
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in display_path(path))
+    if len(shown) <= _LONGEST_SHOWN:
+        return shown
+    half = _LONGEST_SHOWN // 2
+    return f"{shown[:half]}…{shown[-half:]}"

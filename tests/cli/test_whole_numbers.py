@@ -16,7 +16,7 @@ import uncanny
 from tests.bundled_runs import BundledRuns, some_items
 from tests.runs.e2e import check_no_traceback, uncanny_here
 from uncanny.demo.scenes import scenes
-from uncanny.files.json_values import dump_json, load_json
+from uncanny.files import dump_json, load_json
 
 LARGE: dict[str, Any] = {"other": 2**64, "deep": {"list": [2**70, -(2**65), 0.5, 2**64 - 1]}}
 IMAGES = [scene.image_path for scene in scenes()][:3]

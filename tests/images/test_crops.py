@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageChops
 
-from uncanny.images.crops import LEAST_SIDE, MOST_SIDE, Crop, crops
+from uncanny.images.prepared import LEAST_SIDE, MOST_SIDE, Crop, crops
 
 
 def picture(tmp_path: Path, size: tuple[int, int] = (800, 400)) -> Path:

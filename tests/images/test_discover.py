@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
 from uncanny.images.discover import MOST_LISTED, Skipped, discover
-from uncanny.images.path_names import display_path, short_path
 from uncanny.settings import Settings
+from uncanny.wording import display_path, short_path
 
 
 def touch(folder: Path, *names: str) -> None:

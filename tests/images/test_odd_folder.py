@@ -11,8 +11,8 @@ from PIL import Image
 from uncanny.errors import ImageError
 from uncanny.images.discover import discover
 from uncanny.images.encode import PixelPolicy, SendLimits
-from uncanny.images.path_names import display_path
 from uncanny.images.prepared import prepare, thumbnail
+from uncanny.wording import display_path
 
 # A host that makes errors of warnings reads the same pictures.
 pytestmark = pytest.mark.filterwarnings("error")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.images.odd_files import make_odd_folder
 from tests.runs.e2e import Run, check_no_traceback, serving, uncanny, uncanny_here
-from uncanny.images.path_names import display_path
+from uncanny.wording import display_path
 
 # A host that makes errors of warnings reads the same pictures.
 pytestmark = pytest.mark.filterwarnings("error")

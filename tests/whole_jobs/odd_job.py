@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tests.images.odd_files import OK, SAME, Expectation, encoded, make_odd_folder, picture
 from tests.runs.e2e import Run
-from uncanny.images.path_names import display_path
+from uncanny.wording import display_path
 
 FILES: Final = 300
 COPIES: Final = 20

@@ -21,9 +21,8 @@ from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.inputs.image_files import read_bytes
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.extras import pyarrow
-from uncanny.files import open_file
+from uncanny.files import load_json, open_file
 from uncanny.files.beneath import place_of
-from uncanny.files.json_values import load_json
 from uncanny.images.row_files import column_paths
 from uncanny.wording import shown
 

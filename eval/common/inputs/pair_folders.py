@@ -9,8 +9,7 @@ from typing import ClassVar, Generic, Literal, TypeVar
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.images.discover import SkippedInputs, discover
-from uncanny.images.path_names import display_path
-from uncanny.wording import counted, harmless, option
+from uncanny.wording import counted, display_path, harmless, option
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.files import open_file, read_file
-from uncanny.files.json_values import load_json
+from uncanny.files import load_json, open_file, read_file
 from uncanny.images.row_cells import class_names
 from uncanny.images.row_files import ROW_SUFFIXES, saved_files
 from uncanny.images.row_readers import RowFile, opened

@@ -33,7 +33,7 @@ from markupsafe import Markup
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.parameters import PicturesMode as PicturesMode
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.images.prepared import stored_size, thumbnail
 from uncanny.images.row_files import row_of
 from uncanny.schema import Annotation, Anomaly

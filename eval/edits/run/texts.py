@@ -21,7 +21,7 @@ from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, StepFailedError, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.eval.edits.run.parameters import TextParameters
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.images.columns import plain_cells
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage

@@ -23,13 +23,12 @@ from uncanny.eval.common.tables.table import Table, TableResult
 from uncanny.eval.edits.columns import failures
 from uncanny.eval.edits.parameters import CODECS, Codec, CompressParameters
 from uncanny.images.discover import SkippedInputs, discover
-from uncanny.images.path_names import display_path
 from uncanny.images.prepared import read_rgb
 from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links
 from uncanny.runs.display import counting_to
-from uncanny.wording import counted, shown
+from uncanny.wording import counted, display_path, shown
 
 _SUFFIXES: Final = {"jpeg": ".jpg", "webp": ".webp"}
 _THREADS: Final = 2

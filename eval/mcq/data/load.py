@@ -18,7 +18,7 @@ from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.eval.mcq.data.flat_tables import flat_items, is_flat_table
 from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.eval.mcq.parameters import LoadParameters
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import write_atomically, write_named
 from uncanny.records.run_folder import RunFolder, check_no_links, check_within

@@ -19,9 +19,9 @@ from uncanny.eval.mcq.parameters import OverlayParameters
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile, read_image_file, read_stamped
 from uncanny.images.overlay import draw_boxes, drawing_digest
-from uncanny.images.path_names import short_path
 from uncanny.parameters import takes
 from uncanny.records.jsonl import write_atomically
+from uncanny.wording import short_path
 
 # The folder of drawn Q3 images, in a run and beside a set.
 OVERLAYS = "overlays"

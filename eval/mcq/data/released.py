@@ -37,8 +37,7 @@ from uncanny.eval.mcq.data.released_rows import (
     text,
 )
 from uncanny.eval.mcq.parameters import ImportParameters
-from uncanny.files import open_file, read_file
-from uncanny.files.json_values import load_json
+from uncanny.files import load_json, open_file, read_file
 from uncanny.parameters import path_of, takes
 from uncanny.wording import option
 

@@ -22,7 +22,7 @@ from uncanny.eval.mcq.data.items import (
     Question,
     TextChoice,
 )
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.prompts import PromptSet, prompt_set
 
 NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}

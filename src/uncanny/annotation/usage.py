@@ -20,8 +20,8 @@ from uncanny.agents.common.own_agent import OwnAgent, own_calls
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import ROLES, InView, ListStep, Step
 from uncanny.client.prices import PriceTable
-from uncanny.images.crops import LEAST_SIDE
 from uncanny.images.encode import PixelPolicy
+from uncanny.images.prepared import LEAST_SIDE
 from uncanny.models.registry import ModelId, ModelOptions
 from uncanny.models.tokens import image_tokens, least_cached, text_tokens
 from uncanny.prompts import Prompt, PromptSet

@@ -84,7 +84,7 @@ def _progress(*, enabled: bool) -> Iterator[tuple[OnStart | None, OnImage]]:
 @contextmanager
 def _rows(path: Path) -> Iterator[OnImage]:
     """A file that gets a line an image, and its name only when it is whole."""
-    from uncanny.files.json_values import dump_json
+    from uncanny.files import dump_json
     from uncanny.records.jsonl import make_folder_of
 
     temporary = path.with_name(f".{path.name}.tmp")

@@ -185,7 +185,9 @@ class ModelClient:
                     repair=repair,
                     scope=scope,
                     calling=generating.calling,
-                    keep=partial(store_answer, self.cache, own_key) if self.cache and own_key else None,
+                    keep=None
+                    if self.cache is None or own_key is None
+                    else partial(store_answer, self.cache, own_key),
                     ticket=Ticket(scope.order),
                     client=self,
                 )

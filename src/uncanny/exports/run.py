@@ -28,7 +28,7 @@ from uncanny.exports.data import ExportImage, LeftOut, Selection, export_images,
 from uncanny.exports.formats import FORMATS, FormatName
 from uncanny.exports.parameters import ExportParameters
 from uncanny.exports.writer import IMAGES, ExportJob, FormatWriter
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.parameters import path_of, takes
 from uncanny.records.jsonl import LinesByImage, write_atomically
 from uncanny.records.reviews import ReviewLog

@@ -6,16 +6,20 @@ opened for this process, `/dev/stdin` and `<(command)`, are read like files.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import re
 import stat
 from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+from pydantic_core import from_json, to_json
+
 from uncanny.errors import RecordError, UsageError
 from uncanny.files.beneath import open_named
-from uncanny.files.json_values import load_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -160,3 +164,30 @@ def _is_null(status: os.stat_result) -> bool:
         return status.st_rdev == os.stat(os.devnull).st_rdev  # noqa: PTH116
     except OSError:
         return False
+
+
+# Of whole numbers with fewer digits none has more than 64 bits.
+_LONG_NUMBER = re.compile(rb"\d{19}")
+
+
+def dump_json(value: object, *, indent: bool = False) -> bytes:
+    """Any JSON, on one line or with `indent`; figures that are no numbers become null.
+
+    What files of other tools have under keys of their own is written as it was read, also whole numbers of
+    more than 64 bits, which `orjson` refuses. Raises TypeError for what is no JSON.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
+    except TypeError:
+        with contextlib.suppress(ValueError):
+            return to_json(value, indent=2 if indent else None, inf_nan_mode="null")
+        raise
+
+
+def load_json(data: bytes) -> Any:
+    """What stands in JSON, whole numbers of any size as they are. Raises ValueError.
+
+    For what is written again: `orjson` makes a float of a number of more than 64 bits.
+    """
+    content = orjson.loads(data)
+    return from_json(data, allow_inf_nan=False) if _LONG_NUMBER.search(data) else content

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncanny.errors import UsageError
-from uncanny.files import read_file
-from uncanny.files.json_values import load_json
-from uncanny.images.path_names import short_path
+from uncanny.files import load_json, read_file
 from uncanny.images.row_cells import Cell, CellLines, plain_cell
 from uncanny.images.row_files import row_of, row_place
 from uncanny.images.row_readers import MOST_BYTES, opened
+from uncanny.wording import short_path
 
 METADATA_LINES: Final = "metadata.jsonl"
 METADATA: Final = ("metadata.csv", METADATA_LINES, "metadata.parquet")

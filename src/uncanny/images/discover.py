@@ -17,7 +17,6 @@ from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
 from uncanny.files.beneath import open_beneath
 from uncanny.images.columns import METADATA
-from uncanny.images.path_names import short_path
 from uncanny.images.row_files import (
     ROW_SUFFIXES,
     has_pictures,
@@ -28,6 +27,7 @@ from uncanny.images.row_files import (
 )
 from uncanny.images.signature import RAW_SUFFIXES, UNREAD_SUFFIXES
 from uncanny.settings import settings
+from uncanny.wording import short_path
 
 # What is called like an image is taken for one, also where nothing here can read it: it shall not get lost.
 IMAGE_SUFFIXES = (

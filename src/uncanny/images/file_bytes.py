@@ -17,10 +17,9 @@ from typing import BinaryIO
 
 from uncanny.errors import ImageError, ImageFault, StorageError, UncannyError
 from uncanny.files.beneath import OutsideError, open_allowed
-from uncanny.images.path_names import short_path
 from uncanny.images.row_files import Beside, Row, check_no_table, read_row, row_of, row_place
 from uncanny.settings import settings
-from uncanny.wording import option
+from uncanny.wording import option, short_path
 
 _FAULTS: dict[int, tuple[ImageFault, str, str | None]] = {
     errno.ENOENT: ("missing", "the file does not exist", "Was it moved, or is it a link to nowhere?"),

@@ -19,9 +19,8 @@ import orjson
 from uncanny.errors import ImageError, UsageError
 from uncanny.files import read_file
 from uncanny.files.beneath import OutsideError
-from uncanny.images.path_names import short_path
 from uncanny.images.row_readers import RowFile, Stored, opened
-from uncanny.wording import option
+from uncanny.wording import option, short_path
 
 ROW_SUFFIXES = frozenset({".parquet", ".arrow"})
 

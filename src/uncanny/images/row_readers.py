@@ -24,9 +24,8 @@ from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.files import check_status
 from uncanny.files.beneath import OutsideError, open_allowed, place_of
-from uncanny.images.path_names import short_path
 from uncanny.images.row_cells import Column, RowCells, class_names, features, is_single, is_text, kept
-from uncanny.wording import option
+from uncanny.wording import option, short_path
 
 _BUFFER = 2**20  # bytes read at once; without it all of a row group's column would be
 _BATCH_BYTES = 4 * 2**20

@@ -18,9 +18,8 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.extras import pyarrow
-from uncanny.files import open_file
+from uncanny.files import dump_json, load_json, open_file
 from uncanny.files.beneath import place_of
-from uncanny.files.json_values import dump_json, load_json
 from uncanny.records.jsonl import line_copy, write_atomically
 from uncanny.schema import Annotation, Detection
 from uncanny.wording import shown

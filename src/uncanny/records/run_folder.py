@@ -15,9 +15,8 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
-from uncanny.files import open_file, read_file
+from uncanny.files import dump_json, open_file, read_file
 from uncanny.files.beneath import confine
-from uncanny.files.json_values import dump_json
 from uncanny.protocol import protocols
 from uncanny.records.annotation_table import LINES, TABLE, restore_lines
 from uncanny.records.jsonl import open_to_read, shared_file, write_atomically

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from uncanny.errors import UsageError
 from uncanny.images.discover import SkippedInputs, SkipReason, discover
-from uncanny.images.path_names import display_path, short_path
 from uncanny.images.prepared import stored_size
 from uncanny.records.run_folder import check_apart
 from uncanny.runs.progress import Progress
+from uncanny.wording import display_path, short_path
 
 _MOST_NAMED = 3
 _IN_TABLE = re.compile(r"\.(?:parquet|arrow)/", re.IGNORECASE)

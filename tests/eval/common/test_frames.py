@@ -13,7 +13,7 @@ import pytest
 import uncanny
 from tests.bundled_runs import BundledRuns
 from uncanny.errors import UsageError
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 
 RECORD: dict[str, Any] = {
     "image": "a.png",

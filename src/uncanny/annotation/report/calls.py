@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from uncanny.files import open_file
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json, open_file
 from uncanny.models.base import MOST_TOKENS
 from uncanny.schema import as_count, as_dollars
 

@@ -37,7 +37,7 @@ from uncanny.eval.common.pages.pictures import (
 from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.common.published import other_texts
 from uncanny.eval.common.tables.table import Table
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.schema import STATUSES, Annotation
 from uncanny.settings import settings
 

@@ -258,7 +258,7 @@ class ScoreFiles:
         `after` is what the terminal gets below the tables.
         """
         from uncanny.eval.common.tables.table import tables_text as text
-        from uncanny.files.json_values import dump_json
+        from uncanny.files import dump_json
         from uncanny.records.jsonl import write_named
 
         if self.json == STANDARD_OUTPUT:

@@ -160,7 +160,7 @@ def complain(text: str) -> None:
 def say_json(content: object) -> None:
     """Print to standard output, indented; always UTF-8."""
     sys.stdout.flush()
-    from uncanny.files.json_values import dump_json  # where there is JSON, this is loaded already
+    from uncanny.files import dump_json  # where there is JSON, this is loaded already
 
     sys.stdout.buffer.write(dump_json(content, indent=True) + b"\n")
     sys.stdout.buffer.flush()

@@ -71,7 +71,7 @@ class Sent:
         return reference
 
     def rows(self, name: str, rows: Iterable[Mapping[str, Any]], path: Path | None = None) -> str:
-        from uncanny.files.json_values import dump_json
+        from uncanny.files import dump_json
 
         data = b"".join(dump_json(row) + b"\n" for row in rows)
         reference = self.client.send_file(name, data)

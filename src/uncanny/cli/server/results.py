@@ -130,7 +130,7 @@ class Results:
 
     def _write_files(self, job: ClientJob, result: Any) -> list[str]:
 
-        from uncanny.files.json_values import dump_json
+        from uncanny.files import dump_json
         from uncanny.records.jsonl import write_named
 
         written: list[str] = []

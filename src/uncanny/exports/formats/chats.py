@@ -15,7 +15,7 @@ from typing import Final
 
 from uncanny.exports.data import ExportImage
 from uncanny.exports.writer import FormatWriter
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.models.tokens import text_tokens
 from uncanny.prompts import prompt_set
 from uncanny.schema import Anomaly

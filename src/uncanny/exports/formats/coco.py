@@ -30,8 +30,7 @@ from uncanny.exports.returned import (
     whole,
 )
 from uncanny.exports.writer import FormatWriter
-from uncanny.files import read_file
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json, read_file
 
 FILE: Final = "annotations.json"
 SIDECAR: Final = "without_boxes.jsonl"

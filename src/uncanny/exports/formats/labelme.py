@@ -26,7 +26,7 @@ from uncanny.exports.returned import (
     whole,
 )
 from uncanny.exports.writer import FormatWriter
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.records.reviews import DECISIONS
 
 VERSION: Final = "5.5.0"

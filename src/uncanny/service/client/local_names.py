@@ -17,10 +17,10 @@ from typing import Any, Final
 import orjson
 
 from uncanny.errors import ServiceError
-from uncanny.files.json_values import dump_json, load_json
-from uncanny.images.path_names import display_path
+from uncanny.files import dump_json, load_json
 from uncanny.records.jsonl import write_atomically
 from uncanny.service.client.sets import UploadedImage
+from uncanny.wording import display_path
 
 _LONGEST: Final = 4_000
 _DEEPEST: Final = 50

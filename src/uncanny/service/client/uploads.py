@@ -12,9 +12,9 @@ from typing import Final
 from uncanny.errors import UsageError
 from uncanny.files import open_file, read_file
 from uncanny.images.discover import SkippedInputs, discover
-from uncanny.images.path_names import display_path
 from uncanny.images.row_files import ROW_SUFFIXES
 from uncanny.images.signature import MEDIA_TYPES, sniff
+from uncanny.wording import display_path
 
 Images = str | os.PathLike[str] | bytes | Mapping[str, bytes] | Sequence[str | os.PathLike[str] | bytes]
 """Image files and folders, the bytes of a file, bytes by name, or several of these."""

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from uncanny.errors import Problem
 from uncanny.eval.mcq.data.items import OPTIONS, ArtifactType, Letter, Split
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.schema import Box
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.people.authoring import Entry, ItemsFile

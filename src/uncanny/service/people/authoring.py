@@ -27,8 +27,7 @@ from uncanny.eval.common.inputs.problems import of_validation
 from uncanny.eval.mcq.data.checks import check_item
 from uncanny.eval.mcq.data.items import OPTIONS, Item, ItemSet, Option, Split
 from uncanny.eval.mcq.data.texts import carried_set
-from uncanny.files import read_file
-from uncanny.files.json_values import dump_json, load_json
+from uncanny.files import dump_json, load_json, read_file
 from uncanny.images.discover import discover
 from uncanny.records.jsonl import check_plain, write_atomically
 from uncanny.records.shared_log import LOCK_WAIT_S, file_state

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Final, Self
 from sqlalchemy import Connection, Row, delete, exists, insert, select, update
 
 from uncanny.errors import ConflictError, ImageError, NotFoundError, StorageError, UsageError, writable
-from uncanny.files.json_values import dump_json
+from uncanny.files import dump_json
 from uncanny.images.columns import FILE_NAME, METADATA_LINES
 from uncanny.images.decode import explain, header_size, without_warnings
 from uncanny.images.encode import PixelPolicy
