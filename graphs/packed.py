@@ -127,14 +127,18 @@ def build_packed_graph(
         before = sum(times[looks[each]] for each in at_image[: at_image.index(name)])
         return image.config.max_objects * len(at_batches) + before + number
 
+    async def update(name: str, state: PackedState, image: Context) -> PackedState:
+        """What a node adds to the state, or why it failed."""
+        try:
+            added: PackedState = await active[name](state, image)
+            return checked(name, active, added, results)
+        except StepFailedError as failed:
+            return {"failure": failed.record}
+
     async def perceive(state: PackedState, runtime: Runtime[ContextT]) -> PackedState:
         image = await open_image(state["image"], runtime.context, False)
         with image.scope.branch():
-            try:
-                update: PackedState = await active["perceive"](state, image)
-                return {"cut": [], **checked("perceive", active, update, results)}
-            except StepFailedError as failed:
-                return {"failure": failed.record}
+            return {"cut": [], **await update("perceive", state, image)}
         return {}
 
     async def look_at_image(state: PackedState, runtime: Runtime[ContextT]) -> list[Send]:
@@ -173,22 +177,11 @@ def build_packed_graph(
     async def integrate(state: PackedState, runtime: Runtime[ContextT]) -> PackedState:
         image = await open_image(state["image"], runtime.context, False)
         image.scope.check()  # raises what ended one of the branches: by now all of them are back
-        if state.get("failure"):
-            return {}
-        try:
-            judged: PackedState = await active["integrate"](state, image)
-            update = checked("integrate", active, judged, results)
-            return {"candidates": [], **update}
-        except StepFailedError as failed:
-            return {"failure": failed.record}
+        return {} if state.get("failure") else {"candidates": [], **await update("integrate", state, image)}
 
     async def write(state: PackedState, runtime: Runtime[ContextT]) -> PackedState:
         image = await open_image(state["image"], runtime.context, False)
-        try:
-            written: PackedState = await active["format"](state, image)
-            return checked("format", active, written, results)
-        except StepFailedError as failed:
-            return {"failure": failed.record}
+        return await update("format", state, image)
 
     def metadata(name: str) -> dict[str, Any]:
         return {SCHEDULE: "packed", REPLACED: {name: replaced[name]} if name in replaced else {}}

@@ -13,10 +13,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
-from uncanny.models.base import COMMON_MEDIA_TYPES, Capabilities, Detail
+from uncanny.models.base import Capabilities, Detail
 
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 
@@ -44,9 +45,9 @@ class ApiVariant:
     `max_request_bytes` are limits of a request, None where there is none.
     """
 
-    limit: LimitName
-    detail: Detail | None
-    shared_schema: bool
+    limit: LimitName = "max_tokens"
+    detail: Detail | None = None
+    shared_schema: bool = False
     strict: bool = True
     image_uuid: bool = False
     cache_key: bool = False
@@ -65,6 +66,11 @@ class Hint:
 
     pattern: str
     remedy: str
+
+
+# Of all of them the beginning of a prompt is cached.
+_takes = partial(Capabilities, prefix_cache=True)
+_USUALLY_TAKEN: Final = _takes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +96,8 @@ class Preset:
     keys_from: str | None = None
     key_header: Literal["Authorization", "api-key"] = "Authorization"
     other_paths: tuple[str, ...] = ()
-    variant: ApiVariant
-    takes: Capabilities
+    variant: ApiVariant = ApiVariant()
+    takes: Capabilities = _USUALLY_TAKEN
     fixed_sampling: str | None = None
     overloaded: frozenset[int] = frozenset()
     hints: tuple[Hint, ...] = ()
@@ -120,24 +126,6 @@ class Preset:
         return self.fixed_sampling is not None and re.search(self.fixed_sampling, model) is not None
 
 
-def _takes(
-    media_types: frozenset[str] = COMMON_MEDIA_TYPES,
-    max_image_bytes: int | None = None,
-    *,
-    fixed_concurrency: bool = False,
-    schema_in_prefix: bool = False,
-    max_image_side: int | None = None,
-) -> Capabilities:
-    return Capabilities(
-        media_types=media_types,
-        max_image_bytes=max_image_bytes,
-        max_image_side=max_image_side,
-        prefix_cache=True,
-        fixed_concurrency=fixed_concurrency,
-        schema_in_prefix=schema_in_prefix,
-    )
-
-
 # Asked by a client of its own: another protocol. The limit of 5 MB is on the base64 text; the longest side is
 # that of older models.
 ANTHROPIC: Final = Preset(
@@ -147,9 +135,11 @@ ANTHROPIC: Final = Preset(
     url_variable="ANTHROPIC_BASE_URL",
     key_variables=("ANTHROPIC_API_KEY",),
     keys_from="https://console.anthropic.com/settings/keys",
-    variant=ApiVariant("max_tokens", None, shared_schema=True),
-    takes=replace(
-        _takes(max_image_bytes=5 * 1024 * 1024 * 3 // 4, max_image_side=1568, schema_in_prefix=True),
+    variant=ApiVariant(shared_schema=True),
+    takes=_takes(
+        max_image_bytes=5 * 1024 * 1024 * 3 // 4,
+        max_image_side=1568,
+        schema_in_prefix=True,
         temperature=False,
         top_p=False,
     ),
@@ -179,8 +169,7 @@ COMPATIBLE: Final = Preset(
     title="any server with chat completions",
     url_variable="OPENAI_COMPATIBLE_BASE_URL",
     key_variables=("OPENAI_COMPATIBLE_API_KEY",),
-    variant=ApiVariant("max_tokens", "high", shared_schema=False),
-    takes=_takes(),
+    variant=ApiVariant(detail="high"),
 )
 VLLM: Final = Preset(
     name="vllm",
@@ -188,7 +177,7 @@ VLLM: Final = Preset(
     addresses=("http://127.0.0.1:8000/v1",),
     url_variable="VLLM_BASE_URL",
     key_variables=("VLLM_API_KEY",),
-    variant=ApiVariant("max_tokens", None, shared_schema=False, image_uuid=True),
+    variant=ApiVariant(image_uuid=True),
     takes=_takes(fixed_concurrency=True),
     lists_models=True,
 )
@@ -201,9 +190,7 @@ _HOSTED: Final = (
         url_variable="GEMINI_BASE_URL",
         key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         keys_from="https://aistudio.google.com/apikey",
-        variant=ApiVariant(
-            "max_tokens", None, shared_schema=False, reasoning_beside=True, max_request_bytes=20_000_000
-        ),
+        variant=ApiVariant(reasoning_beside=True, max_request_bytes=20_000_000),
         takes=_takes(_NO_GIF, 14_000_000),
         hints=(Hint(_WRONG_KEY, "Set GEMINI_API_KEY to a key of https://aistudio.google.com/apikey."),),
         prices="google",
@@ -220,15 +207,7 @@ _HOSTED: Final = (
         url_variable="OPENROUTER_BASE_URL",
         key_variables=("OPENROUTER_API_KEY",),
         keys_from="https://openrouter.ai/settings/keys",
-        variant=ApiVariant(
-            "max_tokens",
-            None,
-            shared_schema=False,
-            cache_control=r"(?:^|/)claude",
-            one_system=True,
-            reports_cost=True,
-        ),
-        takes=_takes(),
+        variant=ApiVariant(cache_control=r"(?:^|/)claude", one_system=True, reports_cost=True),
         fixed_sampling=_OPENAI_REASONING,
         prices="openrouter",
         made_by="",
@@ -277,7 +256,7 @@ _HOSTED: Final = (
         url_variable="BEDROCK_BASE_URL",
         key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
         keys_from="https://console.aws.amazon.com/bedrock, under API keys",
-        variant=ApiVariant("max_completion_tokens", None, shared_schema=False),
+        variant=ApiVariant("max_completion_tokens"),
         takes=_takes(_PNG_JPEG),
         fixed_sampling=_OPENAI_REASONING,
         prices="aws",
@@ -291,7 +270,7 @@ _HOSTED: Final = (
         url_variable="MISTRAL_BASE_URL",
         key_variables=("MISTRAL_API_KEY",),
         keys_from="https://console.mistral.ai/api-keys",
-        variant=ApiVariant("max_tokens", None, shared_schema=False, cache_key=True, max_images=8),
+        variant=ApiVariant(cache_key=True, max_images=8),
         takes=_takes(max_image_bytes=7_500_000),
         prices="mistral",
         notes="Caches only requests with a `prompt_cache_key`; cached tokens cost a tenth.",
@@ -305,7 +284,7 @@ _HOSTED: Final = (
         url_variable="XAI_BASE_URL",
         key_variables=("XAI_API_KEY",),
         keys_from="https://console.x.ai",
-        variant=ApiVariant("max_tokens", "high", shared_schema=False, reasoning_beside=True),
+        variant=ApiVariant(detail="high", reasoning_beside=True),
         takes=_takes(_PNG_JPEG, 15_000_000),
         hints=(Hint(_WRONG_KEY, "Set XAI_API_KEY to a key of https://console.x.ai."),),
         prices="x-ai",
@@ -324,7 +303,6 @@ _HOSTED: Final = (
         url_variable="TOGETHER_BASE_URL",
         key_variables=("TOGETHER_API_KEY",),
         keys_from="https://api.together.ai/settings/api-keys",
-        variant=ApiVariant("max_tokens", None, shared_schema=False),
         takes=_takes(_NO_GIF),
         prices="together",
         unverified="limits and formats of images, how it refuses, and whether cached tokens are reported: no "
@@ -337,9 +315,7 @@ _HOSTED: Final = (
         url_variable="FIREWORKS_BASE_URL",
         key_variables=("FIREWORKS_API_KEY",),
         keys_from="https://app.fireworks.ai/settings/users/api-keys",
-        variant=ApiVariant(
-            "max_tokens", None, shared_schema=False, max_images=30, max_request_bytes=10_000_000
-        ),
+        variant=ApiVariant(max_images=30, max_request_bytes=10_000_000),
         takes=_takes(_PNG_JPEG | {"image/gif"}, 7_000_000),
         prices="fireworks",
         notes="Models are named `accounts/fireworks/models/NAME`.",
@@ -352,13 +328,7 @@ _HOSTED: Final = (
         url_variable="GROQ_BASE_URL",
         key_variables=("GROQ_API_KEY",),
         keys_from="https://console.groq.com/keys",
-        variant=ApiVariant(
-            "max_completion_tokens",
-            None,
-            shared_schema=False,
-            max_images=5,
-            max_request_bytes=4_000_000,
-        ),
+        variant=ApiVariant("max_completion_tokens", max_images=5, max_request_bytes=4_000_000),
         takes=_takes(max_image_bytes=2_800_000),
         overloaded=frozenset({498}),
         prices="groq",
@@ -377,7 +347,6 @@ _HOSTED: Final = (
         key_variables=("DASHSCOPE_API_KEY",),
         keys_from="https://www.alibabacloud.com/help/en/model-studio/get-api-key",
         other_paths=("/api/v1",),
-        variant=ApiVariant("max_tokens", None, shared_schema=False),
         takes=_takes(_NO_GIF, 7_000_000),
         refuses="400 `data_inspection_failed`",
         notes="Keys of Singapore and of Beijing differ; for the latter give its address.",
@@ -391,8 +360,7 @@ _HOSTED: Final = (
         url_variable="MOONSHOT_BASE_URL",
         key_variables=("MOONSHOT_API_KEY",),
         keys_from="https://platform.kimi.ai/console/api-keys",
-        variant=ApiVariant("max_completion_tokens", None, shared_schema=False, cached="cached_tokens"),
-        takes=_takes(),
+        variant=ApiVariant("max_completion_tokens", cached="cached_tokens"),
         fixed_sampling=r"thinking|kimi-k(?:2\.[5-9]|[3-9])",
         prices="moonshotai",
         refuses="400 of type `content_filter`",
@@ -405,7 +373,7 @@ _HOSTED: Final = (
     ),
 )
 
-_LOCAL_VARIANT: Final = ApiVariant("max_tokens", None, shared_schema=False, strict=False)
+_LOCAL_VARIANT: Final = ApiVariant(strict=False)
 
 _LOCAL: Final = (
     Preset(
@@ -466,7 +434,7 @@ _LOCAL: Final = (
         addresses=("http://127.0.0.1:30000/v1",),
         url_variable="SGLANG_BASE_URL",
         key_variables=("SGLANG_API_KEY",),
-        variant=ApiVariant("max_tokens", None, shared_schema=False, strict=False, one_system=True),
+        variant=ApiVariant(strict=False, one_system=True),
         takes=_takes(fixed_concurrency=True),
         lists_models=True,
         notes="Cached tokens are reported only with --enable-cache-report.",

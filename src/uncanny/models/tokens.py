@@ -11,12 +11,24 @@ import math
 import re
 from collections.abc import Callable
 from functools import cache
+from typing import TypeVar
 
 from uncanny.models.base import Detail, ModelRequest
 from uncanny.models.presets import PRESETS
 
+V = TypeVar("V")
 _Formula = Callable[[int, int, Detail], int]
 _Resize = Callable[[int, int], tuple[int, int]]
+# What holds for the first pattern that is in a model's name, so exceptions stand before their family.
+_Table = tuple[tuple[re.Pattern[str], V], ...]
+
+
+def _compiled(*pairs: tuple[str, V]) -> _Table[V]:
+    return tuple((re.compile(pattern), value) for pattern, value in pairs)
+
+
+def _first(table: _Table[V], name: str) -> V | None:
+    return next((value for pattern, value in table if pattern.search(name)), None)
 
 
 def image_tokens(model: str, width: int, height: int, detail: Detail = "high") -> int | None:
@@ -32,8 +44,7 @@ def image_tokens(model: str, width: int, height: int, detail: Detail = "high") -
 
 @cache
 def _formula(model: str) -> _Formula | None:
-    name = _by_maker(model)
-    return next((formula for pattern, formula in _FAMILIES if pattern.search(name)), None)
+    return _first(_FAMILIES, _by_maker(model))
 
 
 def _by_maker(model: str) -> str:
@@ -118,29 +129,25 @@ def _cells(length: int, cell: int, scale: float = 1.0) -> int:
     return max(1, math.ceil(round(length * scale / cell, 6)))
 
 
-# The first that matches counts, so exceptions stand before their family.
-_FAMILIES: tuple[tuple[re.Pattern[str], _Formula], ...] = tuple(
-    (re.compile(pattern), formula)
-    for pattern, formula in (
-        (r"^openai/gpt-4o-mini", _tiles(2833, 5667)),
-        (r"^openai/gpt-4\.1-mini", _patches(1.62, 1536)),
-        (r"^openai/gpt-4\.1-nano", _patches(2.46, 1536)),
-        (r"^openai/(chat)?gpt-(4o|4\.1|4\.5|4-turbo)", _tiles(85, 170)),
-        (r"^openai/o4-mini", _patches(1.72, 1536)),
-        (r"^openai/o[13](?!-mini)", _tiles(75, 150)),
-        (r"^openai/gpt-5-mini", _patches(1.2, 1536)),
-        (r"^openai/gpt-5-nano", _patches(1.5, 1536)),
-        (r"^openai/gpt-5(\.1)?(?![.\d])", _tiles(70, 140)),
-        (r"^openai/gpt-5\.([23]|\d+-(mini|nano))", _patches(1.2, 1536)),
-        (r"^openai/gpt-(5\.[45]|6)(?!\d)", _patches(1.2, 2500)),
-        (r"^anthropic/claude-3", _claude_3),
-        (r"^anthropic/claude-(opus-4[-.][78]|[a-z]+-5)", _claude(2000, 4784)),
-        (r"^anthropic/claude-[a-z]+-4", _claude(1568, 1568)),
-        (r"gemini-(1\.5|2)", _gemini_2),
-        (r"gemini-[3-9]", _gemini_3),
-        (r"qwen2(\.5)?-?vl", _qwen(28)),
-        (r"qwen3-?vl", _qwen(32)),
-    )
+_FAMILIES: _Table[_Formula] = _compiled(
+    (r"^openai/gpt-4o-mini", _tiles(2833, 5667)),
+    (r"^openai/gpt-4\.1-mini", _patches(1.62, 1536)),
+    (r"^openai/gpt-4\.1-nano", _patches(2.46, 1536)),
+    (r"^openai/(chat)?gpt-(4o|4\.1|4\.5|4-turbo)", _tiles(85, 170)),
+    (r"^openai/o4-mini", _patches(1.72, 1536)),
+    (r"^openai/o[13](?!-mini)", _tiles(75, 150)),
+    (r"^openai/gpt-5-mini", _patches(1.2, 1536)),
+    (r"^openai/gpt-5-nano", _patches(1.5, 1536)),
+    (r"^openai/gpt-5(\.1)?(?![.\d])", _tiles(70, 140)),
+    (r"^openai/gpt-5\.([23]|\d+-(mini|nano))", _patches(1.2, 1536)),
+    (r"^openai/gpt-(5\.[45]|6)(?!\d)", _patches(1.2, 2500)),
+    (r"^anthropic/claude-3", _claude_3),
+    (r"^anthropic/claude-(opus-4[-.][78]|[a-z]+-5)", _claude(2000, 4784)),
+    (r"^anthropic/claude-[a-z]+-4", _claude(1568, 1568)),
+    (r"gemini-(1\.5|2)", _gemini_2),
+    (r"gemini-[3-9]", _gemini_3),
+    (r"qwen2(\.5)?-?vl", _qwen(28)),
+    (r"qwen3-?vl", _qwen(32)),
 )
 
 
@@ -150,11 +157,8 @@ def seen_size(model: str, width: int, height: int) -> tuple[int, int]:
     Boxes in pixels count these. An image of a model whose server's ways are not known stays as it is, and so
     does any image that is small enough.
     """
-    name = _by_maker(model)
-    for pattern, resize in _RESIZED:
-        if pattern.search(name):
-            return resize(width, height)
-    return width, height
+    resize = _first(_RESIZED, _by_maker(model))
+    return (width, height) if resize is None else resize(width, height)
 
 
 def _scaled(width: int, height: int, scale: float) -> tuple[int, int]:
@@ -184,37 +188,30 @@ def _resize_qwen(width: int, height: int) -> tuple[int, int]:
     return max(1, round(width / 28)) * 28, max(1, round(height / 28)) * 28
 
 
-_RESIZED: tuple[tuple[re.Pattern[str], _Resize], ...] = tuple(
-    (re.compile(pattern), resize)
-    for pattern, resize in (
-        (r"^openai/gpt-5\.([23]|\d+-(mini|nano))", _resize_patches(1536)),
-        (r"^openai/gpt-(5\.[45]|6)(?!\d)", _resize_patches(2500)),
-        (r"claude-(opus-4[-.][78]|[a-z]+-5)", _resize_claude(2000, 4784)),
-        (r"claude", _resize_claude(1568, 1568)),
-        (r"qwen2\.5-?vl", _resize_qwen),
-    )
+_RESIZED: _Table[_Resize] = _compiled(
+    (r"^openai/gpt-5\.([23]|\d+-(mini|nano))", _resize_patches(1536)),
+    (r"^openai/gpt-(5\.[45]|6)(?!\d)", _resize_patches(2500)),
+    (r"claude-(opus-4[-.][78]|[a-z]+-5)", _resize_claude(2000, 4784)),
+    (r"claude", _resize_claude(1568, 1568)),
+    (r"qwen2\.5-?vl", _resize_qwen),
 )
 
 
-# The first that matches counts. OpenAI's guide to prompt caching, and Anthropic's, of 2026; the latter says
+# OpenAI's guide to prompt caching, and Anthropic's, of 2026; the latter says
 # 1,024 for claude-sonnet-4-6, and users measured 2,048.
-_LEAST_CACHED: tuple[tuple[re.Pattern[str], int], ...] = tuple(
-    (re.compile(pattern), tokens)
-    for pattern, tokens in (
-        (r"^openai/", 1_024),
-        (r"^anthropic/claude-(opus-4-[56]|haiku-4-5)", 4_096),
-        (r"^anthropic/claude-(opus-4-7|sonnet-4-6|3-haiku|3-5-haiku)", 2_048),
-        (r"^anthropic/claude-(opus|fable|mythos)-5", 512),
-        (r"^anthropic/", 1_024),
-    )
+_LEAST_CACHED: _Table[int] = _compiled(
+    (r"^openai/", 1_024),
+    (r"^anthropic/claude-(opus-4-[56]|haiku-4-5)", 4_096),
+    (r"^anthropic/claude-(opus-4-7|sonnet-4-6|3-haiku|3-5-haiku)", 2_048),
+    (r"^anthropic/claude-(opus|fable|mythos)-5", 512),
+    (r"^anthropic/", 1_024),
 )
 
 
 def least_cached(model: str) -> int:
     """Tokens of the shortest prefix that the server of `provider/model` keeps for further requests; 0 where
     any is kept, or nothing is known of it."""
-    name = model.lower()
-    return next((tokens for pattern, tokens in _LEAST_CACHED if pattern.search(name)), 0)
+    return _first(_LEAST_CACHED, model.lower()) or 0
 
 
 CHARACTERS_PER_TOKEN = 4

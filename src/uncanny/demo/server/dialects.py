@@ -26,38 +26,6 @@ Usage = dict[str, Any]
 ErrorContent = dict[str, Any] | list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """How one provider differs.
-
-    `path` comes before `/chat/completions`. `key` is the header that must carry a key, None where none is
-    asked for. `fields` and `part_fields` are those of a request and of one part of a message that it takes;
-    any other is an error of `unknown_status`. `detail`: an image may say how closely it is looked at.
-    `strict`: a schema may be marked so. `usage` changes the usage that is reported. `wrong_key` is status and
-    message for a wrong key, None for those of most. `error` is the body of an
-    error, by status, code and message. `blocked` and `overloaded` are its answers to a question that its
-    moderation turns down, and when there is too much to do.
-    """
-
-    path: str = "/v1"
-    key: Literal["authorization", "api-key"] | None = "authorization"
-    fields: frozenset[str]
-    part_fields: frozenset[str] = frozenset({"type", "text", "image_url"})
-    detail: bool = False
-    strict: bool = True
-    formats: frozenset[str] = _FOUR
-    most_images: int | None = None
-    most_bytes: int | None = None
-    one_system: bool = False
-    fixed_sampling: str | None = None
-    unknown_status: int = 400
-    usage: Callable[[Usage], Usage] = dict
-    wrong_key: tuple[int, str] | None = None
-    error: Callable[[int, str, str], ErrorContent]
-    blocked: Reply
-    overloaded: Reply
-
-
 def _openai_error(_status: int, code: str, message: str) -> ErrorContent:
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
 
@@ -98,6 +66,43 @@ def _busy(status: int, message: str = "Overloaded (a fault of the fake server)")
     return Reply(status, orjson.dumps(_openai_error(status, "overloaded", message)), {"Retry-After": "1"})
 
 
+_UNSAFE = "The response was filtered due to the prompt triggering a content management policy."
+_USUALLY_BLOCKED: Final = _filtered(400, "content_filter", _UNSAFE)
+_USUALLY_BUSY: Final = _busy(503)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How one provider differs.
+
+    `path` comes before `/chat/completions`. `key` is the header that must carry a key, None where none is
+    asked for. `fields` and `part_fields` are those of a request and of one part of a message that it takes;
+    any other is an error of `unknown_status`. `detail`: an image may say how closely it is looked at.
+    `strict`: a schema may be marked so. `usage` changes the usage that is reported. `wrong_key` is status and
+    message for a wrong key, None for those of most. `error` is the body of an
+    error, by status, code and message. `blocked` and `overloaded` are its answers to a question that its
+    moderation turns down, and when there is too much to do.
+    """
+
+    path: str = "/v1"
+    key: Literal["authorization", "api-key"] | None = "authorization"
+    fields: frozenset[str] = _MAX
+    part_fields: frozenset[str] = frozenset({"type", "text", "image_url"})
+    detail: bool = False
+    strict: bool = True
+    formats: frozenset[str] = _FOUR
+    most_images: int | None = None
+    most_bytes: int | None = None
+    one_system: bool = False
+    fixed_sampling: str | None = None
+    unknown_status: int = 400
+    usage: Callable[[Usage], Usage] = dict
+    wrong_key: tuple[int, str] | None = None
+    error: Callable[[int, str, str], ErrorContent] = _openai_error
+    blocked: Reply = _USUALLY_BLOCKED
+    overloaded: Reply = _USUALLY_BUSY
+
+
 def _with_cost(usage: Usage) -> Usage:
     return usage | {"cost": 0.0125, "cost_details": {"upstream_inference_cost": None}}
 
@@ -130,7 +135,6 @@ _NOT_ANSWERED = {
     "model": "gemini-fake",
     "usage": {"prompt_tokens": 1034, "completion_tokens": 0, "total_tokens": 1034},
 }
-_UNSAFE = "The response was filtered due to the prompt triggering a content management policy."
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
     "gemini": Dialect(
@@ -172,16 +176,9 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         fields=_COMPLETION | {"prompt_cache_key"},
         detail=True,
         fixed_sampling=r"^(o\d|gpt-5)",
-        error=_openai_error,
-        blocked=_filtered(400, "content_filter", _UNSAFE),
         overloaded=_busy(429),
     ),
-    "bedrock": Dialect(
-        fields=_COMPLETION,
-        error=_openai_error,
-        blocked=_filtered(400, "content_filter", _UNSAFE),
-        overloaded=_busy(503),
-    ),
+    "bedrock": Dialect(fields=_COMPLETION),
     "mistral": Dialect(
         fields=_MAX | {"prompt_cache_key", "random_seed", "safe_prompt"},
         most_images=8,
@@ -209,38 +206,28 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
                 }
             ),
         ),
-        overloaded=_busy(503),
     ),
     "together": Dialect(
-        fields=_MAX,
-        error=_openai_error,
         blocked=_filtered(422, "content_policy_violation", "The prompt was flagged as unsafe content"),
-        overloaded=_busy(503),
     ),
     "fireworks": Dialect(
         path="/inference/v1",
-        fields=_MAX,
         formats=frozenset({"png", "jpeg", "gif"}),
         most_images=30,
         most_bytes=10_000_000,
-        error=_openai_error,
         blocked=_filtered(400, "content_policy_violation", "The prompt was flagged as unsafe content"),
-        overloaded=_busy(503),
     ),
     "groq": Dialect(
         path="/openai/v1",
         fields=_BOTH,
         most_images=5,
         most_bytes=4_000_000,
-        error=_openai_error,
         blocked=_filtered(400, "content_policy_violation", "The prompt was flagged as unsafe content"),
         overloaded=Reply(498, orjson.dumps(_openai_error(498, "capacity_exceeded", "Flex tier is full"))),
     ),
     "dashscope": Dialect(
         path="/compatible-mode/v1",
-        fields=_MAX,
         formats=_FOUR - {"gif"},
-        error=_openai_error,
         blocked=_filtered(400, "data_inspection_failed", "Input data may contain inappropriate content."),
         overloaded=_busy(429),
     ),
@@ -248,7 +235,6 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         fields=_BOTH,
         fixed_sampling=r"kimi-k2\.[5-9]",
         usage=_beside,
-        error=_openai_error,
         blocked=Reply(
             400,
             orjson.dumps(
@@ -264,43 +250,31 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     ),
     "ollama": Dialect(
         key=None,
-        fields=_MAX,
         strict=False,
         formats=frozenset({"png", "jpeg"}),
         usage=_unreported,
-        error=_openai_error,
-        blocked=_filtered(400, "content_filter", _UNSAFE),
         overloaded=_busy(503, "server busy, please try again. maximum pending requests exceeded"),
     ),
     "lmstudio": Dialect(
         key=None,
-        fields=_MAX,
         strict=False,
         formats=frozenset({"png", "jpeg"}),
         usage=_unreported,
-        error=_openai_error,
-        blocked=_filtered(400, "content_filter", _UNSAFE),
-        overloaded=_busy(503),
     ),
     "llamacpp": Dialect(
         key=None,
-        fields=_MAX,
         strict=False,
         formats=frozenset({"png", "jpeg"}),
         usage=_unreported,
         error=_llamacpp_error,
-        blocked=_filtered(400, "content_filter", _UNSAFE),
         overloaded=Reply(503, orjson.dumps(_llamacpp_error(503, "unavailable_error", "Loading model"))),
     ),
     "sglang": Dialect(
         key=None,
-        fields=_MAX,
         strict=False,
         one_system=True,
         usage=_unreported,
         error=_vllm_error,
-        blocked=_filtered(400, "content_filter", _UNSAFE),
-        overloaded=_busy(503),
     ),
 }
 
