@@ -27,7 +27,7 @@ from uncanny.service import ENDED
 from uncanny.service.answers import Job
 from uncanny.service.jobs.worker import Pace, Worker
 from uncanny.service.service import Service
-from uncanny.service.store.arrivals import Listener
+from uncanny.service.store.jobs import Listener
 
 QUEUED, THREADS = 2_000, 4
 STARTS = 100

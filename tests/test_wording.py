@@ -39,7 +39,7 @@ SOURCE = Path(uncanny.__file__).parent
 # card that shows them in blocks of shell.
 MENTIONS = (
     *("wording.py", "models/vllm/server.py", "models/presets.py", "images/discover.py"),
-    *("service/jobs/kinds.py", "service/jobs/params.py", "service/web/new_page.py", "service/web/command.py"),
+    *("service/jobs/kinds.py", "service/jobs/params.py", "service/web/new_page.py", "service/web/views.py"),
     *("service/jobs/references.py", "eval/mcq/data/card.py", "parameters.py"),
 )
 # What only programs can give.

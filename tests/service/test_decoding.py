@@ -35,7 +35,7 @@ from uncanny.service.decoding import Asked, BusyError, Decoders, Made, measure
 from uncanny.service.decoding_child import answer
 from uncanny.service.pictures import BUSY, Picture, Pictures, Shown, Viewer, serve_pictures
 from uncanny.service.service import Service
-from uncanny.service.web.cards import picture_key
+from uncanny.service.web.records import picture_key
 
 # By the clock: no process starts that fast. Of the processor: decoding takes longer.
 TOO_SHORT_S = 0.01

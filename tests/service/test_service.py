@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from uncanny.errors import NotFoundError, UsageError
+from uncanny.service import is_id, new_id
 from uncanny.service.service import Service
-from uncanny.service.store.ids import is_id, new_id
 
 
 def test_folders_of_deleted_jobs_are_swept_away_and_others_stay(tmp_path: Path) -> None:

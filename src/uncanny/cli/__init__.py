@@ -28,11 +28,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "providers": ("providers:command", "List the providers, and which keys are set."),
     "init": ("init:command", "Write a file of options for --config, also from a run."),
     "prompts": ("prompts:command", "Show the prompts, or write them to a folder."),
-    "review": ("serving.review:command", "Judge the findings of a run on a local page."),
+    "review": ("serving.people:review_command", "Judge the findings of a run on a local page."),
     "import": ("export:import_command", "Import verdicts, texts and boxes from other tools."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),
     "serve": ("serving.serve:command", "Start the service: web pages and an HTTP API."),
-    "token": ("serving.token:command", "Create, list and revoke tokens for the service."),
+    "token": ("serving.serve:token_command", "Create, list and revoke tokens for the service."),
     "fake-server": (
         "demo:fake_server_command",
         "Serve made-up answers over the OpenAI and Anthropic APIs.",
@@ -55,7 +55,7 @@ class LazyGroup(Group):
             return None
         place = f"uncanny.cli.{COMMANDS[cmd_name][0]}"
         if find_spec(place.partition(":")[0]) is None:
-            from uncanny.cli.common.run_command import run_command
+            from uncanny.cli.common.asking import run_command
 
             return run_command(next(each for each in jobs().values() if each.command[0] == cmd_name))
         command: click.Command = named(place)

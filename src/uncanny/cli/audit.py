@@ -15,8 +15,7 @@ import click
 
 from uncanny.cli.common.asking import asked, asking_options
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, check_run_folder
-from uncanny.cli.common.gates import gate_outputs, pass_gate
+from uncanny.cli.common.files import ScoreFiles, check_run_folder, gate_outputs, pass_gate
 from uncanny.cli.common.options import gate_options, score_options
 from uncanny.cli.common.parameters import parameter_options
 from uncanny.cli.common.places import Place, names_and_paths

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, at_rest, in_folder_of
-from uncanny.cli.common.gates import gate_outputs, pass_gate
+from uncanny.cli.common.files import ScoreFiles, at_rest, gate_outputs, in_folder_of, pass_gate
 from uncanny.cli.common.options import gate_options, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths

@@ -4,6 +4,12 @@ Needs the extra `service`, pages for one run only `review`, and `client` neither
 of these share.
 """
 
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 # What the holder of a token may do: each role what those before it may.
@@ -17,3 +23,17 @@ STATES: Final[tuple[State, ...]] = get_args(State)
 # Which findings a reviewer sees: `todo`, what they have not judged, or by what people said of them.
 Show = Literal["todo", "all", "ties", "accepted", "rejected", "unsure", "unjudged", "changed", "added"]
 SHOWS: Final[tuple[Show, ...]] = get_args(Show)
+
+
+What = Literal["job", "set", "file", "tok"]
+ID_PATTERNS: Final[Mapping[str, str]] = {what: f"^{what}_[a-z2-7]{{20}}$" for what in get_args(What)}
+
+
+def new_id(what: What) -> str:
+    """An id such as `job_k3v…`, with 100 random bits."""
+    return f"{what}_{base64.b32encode(secrets.token_bytes(13)).decode().lower()[:20]}"
+
+
+def is_id(text: str, what: What) -> bool:
+    """Whether `text` has the form of such an id, and so may be part of a path."""
+    return re.fullmatch(ID_PATTERNS[what], text) is not None

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from uncanny.errors import ImageFault
 from uncanny.records.reviews import Decision
 from uncanny.schema import Anomaly
-from uncanny.service import ENDED, ROLES, State
-from uncanny.service.store.ids import ID_PATTERNS
+from uncanny.service import ENDED, ID_PATTERNS, ROLES, State
 
 JOB_EXAMPLE: Final[dict[str, Any]] = {
     "id": "job_aaaaaaaaaaaaaaaaaaaa",

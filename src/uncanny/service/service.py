@@ -15,15 +15,14 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from uncanny.demo.scenes import DATA as SCENES
 from uncanny.errors import NotFoundError, UsageError
+from uncanny.service import is_id, new_id
 from uncanny.service.answers import Job
 from uncanny.service.folders import ROOTS, Roots, link_to, without_paths
 from uncanny.service.jobs.folder import RUN
 from uncanny.service.jobs.kinds import check_params
-from uncanny.service.store.audit import AuditLog
 from uncanny.service.store.database import Also, Database, nothing
-from uncanny.service.store.idempotency import IdempotencyStore
-from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.jobs import JobStore
+from uncanny.service.store.requests import AuditLog, IdempotencyStore
 from uncanny.service.store.tables import facts
 from uncanny.service.store.tokens import TokenStore
 from uncanny.service.store.uploads import UploadStore

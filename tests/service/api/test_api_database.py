@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from tests.service.api.conftest import API, Site, png
 from tests.service.postgres import Postgres
 from uncanny.service.api.app import service_app
-from uncanny.service.api.rates import Rates
+from uncanny.service.api.auth import Rates
 from uncanny.service.service import Service
 from uncanny.service.store import database
 

@@ -14,7 +14,7 @@ from schemathesis.engine.recorder import ScenarioRecorder
 
 from tests.service.api.conftest import Site, png
 from uncanny.service.api.app import guarded, service_app
-from uncanny.service.api.rates import Rates
+from uncanny.service.api.auth import Rates
 
 # No description says which suffixes, uploads and models there are, which limits a job's kind has, or which
 # corners make a box.

@@ -10,8 +10,7 @@ from fastapi.routing import iter_route_contexts
 from tests.service.api.conftest import ADDRESS, API, Site
 from uncanny.service import ROLES, Role
 from uncanny.service.api.app import service_app
-from uncanny.service.api.auth import COOKIE
-from uncanny.service.api.rates import Rates
+from uncanny.service.api.auth import COOKIE, Rates
 from uncanny.service.service import Service
 from uncanny.service.web.pages import add_pages
 

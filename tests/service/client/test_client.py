@@ -33,8 +33,8 @@ from uncanny.models.addresses import warned_of
 from uncanny.service.answers import JobProgress
 from uncanny.service.client import Client, ClientJob
 from uncanny.service.client import downloads as downloads_module
+from uncanny.service.client.job import facts
 from uncanny.service.client.uploads import batches, collect
-from uncanny.service.client.watching import facts
 
 IMAGES = [scene.image_path for scene in scenes()[:4]]
 

@@ -17,10 +17,10 @@ from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import pictures
 from tests.service.jobs.working import ended, records, working
 from uncanny.errors import NotFoundError, ParamsError, RunMismatchError
+from uncanny.service import new_id
 from uncanny.service.answers import Job
 from uncanny.service.jobs.kinds import KINDS, Kind, check_params, values_of
 from uncanny.service.service import Service
-from uncanny.service.store.ids import new_id
 from uncanny.wording import another_run, rendered, shown
 
 

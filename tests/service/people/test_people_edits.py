@@ -18,8 +18,8 @@ from uncanny.errors import RunMismatchError, UsageError
 from uncanny.eval.edits.data import EditPair, EditSet, load
 from uncanny.eval.edits.people.data import default_form, read_judgements
 from uncanny.eval.edits.people.score import score_people
-from uncanny.service.people.edits_pages import edits_people_app
 from uncanny.service.people.judging import PeopleJudging, Trial
+from uncanny.service.people.page import edits_people_app
 from uncanny.service.safety import Guard
 
 ADDRESS = "http://127.0.0.1:8000"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.service.made_review import anomaly
 from uncanny.schema import Annotation
-from uncanny.service.review.doubt import Doubt, doubts
+from uncanny.service.review.records import Doubt, doubts
 
 
 def record(*anomalies: dict[str, Any], **more: object) -> Annotation:

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 
 from uncanny.service.service import Service
-from uncanny.service.store.arrivals import Arrivals, Listener
+from uncanny.service.store.jobs import Arrivals, Listener
 
 LONG_S = 60.0
 

@@ -9,8 +9,8 @@ import pytest
 
 from uncanny.service.jobs.kinds import KINDS, check_params
 from uncanny.service.service import Service
-from uncanny.service.web.command import command_line
 from uncanny.service.web.forms import form_fields, read_form
+from uncanny.service.web.views import command_line
 
 # Of each kind what a form may be filled in with, and the parameters that are meant.
 FILLED: dict[str, tuple[list[tuple[str, str]], dict[str, Any]]] = {

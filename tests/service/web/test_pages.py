@@ -17,7 +17,7 @@ from uncanny.models.presets import ALL
 from uncanny.records.reviews import DECISIONS
 from uncanny.service import service as service_module
 from uncanny.service.api.app import guarded, service_app
-from uncanny.service.api.rates import Rates
+from uncanny.service.api.auth import Rates
 from uncanny.service.review.queue import Filters
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.service import Service

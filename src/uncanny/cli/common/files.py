@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import orjson
 
-from uncanny.cli.common.terminal import complain, harmless, say, say_json, width
+from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json, width
 from uncanny.errors import UncannyError, UsageError
 from uncanny.files import MOST_DOCUMENT, check_file, is_own_pipe, too_large
 from uncanny.protocol import run_records
 
 if TYPE_CHECKING:
+    from uncanny.eval.common.gates import GateResult
     from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.common.tables.table import Table
 
@@ -416,3 +417,38 @@ def _same(path: Path, other: Path) -> bool:
         return path.samefile(other)
     except OSError:
         return os.path.abspath(path) == os.path.abspath(other)  # noqa: PTH100  resolve() would follow links
+
+
+# `--fail-if` and `--junit`.
+
+
+def gate_outputs(conditions: Sequence[str], junit: Path | None) -> list[Output]:
+    """The JUnit file, to be checked with other outputs. Raises UsageError for one without a condition."""
+    if junit is None:
+        return []
+    if not conditions:
+        raise UsageError(
+            "--junit writes the conditions of --fail-if, but --fail-if is not given", remedy="Add --fail-if."
+        )
+
+    def ours(file: Path) -> bool:
+        with file.open("rb") as content:
+            return b'<testsuites name="uncanny.' in content.read(_HEAD_BYTES)
+
+    return [Output(junit, "an uncanny JUnit file", ours)]
+
+
+def pass_gate(
+    gate: Callable[[Sequence[str]], GateResult], conditions: Sequence[str], junit: Path | None, *, quiet: bool
+) -> bool:
+    """Judge, write and tell on standard error, `quiet` only of failures; for when all else is written."""
+    from uncanny.eval.common.gates import summary
+
+    if not conditions:
+        return True
+    result = gate(conditions)
+    if junit is not None:
+        result.write_junit(junit)
+    if not (quiet and result.passed):
+        complain(layout(list(summary(result))))
+    return result.passed

@@ -19,8 +19,7 @@ from uncanny.wording import option
 if TYPE_CHECKING:
     from uncanny.protocol import Protocol
     from uncanny.service.client.client import Client
-    from uncanny.service.client.sets import UploadedImage, UploadedImages
-    from uncanny.service.client.uploads import Images
+    from uncanny.service.client.uploads import Images, UploadedImage, UploadedImages
 
 RECORDS: Final = "annotations.jsonl"
 # For this machine: where results go, how they are shown, and images' names in them.
@@ -49,8 +48,7 @@ class Sent:
 
     def upload(self, images: Images) -> UploadedImages:
         """Send images; those of an earlier try are there already."""
-        from uncanny.service.client.sets import upload_images
-        from uncanny.service.client.uploads import collect
+        from uncanny.service.client.uploads import collect, upload_images
 
         uploaded = upload_images(
             self.client.connection,

@@ -162,7 +162,7 @@ class Results:
         return [f"Report   {report(folder.path, pictures=self._values['pictures'])}"]
 
     def _show(self, job: ClientJob, folder: ServerFolder | None, result: Any, written: list[str]) -> None:
-        from uncanny.service.client.watching import facts
+        from uncanny.service.client.job import facts
 
         if job.state == "failed":
             complain(layout([f"Error: {job.id} failed", *f"{job.error or ''}".splitlines()]))

@@ -1,9 +1,10 @@
-"""Pages on which people answer what models are asked: `mcq people`, `mcq author`, `edits people`."""
+"""Pages on this machine: `review`, `mcq people`, `mcq author`, `edits people`; and their scores."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
@@ -13,13 +14,95 @@ from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     Whole,
+    port_option,
     score_options,
 )
-from uncanny.cli.common.pages import check_name, page_server_options, serve_page
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place
+from uncanny.errors import UsageError, writable
 from uncanny.eval.edits.parameters import PeopleParameters
 from uncanny.eval.mcq.parameters import ItemsParameters, Question
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from uncanny.service.review.queue import Order
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def page_server_options(function: F) -> F:
+    """`--port` and `--open`, as `port` and `opens`."""
+    opens = click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
+    return port_option(opens(function))
+
+
+def check_name(name: str | None, option: str) -> None:
+    """Raises UsageError for a name that is none, is too long, or cannot be written down."""
+    if name is not None and (not 1 <= len(name.strip()) <= 200 or writable(name) != name):
+        raise UsageError(f"{option} must be a name of 1 to 200 characters")
+
+
+def serve_page(app: ASGIApp, port: int, *, opens: bool) -> None:
+    """Serve an application on the loopback address until Ctrl-C or SIGTERM. Raises UsageError."""
+    from uncanny.service.listen import serve
+    from uncanny.service.safety import Guard
+
+    serve(Guard(app), port, ready=_open if opens else lambda _: None)
+
+
+def _open(address: str) -> None:
+    import webbrowser
+
+    webbrowser.open(address)
+
+
+@click.command("review", cls=Command, extra="review")
+@click.argument("run", type=PATH)
+@click.option(
+    "--reviewer", metavar="NAME", help="Name of the reviewer.  [default: the page asks, and remembers]"
+)
+@click.option(
+    "--order",
+    type=click.Choice(["uncertain", "file"]),
+    default="uncertain",
+    show_default=True,
+    help="Order of findings: most doubtful first (uncertain), or image by image as in the file (file).",
+)
+@click.option(
+    "--per-finding",
+    type=Whole(1, 1000),
+    default=None,
+    help="Verdicts after which a finding leaves the queue, unless they tie.  [default: everybody judges all]",
+)
+@page_server_options
+def review_command(
+    run: Path, reviewer: str | None, order: Order, per_finding: int | None, port: int, opens: bool
+) -> None:
+    """Judge the findings of RUN on a local page, one key per verdict: accept, reject, unsure.
+
+    Verdicts, edited texts, boxes and added findings go to RUN/reviews.jsonl, an append-only log; nothing else
+    in the run changes. Several people may review one run at the same time. The first line printed is
+    `listening on http://127.0.0.1:PORT`; Ctrl-C ends it.
+
+    \b
+    Keys: a accept, r reject, u unsure, z undo, j/k next and previous finding, n/p image,
+    e edit, b box, m add what was missed, ? all keys.
+    """
+    check_name(reviewer, "--reviewer")
+    from uncanny.service.review.pages import ReviewSite, review_app
+    from uncanny.service.review.run import ReviewRun
+
+    app = review_app(
+        ReviewSite(
+            ReviewRun.open(run, per_finding=per_finding),
+            reviewer=None if reviewer is None else reviewer.strip(),
+            order=order,
+        )
+    )
+    serve_page(app, port, opens=opens)
+
 
 _PERSON = click.option(
     "--person", metavar="NAME", help="Who answers.  [default: the page asks, and remembers]"
@@ -68,7 +151,7 @@ def mcq_people_command(
     check_name(person, "--person")
     from uncanny.eval.mcq.data.load import load
     from uncanny.service.people.answers import PeopleAnswers
-    from uncanny.service.people.mcq_pages import mcq_people_app
+    from uncanny.service.people.page import mcq_people_app
 
     answers = PeopleAnswers(load(items, root=root, folder=run), run, questions=questions, shuffle=shuffle)
     app = mcq_people_app(answers, person=None if person is None else person.strip())
@@ -142,8 +225,8 @@ def edits_people_command(
     check_name(person, "--person")
     from uncanny.eval.edits.data import load
     from uncanny.eval.edits.people.data import read_form
-    from uncanny.service.people.edits_pages import edits_people_app
     from uncanny.service.people.judging import PeopleJudging
+    from uncanny.service.people.page import edits_people_app
 
     form = None if questionnaire is None else read_form(questionnaire)
     judging = PeopleJudging(load(pairs, root=root), run, form=form, break_every=break_every)

@@ -6,23 +6,30 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from socket import gethostname
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI, Query
 from pydantic import ConfigDict
 from starlette.types import ASGIApp
 
 from uncanny import __version__
-from uncanny.service.answers import Who
-from uncanny.service.api import audit, events, health, jobs, results, uploads, verdicts
-from uncanny.service.api.auth import SECURITY_SCHEMES, Gate, Reader, ambient
+from uncanny.service.answers import AuditPage, Who
+from uncanny.service.api import events, health, jobs, results, uploads, verdicts
+from uncanny.service.api.auth import (
+    SECURITY_SCHEMES,
+    Gate,
+    RateLimiter,
+    Rates,
+    Reader,
+    ambient,
+    for_operators,
+)
 from uncanny.service.api.errors import add_handlers, described, refuse
 from uncanny.service.api.health import Measured, Metrics, WorkerAlive
-from uncanny.service.api.rates import RateLimiter, Rates
-from uncanny.service.api.routes import Route, routes
+from uncanny.service.api.routes import Kept, Route, routes
 from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.listen import HOST, is_loopback
-from uncanny.service.review.runs import ReviewRuns
+from uncanny.service.review.run import ReviewRuns
 from uncanny.service.safety import LOOPBACK, Guard
 from uncanny.service.service import Service
 
@@ -62,8 +69,8 @@ def service_app(
     state.metrics = Metrics(service, worker_alive)
     state.ending, state.streams, state.error_page = threading.Event(), Counter[str](), None
     add_handlers(app)
-    for part in (_ME, jobs, events, results, verdicts, uploads, audit, health):
-        app.include_router(part if isinstance(part, APIRouter) else part.ROUTER)
+    for router in (_SERVICE, *(part.ROUTER for part in (jobs, events, results, verdicts, uploads, health))):
+        app.include_router(router)
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -104,13 +111,23 @@ class Me(Who):
     via: Literal["local", "token", "session"]
 
 
-_ME: Final = routes("service")
+_SERVICE: Final = routes("service")
 
 
-@_ME.get("/me", summary="Who I am")
+@_SERVICE.get("/me", summary="Who I am")
 async def me(who: Reader) -> Me:
     """Name and role of the token, or of everybody on this machine while there is no token."""
     return Me.model_validate(who)
+
+
+@_SERVICE.get("/audit", summary="Who changed what", dependencies=for_operators)
+def audit(
+    service: Kept,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    before: Annotated[int | None, Query(ge=1, le=2**62, description="`next` of the page before.")] = None,
+) -> AuditPage:
+    """Every change that was done, and every login that failed; the newest first."""
+    return service.audit.page(limit=limit, before=before)
 
 
 def _with_params(schema: dict[str, Any]) -> dict[str, Any]:

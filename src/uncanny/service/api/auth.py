@@ -6,22 +6,54 @@ do everything. From the first token on, and beyond loopback from the start, one 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, Request, Response
 from fastapi.encoders import jsonable_encoder
 from fastapi.security import APIKeyCookie, HTTPBearer
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import SlidingWindowCounterRateLimiter
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 
 from uncanny.service import ROLES, Role
 from uncanny.service.api.errors import ApiError
-from uncanny.service.api.rates import RateLimiter
 from uncanny.service.service import Service
 from uncanny.service.store.tokens import SESSION_S, Token
+
+Group = Literal["reads", "writes", "logins"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Requests a minute. `logins` counts the attempts that failed, of one address."""
+
+    reads: int = 6_000
+    writes: int = 1_200
+    logins: int = 20
+
+
+class RateLimiter:
+    """Safe from threads."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._limits = {name: RateLimitItemPerMinute(most) for name, most in asdict(rates).items()}
+        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    def hit(self, group: Group, key: str) -> None:
+        """Count one. Raises ApiError 429, which says when to come again."""
+        if self._limiter.hit(self._limits[group], group, key):
+            return
+        reset = self._limiter.get_window_stats(self._limits[group], group, key).reset_time
+        wait = max(1, math.ceil(reset - time.time()))
+        raise ApiError(429, headers={"Retry-After": str(min(wait, 60))})
+
 
 COOKIE: Final = "uncanny_session"
 LOCAL: Final = "local"

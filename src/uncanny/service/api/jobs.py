@@ -10,13 +10,12 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 
 from uncanny.runs.parameters import Calls, Inputs, Tokens, Usd
-from uncanny.service import State
+from uncanny.service import ID_PATTERNS, State
 from uncanny.service.answers import JOB_EXAMPLE, Job, JobPage, KindAnswer, KindsAnswer
 from uncanny.service.api.auth import Operator, for_operators, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.routes import Bounded, IdempotencyKey, JobId, Kept, Noted, Title, routes
 from uncanny.service.jobs.kinds import KINDS, check_params
-from uncanny.service.store.ids import ID_PATTERNS
 
 ROUTER: Final = routes("jobs")
 _NEW: Final = {key: JOB_EXAMPLE[key] for key in ("kind", "params", "name")}

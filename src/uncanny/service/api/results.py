@@ -19,7 +19,6 @@ from uncanny.service.answers import FilePage, RecordPage
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.routes import PLAIN, JobId, Kept, routes
-from uncanny.service.jobs.archive import zipped
 from uncanny.service.jobs.folder import (
     ANSWERS,
     MOST_FILES,
@@ -29,6 +28,7 @@ from uncanny.service.jobs.folder import (
     list_files,
     open_within,
     paths_within,
+    zipped,
 )
 from uncanny.service.jobs.kinds import records_file
 from uncanny.service.jobs.records import Place, Tail

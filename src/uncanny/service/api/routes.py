@@ -14,13 +14,12 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, StringConstraints
 from sqlalchemy import Connection
 
-from uncanny.service import Role
+from uncanny.service import ID_PATTERNS, Role
 from uncanny.service.api.auth import SECURITY, Who, address_of, let_in, role_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.safety import BoundedRequest, BoundedRoute, Handler
 from uncanny.service.service import Service
 from uncanny.service.store.database import WRITTEN, Written
-from uncanny.service.store.ids import ID_PATTERNS
 
 PREFIX: Final = "/api/v1"
 JSON_BYTES: Final = 1024 * 1024

@@ -17,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from uncanny.errors import ImageError, writable
+from uncanny.service import ID_PATTERNS
 from uncanny.service.answers import (
     ImageSet,
     RefusedImage,
@@ -31,7 +32,6 @@ from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.multipart import Begin, events
 from uncanny.service.api.routes import PLAIN, FileId, IdempotencyKey, Kept, Note, Noted, SetId, Title, routes
 from uncanny.service.service import Service
-from uncanny.service.store.ids import ID_PATTERNS
 from uncanny.service.store.uploads import Incoming, UploadStore
 
 M = TypeVar("M", bound=BaseModel)

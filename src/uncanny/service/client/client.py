@@ -15,13 +15,11 @@ from uncanny.files import read_file
 from uncanny.parameters import shown_as
 from uncanny.protocol import Protocol, jobs
 from uncanny.records.reviews import Decision
-from uncanny.service import State
+from uncanny.service import ID_PATTERNS, State
 from uncanny.service.answers import Finding, Job, JobPage, KindAnswer, KindsAnswer, StoredFile, Who
 from uncanny.service.client.connection import Connection, new_key
 from uncanny.service.client.job import ClientJob
-from uncanny.service.client.sets import OnSent, UploadedImages, upload_images
-from uncanny.service.client.uploads import Images, collect
-from uncanny.service.store.ids import ID_PATTERNS
+from uncanny.service.client.uploads import Images, OnSent, UploadedImages, collect, upload_images
 from uncanny.wording import shown
 
 DEFAULT_URL: Final = "http://127.0.0.1:8765"

@@ -19,7 +19,7 @@ import orjson
 from uncanny.errors import ServiceError
 from uncanny.files import dump_json, load_json
 from uncanny.records.jsonl import write_atomically
-from uncanny.service.client.sets import UploadedImage
+from uncanny.service.client.uploads import UploadedImage
 from uncanny.wording import display_path
 
 _LONGEST: Final = 4_000

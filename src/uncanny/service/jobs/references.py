@@ -15,10 +15,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from uncanny.errors import NotFoundError
-from uncanny.service import ENDED
+from uncanny.service import ENDED, is_id
 from uncanny.service.folders import Roots
 from uncanny.service.jobs.folder import OUT, RUN
-from uncanny.service.store.ids import is_id
 from uncanny.wording import shown
 
 if TYPE_CHECKING:

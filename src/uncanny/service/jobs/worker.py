@@ -28,8 +28,7 @@ from uncanny.service.jobs.folder import RUN
 from uncanny.service.jobs.kinds import KINDS, title_of, values_of
 from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
-from uncanny.service.store.arrivals import Listener
-from uncanny.service.store.jobs import Lease
+from uncanny.service.store.jobs import Lease, Listener
 from uncanny.wording import rendered
 
 JOBS: Final = 2

@@ -34,8 +34,7 @@ from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile, read_stamped
 from uncanny.records.run_folder import check_apart, check_no_links
 from uncanny.records.shared_log import SharedLog
-from uncanny.service.people.order import apart
-from uncanny.service.people.session import PeopleSession
+from uncanny.service.people.session import PeopleSession, apart
 from uncanny.service.pictures import Picture
 
 TASK: Final = "mcq_people"

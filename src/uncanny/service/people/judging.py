@@ -26,8 +26,7 @@ from uncanny.records.run_folder import check_apart
 from uncanny.records.shared_log import SharedLog
 from uncanny.schema import Box
 from uncanny.service.decoding import measure
-from uncanny.service.people.order import apart
-from uncanny.service.people.session import PeopleSession
+from uncanny.service.people.session import PeopleSession, apart
 from uncanny.service.pictures import Picture
 
 TASK: Final = "edits_people"

@@ -6,6 +6,7 @@ write to. All methods may be called from several threads at once.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -205,3 +206,37 @@ def _begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
     head = {"format": FORMAT, "uncanny": __version__, "started": datetime.now(UTC).isoformat()}
     manifest = RunManifest.model_validate({**head, **settings, "record_file": record_file})
     folder.write_manifest(manifest.written())
+
+
+def apart(groups: Sequence[Hashable], seed: str) -> list[int]:
+    """The places of `groups` in a shuffled order in which no two of one group follow each other.
+
+    Where that cannot be, because one group has more than half of the places, those that are too many stand
+    together at the end. The same `seed` gives the same order.
+
+    >>> apart(["cup", "cup", "dog", "dog"], "Ann") == apart(["cup", "cup", "dog", "dog"], "Ann")
+    True
+    """
+    order = list(range(len(groups)))
+    random.Random(seed).shuffle(order)
+    place = 1
+    while place < len(order):
+        before = groups[order[place - 1]]
+        if groups[order[place]] == before:
+            other = next((at for at in range(place + 1, len(order)) if groups[order[at]] != before), None)
+            if other is None:
+                break
+            order[place], order[other] = order[other], order[place]
+        place += 1
+    # What is left is of one group: between others, wherever there is room.
+    rest, order = order[place:], order[:place]
+    for each in rest:
+        group = groups[each]
+        room = (
+            at
+            for at in range(len(order) + 1)
+            if (at == 0 or groups[order[at - 1]] != group)
+            and (at == len(order) or groups[order[at]] != group)
+        )
+        order.insert(next(room, len(order)), each)
+    return order

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.records.reviews import Review, ReviewedAnomaly, ReviewedImage, quadruple_sha256
 from uncanny.schema import Annotation, Anomaly
-from uncanny.service.review.doubt import Doubt
+from uncanny.service.review.records import Doubt
 
 
 class FindingId(NamedTuple):

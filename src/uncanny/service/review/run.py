@@ -8,7 +8,8 @@ methods may be called from several threads at once.
 from __future__ import annotations
 
 import os
-from collections import deque
+import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import RLock
@@ -33,10 +34,17 @@ from uncanny.records.run_folder import check_recorded
 from uncanny.records.shared_log import file_state
 from uncanny.schema import Annotation, Anomaly, Box
 from uncanny.service.pictures import Picture
-from uncanny.service.review.doubt import ADDED, doubts
 from uncanny.service.review.findings import FindingId, FindingView, check_box, finding_at, unchanged
 from uncanny.service.review.queue import Filters, Move, Progress, ReviewQueue, Row, Standing
-from uncanny.service.review.records import ImageRecord, image_key, no_collection, read_records, state_of
+from uncanny.service.review.records import (
+    ADDED,
+    ImageRecord,
+    doubts,
+    image_key,
+    no_collection,
+    read_records,
+    state_of,
+)
 
 # How many steps of a reviewer can be taken back, beyond which nobody remembers what they were.
 UNDO_STEPS: Final = 1000
@@ -409,3 +417,42 @@ class ReviewRun:
 
 
 _EDITED = ("name", "phenomenon", "reasoning", "severity", "kind")
+
+
+MOST_RUNS: Final = 16
+
+
+class ReviewRuns:
+    """`ReviewRun` by folder. Safe from threads; all that ask for a folder share one."""
+
+    def __init__(self, most: int = MOST_RUNS) -> None:
+        self._most = most
+        self._runs: OrderedDict[Path, ReviewRun] = OrderedDict()
+        self._opening: dict[Path, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def get(self, folder: Path) -> ReviewRun:
+        """With what the run has added since. Raises UsageError, RecordError as `ReviewRun.open`."""
+        with self._lock:
+            opening = self._opening.setdefault(folder, threading.Lock())
+        # Of many who want a large run at once one reads it.
+        with opening:
+            with self._lock:
+                run = self._runs.get(folder)
+            if run is None:
+                run = ReviewRun.open(folder)
+            else:
+                run.refresh()
+            with self._lock:
+                self._runs[folder] = run
+                self._runs.move_to_end(folder)
+                while len(self._runs) > self._most:
+                    gone, _ = self._runs.popitem(last=False)
+                    self._opening.pop(gone, None)
+        return run
+
+    def forget(self, folder: Path) -> None:
+        """Of a folder that is deleted."""
+        with self._lock:
+            self._runs.pop(folder, None)
+            self._opening.pop(folder, None)

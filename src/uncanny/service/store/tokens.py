@@ -20,10 +20,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql.elements import ColumnElement
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
-from uncanny.service import Role
+from uncanny.service import Role, new_id
 from uncanny.service.answers import Answer
 from uncanny.service.store.database import Database
-from uncanny.service.store.ids import new_id
 from uncanny.service.store.tables import sessions as S
 from uncanny.service.store.tables import tokens as T
 

@@ -27,9 +27,9 @@ from uncanny.images.encode import PixelPolicy
 from uncanny.images.signature import Format, sniff
 from uncanny.images.structure import check_structure
 from uncanny.records.jsonl import append_whole, open_to_append
+from uncanny.service import is_id, new_id
 from uncanny.service.answers import ImageSet, SetPage, SetsPage, StoredFile, StoredImage
 from uncanny.service.store.database import Also, Database, nothing
-from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.names import image_name, numbered, safe_name
 from uncanny.service.store.tables import files as F
 from uncanny.service.store.tables import image_sets as SETS

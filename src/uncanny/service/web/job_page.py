@@ -23,11 +23,10 @@ from uncanny.service.jobs.folder import ANSWERS, RUN, end_of_log, paths_within
 from uncanny.service.jobs.kinds import KINDS, records_file
 from uncanny.service.jobs.references import job_of, texts
 from uncanny.service.pictures import Picture, Viewer
-from uncanny.service.web.command import command_line
 from uncanny.service.web.forms import form_fields
 from uncanny.service.web.records import Cards, Failures
 from uncanny.service.web.site import Site
-from uncanny.service.web.views import IN_PART, OF_RUNS, JobView, LimitView, size
+from uncanny.service.web.views import IN_PART, OF_RUNS, JobView, LimitView, command_line, size
 
 _LOG_SHOWN: Final = 20_000
 _FILES_SHOWN: Final = 200

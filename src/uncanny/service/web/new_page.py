@@ -27,11 +27,10 @@ from uncanny.service.jobs.child import FORECAST
 from uncanny.service.jobs.kinds import KINDS, Kind, check_params, kind_named, records_file, values_of
 from uncanny.service.jobs.run import child_environment, order
 from uncanny.service.safety import Body
-from uncanny.service.web.command import command_line
 from uncanny.service.web.forms import ONE_MODEL, form_fields, read_form, sentence
 from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.site import Site
-from uncanny.service.web.views import JobView
+from uncanny.service.web.views import JobView, command_line
 
 _FORECAST_S: Final = 60
 _MOST_FORECAST: Final = 20_000

@@ -17,10 +17,9 @@ from uncanny.service.assets import base_of
 from uncanny.service.jobs.kinds import title_of
 from uncanny.service.pictures import Pictures
 from uncanny.service.review.pages import ReviewSite, review_app
-from uncanny.service.review.run import ReviewRun
-from uncanny.service.review.runs import MOST_RUNS
-from uncanny.service.web.cards import image_name
+from uncanny.service.review.run import MOST_RUNS, ReviewRun
 from uncanny.service.web.job_page import has_findings
+from uncanny.service.web.records import image_name
 from uncanny.service.web.site import Site
 
 # What the steps of a review are called in the audit log: those of the HTTP interface are `judge`, all.
