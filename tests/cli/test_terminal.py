@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.runs.e2e import Done, check_no_traceback, environment, pictures, serving, uncanny_here
 from uncanny import cli
-from uncanny.cli.common.terminal import harmless, layout
+from uncanny.wording import harmless, layout
 
 # Retitles the window, clears it, rings, writes from right to left, and pretends to be another line.
 NASTY = "cat\x1b]0;owned\x07\x1b[2J\u202egnp.\u2066\r\nError: all is well\x9b31m\u200b"

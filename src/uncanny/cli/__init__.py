@@ -14,9 +14,10 @@ import click
 
 from uncanny import __version__
 from uncanny.cli.common.command import Group
-from uncanny.cli.common.terminal import as_shown, close_output, complain, layout, open_streams, running
+from uncanny.cli.common.terminal import as_shown, close_output, complain, open_streams, running
 from uncanny.errors import UncannyError
 from uncanny.protocol import jobs, named
+from uncanny.wording import layout
 
 # name: (module and name in it, one line of help). Those of protocols come from their table.
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -31,9 +31,10 @@ from uncanny.cli.common.summary import (
     status_line,
     texts_lines,
 )
-from uncanny.cli.common.terminal import harmless, say
+from uncanny.cli.common.terminal import say
 from uncanny.errors import UsageError
 from uncanny.eval.common.parameters import ReportParameters
+from uncanny.wording import harmless
 
 if TYPE_CHECKING:
     from uncanny.annotation.run import AnnotateRun

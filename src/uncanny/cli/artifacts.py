@@ -24,10 +24,6 @@ from uncanny.cli.common.summary import (
     Summary,
     failure_line,
     failure_lines,
-    skipped_lines,
-    spending_lines,
-    status_line,
-    texts_lines,
 )
 from uncanny.eval.artifacts.parameters import ArtifactScoreParameters, ArtifactsParameters
 from uncanny.schema import ARTIFACT_CATEGORIES
@@ -36,7 +32,6 @@ if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
     from uncanny.eval.artifacts.run import ArtifactsRun, LocatedArtifacts
     from uncanny.eval.artifacts.score.tally import OnImage
-    from uncanny.runs.run import RunEnd
 
 
 @click.group("artifacts", cls=Group)
@@ -87,27 +82,24 @@ class ArtifactsSummary(Summary["ArtifactsRun"]):
 
     root: Path | None
     truth: str = "TRUTH"
+    label = "Images"
 
-    def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002
-        file = self.run.path / self.run.record_file
-        regions = self.run.regions()
-        by_category = ", ".join(f"{number:,} {category}" for category, number in regions.items() if number)
+    def failures(self) -> list[str]:
         failures = [
             failure_line(record, place_of(record, self.run, self.root) + _named(record))
             for record in self.run.artifacts
             if record.status != "ok"
         ]
-        return [
-            *failure_lines("Without an answer, or without a whole one:", failures, where=f", in {file}"),
-            status_line("Images", end),
-            *skipped_lines(end),
-            *texts_lines(end),
-            f"Found    {sum(regions.values()):,} artifacts" + (f": {by_category}" if by_category else ""),
-            *spending_lines(end),
-            "",
-            f"Records  {file}",
-            f"Score    uncanny artifacts score {self.run.path} --truth {self.truth}",
-        ]
+        where = f", in {self.run.path / self.run.record_file}"
+        return failure_lines("Without an answer, or without a whole one:", failures, where=where)
+
+    def found(self) -> list[str]:
+        regions = self.run.regions()
+        by_category = ", ".join(f"{number:,} {category}" for category, number in regions.items() if number)
+        return [f"Found    {sum(regions.values()):,} artifacts" + (f": {by_category}" if by_category else "")]
+
+    def next_steps(self, file: Path) -> list[str]:
+        return [f"Records  {file}", f"Score    uncanny artifacts score {self.run.path} --truth {self.truth}"]
 
 
 def _named(record: LocatedArtifacts) -> str:

@@ -19,9 +19,10 @@ from uncanny.cli.common.files import ScoreFiles, check_run_folder, gate_outputs,
 from uncanny.cli.common.options import gate_options, score_options
 from uncanny.cli.common.parameters import parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
-from uncanny.cli.common.terminal import complain, layout, say, told
+from uncanny.cli.common.terminal import complain, say, told
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.audit.parameters import AuditPageParameters, AuditParameters
+from uncanny.wording import layout
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.run import Annotating

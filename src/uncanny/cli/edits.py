@@ -17,8 +17,8 @@ from uncanny.cli.common.files import Output, ScoreFiles, at_rest, check_run_fold
 from uncanny.cli.common.options import force_option, json_option, quiet_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
-from uncanny.cli.common.summary import Summary, failure_lines, spending_lines, status_line, texts_lines
-from uncanny.cli.common.terminal import harmless, say, say_json
+from uncanny.cli.common.summary import Summary, failure_lines
+from uncanny.cli.common.terminal import say, say_json
 from uncanny.cli.serving.people import edits_people_command, people_score_command
 from uncanny.errors import UsageError
 from uncanny.eval.edits.parameters import (
@@ -28,10 +28,10 @@ from uncanny.eval.edits.parameters import (
     StressParameters,
 )
 from uncanny.eval.edits.run.parameters import PerturbParameters, PromptsParameters
+from uncanny.wording import harmless
 
 if TYPE_CHECKING:
     from uncanny.parameters import Parameters
-    from uncanny.runs.run import RunEnd
 
 
 @click.group("edits", cls=Group)
@@ -255,17 +255,12 @@ def _ask(
 class WritingSummary(Summary[Any]):
     """Counts and texts that are missing. There is no page."""
 
-    def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002
-        file = self.run.path / self.run.record_file
+    label = "Texts"
+
+    def failures(self) -> list[str]:
         missing = [line for line in map(_why, self.run.records) if line is not None]
-        return [
-            *failure_lines("Without a text, or without a whole one:", missing, where=f", in {file}"),
-            status_line("Texts", end),
-            *texts_lines(end),
-            *spending_lines(end),
-            "",
-            f"Records  {file}",
-        ]
+        where = f", in {self.run.path / self.run.record_file}"
+        return failure_lines("Without a text, or without a whole one:", missing, where=where)
 
 
 def _why(record: Any) -> str | None:

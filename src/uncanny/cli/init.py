@@ -23,10 +23,10 @@ from uncanny.cli.common.config import commands, expected, key_of, parameters, ta
 from uncanny.cli.common.files import STANDARD_OUTPUT, Output, check_outputs
 from uncanny.cli.common.options import PATH, Real, Several, Whole, force_option, type_of
 from uncanny.cli.common.places import Place
-from uncanny.cli.common.terminal import harmless, say
+from uncanny.cli.common.terminal import say
 from uncanny.errors import UsageError
 from uncanny.protocol import protocols
-from uncanny.wording import shown
+from uncanny.wording import harmless, shown
 
 if TYPE_CHECKING:
     from uncanny.records.run_manifest import RunManifest

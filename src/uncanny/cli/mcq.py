@@ -25,8 +25,8 @@ from uncanny.cli.common.files import (
 from uncanny.cli.common.options import PATH, force_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, named_files
-from uncanny.cli.common.summary import Summary, failure_lines, spending_lines, status_line, texts_lines
-from uncanny.cli.common.terminal import complain, harmless, layout, say, width
+from uncanny.cli.common.summary import Summary, failure_lines
+from uncanny.cli.common.terminal import complain, say, width
 from uncanny.cli.serving.people import mcq_author_command, mcq_people_command
 from uncanny.eval.mcq.parameters import (
     BuildParameters,
@@ -38,13 +38,12 @@ from uncanny.eval.mcq.parameters import (
     OverlayParameters,
     PlanParameters,
 )
-from uncanny.wording import counted
+from uncanny.wording import counted, harmless, layout
 
 if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
     from uncanny.eval.mcq.data.items import ItemSet
     from uncanny.eval.mcq.run import McqRun
-    from uncanny.runs.run import RunEnd
 
 
 @click.group("mcq", cls=Group)
@@ -247,23 +246,19 @@ class McqSummary(Summary["McqRun"]):
     """Counts, failures, and what to do next. There is no page: `uncanny mcq score` writes it."""
 
     items: str
+    label = "Asked"
+    zeros = True
 
-    def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002
-        file = self.run.path / self.run.record_file
+    def failures(self) -> list[str]:
         failures = [
             f"{answer.id} {answer.question}: {answer.error}"
             for answer in self.run.answers
             if answer.outcome == "error"
         ]
-        return [
-            *failure_lines("Without an answer:", failures),
-            status_line("Asked", end, zeros=True),
-            *texts_lines(end),
-            *spending_lines(end),
-            "",
-            f"Answers  {file}",
-            f"Score    uncanny mcq score {self.items} {file}",
-        ]
+        return failure_lines("Without an answer:", failures)
+
+    def next_steps(self, file: Path) -> list[str]:
+        return [f"Answers  {file}", f"Score    uncanny mcq score {self.items} {file}"]
 
 
 def scores_of_runs(items: ItemSet, named: str, runs: Sequence[McqRun]) -> Scores:

@@ -8,9 +8,10 @@ import click
 
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.options import PATH, force_option
-from uncanny.cli.common.terminal import layout, say
+from uncanny.cli.common.terminal import say
 from uncanny.prompts import prompt_set
 from uncanny.protocol import prompt_names
+from uncanny.wording import layout
 
 
 @click.command("prompts", cls=Command, config=False)

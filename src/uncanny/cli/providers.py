@@ -11,8 +11,9 @@ import click
 
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.places import complete_model
-from uncanny.cli.common.terminal import layout, say, say_json
+from uncanny.cli.common.terminal import say, say_json
 from uncanny.errors import UsageError
+from uncanny.wording import layout
 
 if TYPE_CHECKING:
     from uncanny.models.custom import ProviderEntryPoint

@@ -20,10 +20,6 @@ from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import (
     Summary,
     failure_lines,
-    skipped_lines,
-    spending_lines,
-    status_line,
-    texts_lines,
 )
 from uncanny.cli.common.terminal import width
 from uncanny.eval.common.parameters import PairFolders
@@ -34,7 +30,6 @@ if TYPE_CHECKING:
     from uncanny.eval.realism.data import PairSource
     from uncanny.eval.realism.run import RealismRun
     from uncanny.eval.realism.verdicts import Verdict
-    from uncanny.runs.run import RunEnd
 
 
 @click.group("realism", cls=Group)
@@ -103,20 +98,17 @@ def score_command(verdicts: tuple[str, ...], root: Path | None, **values: Any) -
 class RealismSummary(Summary["RealismRun"]):
     """Counts, pairs without a label, and what to do next. There is no page: it belongs to the scores."""
 
-    def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002
-        labels = ", ".join(f"{count:,} {label}" for label, count in self.run.labels().items())
+    label = "Pairs"
+
+    def failures(self) -> list[str]:
         failures = [_why(verdict) for verdict in self.run.verdicts if verdict.outcome not in (None, "judged")]
-        return [
-            *failure_lines("Without a label:", failures),
-            status_line("Pairs", end),
-            *skipped_lines(end),
-            *texts_lines(end),
-            f"Labels   {labels}",
-            *spending_lines(end),
-            "",
-            f"Verdicts {self.run.path / self.run.record_file}",
-            f"Score    uncanny realism score {self.run.path}",
-        ]
+        return failure_lines("Without a label:", failures)
+
+    def found(self) -> list[str]:
+        return ["Labels   " + ", ".join(f"{n:,} {label}" for label, n in self.run.labels().items())]
+
+    def next_steps(self, file: Path) -> list[str]:
+        return [f"Verdicts {file}", f"Score    uncanny realism score {self.run.path}"]
 
 
 def _why(verdict: Verdict) -> str:

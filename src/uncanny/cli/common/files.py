@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import orjson
 
-from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json, width
+from uncanny.cli.common.terminal import complain, say, say_json, width
 from uncanny.errors import UncannyError, UsageError
 from uncanny.files import MOST_DOCUMENT, check_file, is_own_pipe, too_large
 from uncanny.protocol import run_records
+from uncanny.wording import harmless, layout
 
 if TYPE_CHECKING:
     from uncanny.eval.common.gates import GateResult

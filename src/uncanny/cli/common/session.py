@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json, told
+from uncanny.cli.common.terminal import complain, say, say_json, told
 from uncanny.errors import UncannyError
 from uncanny.runs.parameters import RunParameters
 from uncanny.runs.run import RunEnd, run_with
 from uncanny.runs.stop import Stop
 from uncanny.runs.task import Task
-from uncanny.wording import Words, marked, waiting_words
+from uncanny.wording import Words, harmless, layout, marked, waiting_words
 
 if TYPE_CHECKING:
     from uncanny.cli.common.summary import Summary

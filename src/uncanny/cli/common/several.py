@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uncanny.cli.common.asking import asked
 from uncanny.cli.common.session import INTERRUPTED, RUN_CODES, TerminalStop, show_end, show_forecast
 from uncanny.cli.common.summary import Summary
-from uncanny.cli.common.terminal import complain, cost, harmless, layout, marked, say, say_json
+from uncanny.cli.common.terminal import complain, say, say_json
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.common.run_result import RunResult
 from uncanny.models.registry import parse_model
 from uncanny.runs.parameters import RunOptions, SpendLimits
 from uncanny.runs.several import check_folders, limits_left, model_folders
+from uncanny.wording import cost, harmless, layout, marked
 
 if TYPE_CHECKING:
     from uncanny.parameters import Parameters

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from uncanny.cli.common.terminal import at_least, cost, count, duration, share
-from uncanny.wording import counted
+from uncanny.wording import at_least, cost, count, counted, duration, share
 
 if TYPE_CHECKING:
     from uncanny.eval.common.run_result import RunResult
@@ -25,9 +24,14 @@ MOST_FAILURES = 10
 
 @dataclass(frozen=True, slots=True)
 class Summary(Generic[R_co]):
-    """What a run says of itself in the end. A protocol may say more, and has its page here."""
+    """What a run says of itself in the end. A protocol may say more, and has its page here.
+
+    Inputs are called `label`, by default by their unit; with `zeros` also what became of none is told.
+    """
 
     run: R_co
+    label: ClassVar[str | None] = None
+    zeros: ClassVar[bool] = False
 
     def page(self) -> Path | None:
         """Write the report; None where there is nothing to report, or the page belongs to the scores."""
@@ -36,13 +40,27 @@ class Summary(Generic[R_co]):
     def lines(self, end: RunEnd, page: Path | None) -> list[str]:  # noqa: ARG002
         """The summary for people; `page` is the one that was written."""
         return [
-            status_line(end.progress.unit.capitalize(), end),
+            *self.failures(),
+            status_line(self.label or end.progress.unit.capitalize(), end, zeros=self.zeros),
             *skipped_lines(end),
             *texts_lines(end),
+            *self.found(),
             *spending_lines(end),
             "",
-            f"Records  {self.run.path / self.run.record_file}",
+            *self.next_steps(self.run.path / self.run.record_file),
         ]
+
+    def failures(self) -> list[str]:
+        """What failed, before all else."""
+        return []
+
+    def found(self) -> list[str]:
+        """What the records say, in a line or two."""
+        return []
+
+    def next_steps(self, file: Path) -> list[str]:
+        """Where the records are, and what to do with them."""
+        return [f"Records  {file}"]
 
     def as_json(self, page: Path | None) -> dict[str, Any]:
         content = self.run.to_json()

@@ -25,41 +25,13 @@ from uncanny.errors import UncannyError
 from uncanny.wording import (
     Interface,
     Words,
-    at_least,
-    cost,
-    count,
-    duration,
     escaped,
     flag,
     harmless,
     layout,
     marked,
     rendered,
-    share,
 )
-
-__all__ = [
-    "Origin",
-    "as_shown",
-    "at_least",
-    "close_output",
-    "complain",
-    "cost",
-    "count",
-    "duration",
-    "harmless",
-    "layout",
-    "marked",
-    "note_command",
-    "on_terminal",
-    "open_streams",
-    "running",
-    "say",
-    "say_json",
-    "share",
-    "told",
-    "width",
-]
 
 _WITHOUT_UNICODE = {
     **dict.fromkeys("–—−‒", "-"),

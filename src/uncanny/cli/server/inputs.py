@@ -7,8 +7,9 @@ for a path in one of the service's own folders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -144,43 +145,36 @@ def _items(sent: Sent, items: str, params: dict[str, Any]) -> None:
     params["items"], params["root"] = _with_images(sent, rows, ("image", "overlay"), base, loaded.file)
 
 
-def _realism_pairs(sent: Sent, pairs: str | None, params: dict[str, Any]) -> None:
-    from uncanny.eval.realism.data import load
-
-    original, edited, root = (params.pop(name, None) for name in ("original", "edited", "root"))
+def _pairs(sent: Sent, pairs: str | None, params: dict[str, Any], *, masks: bool) -> None:
+    names = ("original", "edited", "root", *(["masks"] if masks else []))
+    given = {name: params.pop(name, None) for name in names}
     reference = None if pairs is None else there_already(pairs)
     if reference is not None:
         params["pairs"] = reference
         return
-    loaded = load(pairs, original=original, edited=edited, root=root)
-    rows = [
-        {"id": pair.id, "original": str(pair.original), "edited": str(pair.edited), "group": pair.group}
-        for pair in loaded
-    ]
-    file = Path(pairs) if pairs is not None and Path(pairs).is_file() else None
-    params["pairs"], params["root"] = _with_images(sent, rows, ("original", "edited"), Path(), file)
-
-
-def _edit_pairs(sent: Sent, pairs: str | None, params: dict[str, Any]) -> None:
-    from uncanny.eval.edits.data import load
-
-    names = ("original", "edited", "masks", "root")
-    original, edited, masks, root = (params.pop(name, None) for name in names)
-    reference = None if pairs is None else there_already(pairs)
-    if reference is not None:
-        params["pairs"] = reference
-        return
-    loaded = load(pairs, original=original, edited=edited, masks=masks, root=root)
-    rows: list[dict[str, Any]] = []
-    for edit in loaded:
-        row = edit.pair.model_dump(mode="json", exclude_unset=True)
-        row |= {"original": str(edit.original), "edited": str(edit.edited)}
-        drawn = [str(mask) if isinstance(mask, Path) else mask for mask in edit.masks]
-        row["mask"] = drawn[0] if len(drawn) == 1 else (drawn or None)
-        rows.append(row)
+    rows = list(_edit_rows(pairs, given) if masks else _realism_rows(pairs, given))
     file = Path(pairs) if pairs is not None and Path(pairs).is_file() else None
     columns = ("original", "edited", "mask")
     params["pairs"], params["root"] = _with_images(sent, rows, columns, Path(), file)
+
+
+def _realism_rows(pairs: str | None, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    from uncanny.eval.realism.data import load
+
+    for pair in load(pairs, **given):
+        yield {"id": pair.id, "original": str(pair.original), "edited": str(pair.edited), "group": pair.group}
+
+
+def _edit_rows(pairs: str | None, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    from uncanny.eval.edits.data import load
+
+    for edit in load(pairs, **given):
+        drawn = [str(mask) if isinstance(mask, Path) else mask for mask in edit.masks]
+        yield edit.pair.model_dump(mode="json", exclude_unset=True) | {
+            "original": str(edit.original),
+            "edited": str(edit.edited),
+            "mask": drawn[0] if len(drawn) == 1 else (drawn or None),
+        }
 
 
 def _with_images(
@@ -352,11 +346,10 @@ _TABLES: Final = {
 def server_command(protocol: Protocol) -> ServerCommand:
     """The command of a protocol as a job."""
     given = protocol.input
-    edits = "masks" in protocol.parameters.model_fields
     inputs: Mapping[str, Send] = {
         "images": _images,
         "items": _items,
-        "pairs": _edit_pairs if edits else _realism_pairs,
+        "pairs": partial(_pairs, masks="masks" in protocol.parameters.model_fields),
         "generators": _generators,
         "named": _named(given.name),
         "run": _run_to_export,

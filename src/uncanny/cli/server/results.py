@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json, told
+from uncanny.cli.common.terminal import complain, say, say_json, told
 from uncanny.errors import NotFoundError, UncannyError, UsageError
+from uncanny.protocol import named
+from uncanny.wording import harmless, layout
 
 if TYPE_CHECKING:
-    from uncanny.cli.common.files import TableForm
     from uncanny.cli.server.folder import ServerFolder
     from uncanny.cli.server.inputs import Sent, ServerCommand
     from uncanny.service.client.job import ClientJob
@@ -35,34 +35,14 @@ class Results:
 
     def check(self) -> None:
         """Raises UsageError for an output that cannot be written or would replace what it must not."""
-        from uncanny.cli.common.files import (
-            check_outputs,
-            page,
-            rows_jsonl,
-            scores_json,
-            table_csv,
-            tables_text,
-        )
+        from uncanny.cli.common.files import ScoreFiles, rows_jsonl
 
-        outputs = []
-        forms: tuple[TableForm, ...] = ("markdown", "latex")
-        for form in forms:
-            file: Path | None = self._values.get(f"{form}_file")
-            if file is not None and str(file) != "-":
-                outputs.append(tables_text(file, form))
-        csv_file: Path | None = self._values.get("csv_file")
-        if csv_file is not None and str(csv_file) != "-":
-            module, _, name = self._command.csv_head.partition(":")
-            outputs.append(table_csv(csv_file, getattr(import_module(module), name)))
-        json_file, per_image = self._values.get("json_file"), self._values.get("per_image")
-        if json_file is not None and str(json_file) != "-":
-            outputs.append(scores_json(json_file, ()))
-        if per_image is not None:
-            outputs.append(rows_jsonl(per_image, ("predictions", "n_pred", "n_true")))
-        place = self._page_place()
-        if place is not None:
-            outputs.append(page(place))
-        check_outputs(outputs, (), force=bool(self._values.get("force")))
+        place, per_image = self._page_place(), self._values.get("per_image")
+        usual = {"quiet": False, "force": False}
+        files = ScoreFiles.of({**usual, **self._values, "report": place, "no_report": place is None})
+        columns = named(self._command.csv_head) if files.csv is not None else ()
+        rows = [] if per_image is None else [rows_jsonl(per_image, ("predictions", "n_pred", "n_true"))]
+        files.check((), columns, (), *rows)
         measured: Path | None = self._values.get("out") if "out" in self._command.outputs else None
         if measured is not None and measured.suffix != ".jsonl":
             raise UsageError(f"A service writes {measured.stem}.jsonl, not {measured.name}")
@@ -129,7 +109,6 @@ class Results:
             return None
 
     def _write_files(self, job: ClientJob, result: Any) -> list[str]:
-
         from uncanny.files import dump_json
         from uncanny.records.jsonl import write_named
 

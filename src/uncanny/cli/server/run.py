@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
-from uncanny.cli.common.terminal import complain, harmless, layout, on_terminal, say, say_json
+from uncanny.cli.common.terminal import complain, on_terminal, say, say_json
 from uncanny.cli.server.results import BROKEN, INTERRUPTED, Results
 from uncanny.errors import NotFoundError, ServiceError, UsageError
+from uncanny.records.run_folder import RunFolder
 from uncanny.runs.parameters import LIMITS
-from uncanny.wording import counted, option
+from uncanny.wording import counted, harmless, layout, option
 
 if TYPE_CHECKING:
     from uncanny.cli.server.folder import ServerFolder
@@ -60,15 +61,11 @@ class _ServerRun:
         self._results = Results(client.url, command, values)
 
     def run(self, *, detach: bool) -> int:
-        options = {
-            name: value
-            for name, value in self._given.items()
-            if name not in self._command.send and not self._command.stays(name)
-        }
-        params = self._params(options)
+        params = self._params()
         self._check_taken(params)
         target = self._target(detach=detach)
-        with self._locked(target):
+        # One command a folder, of this kind or a run that is made here.
+        with nullcontext() if target is None else RunFolder(target).locked():
             folder = None if target is None else self._folder(target, params)
             sent, params = self._send(folder, params)
             job = self._start(folder, params, new=sent.new > 0)
@@ -77,25 +74,16 @@ class _ServerRun:
             code = self._attend(job)
             return self._results.bring_home(job, folder, sent) if code is None else code
 
-    @contextmanager
-    def _locked(self, target: Path | None) -> Iterator[None]:
-        """One command a folder, of this kind or a run that is made here."""
-        from uncanny.records.run_folder import RunFolder
-
-        if target is None:
-            yield
-            return
-        with RunFolder(target).locked():
-            yield
-
     # What is asked.
 
-    def _params(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _params(self) -> dict[str, Any]:
         """Options as parameters of the job, but for inputs."""
         from uncanny.cli.common.asking import role_models
 
         params: dict[str, Any] = {}
-        for name, value in options.items():
+        for name, value in self._given.items():
+            if name in self._command.send or self._command.stays(name):
+                continue
             if name == "models":
                 if len(value) > 1:
                     raise UsageError(
@@ -115,7 +103,9 @@ class _ServerRun:
         if kind is None:
             raise UsageError(f"{self._client.url} cannot run {self._usage.removeprefix('uncanny ')}")
         taken = kind.params.get("properties", {})
-        known = {"root", "original", "edited", "masks"} & self._inputs_of_pairs()
+        # Options that belong to an input and are sent with it.
+        of_pairs = {"root", "original", "edited", "masks"}
+        known = of_pairs if {"items", "pairs"} & self._command.send.keys() else set()
         refused = sorted(name for name in params if name not in taken and name not in known)
         files = [name for name, value in params.items() if isinstance(value, Path) and name not in known]
         if refused:
@@ -129,14 +119,6 @@ class _ServerRun:
                     f"{option(name)} names a folder, and uncanny does not upload folders",
                     remedy="Pass a folder of the service: server:PATH.",
                 )
-
-    def _inputs_of_pairs(self) -> set[str]:
-        """Options that belong to an input and are sent with it."""
-        return (
-            {"root", "original", "edited", "masks"}
-            if {"items", "pairs"} & self._command.send.keys()
-            else set()
-        )
 
     def _target(self, *, detach: bool) -> Path | None:
         """The folder that results go to; None where they are single files, or stay on the service."""
@@ -216,18 +198,10 @@ class _ServerRun:
             for name in [name for name, value in params.items() if isinstance(value, Path)]:
                 params[name] = there_already(params[name]) or sent.file(params[name])
         if sent.refused:
-            complain(
-                layout(
-                    [
-                        f"Warning: {counted(len(sent.refused), 'image')} left out:",
-                        *(f"  {each}" for each in sent.refused[:_MOST_REFUSED]),
-                        *(
-                            [f"  and {len(sent.refused) - _MOST_REFUSED:,} more"]
-                            * (len(sent.refused) > _MOST_REFUSED)
-                        ),
-                    ]
-                )
-            )
+            more = len(sent.refused) - _MOST_REFUSED
+            lines = [f"  {each}" for each in sent.refused[:_MOST_REFUSED]]
+            lines += [f"  and {more:,} more"] if more > 0 else []
+            complain(layout([f"Warning: {counted(len(sent.refused), 'image')} left out:", *lines]))
         return sent, params
 
     def _send_inputs(self, sent: Sent, options: dict[str, Any]) -> dict[str, Any]:
@@ -287,16 +261,12 @@ class _ServerRun:
             return None
         except KeyboardInterrupt:
             if not self._wants_cancel(job):
-                complain(
-                    layout([f"{job.id} keeps running: {job.url}", f"Results: {self._results.way_back()}"])
-                )
+                lines = [f"{job.id} keeps running: {job.url}", f"Results: {self._results.way_back()}"]
+                complain(layout(lines))
                 return INTERRUPTED
         except ServiceError as error:
-            complain(
-                layout(
-                    [f"Error: {error}", f"{job.id} keeps running there. Results: {self._results.way_back()}"]
-                )
-            )
+            stays = f"{job.id} keeps running there. Results: {self._results.way_back()}"
+            complain(layout([f"Error: {error}", stays]))
             return BROKEN
         job.cancel().wait(progress=not self._quiet)
         return None

@@ -13,10 +13,10 @@ import click
 from uncanny.cli.common.command import Command, Group
 from uncanny.cli.common.options import PATH, Whole, json_option
 from uncanny.cli.common.places import name_and_path
-from uncanny.cli.common.terminal import complain, harmless, say, say_json
+from uncanny.cli.common.terminal import complain, say, say_json
 from uncanny.errors import UsageError
 from uncanny.service import ROLES, Role
-from uncanny.wording import option
+from uncanny.wording import harmless, option
 
 if TYPE_CHECKING:
     from uncanny.service.store.tokens import TokenStore

@@ -1,8 +1,8 @@
 """What requests did: the audit log, and answers kept so that a request that comes again does nothing twice.
 
-The log has a line for every change that was asked for and done, and for every login that failed. It is written
-once and never changed. A client that does not know whether its request arrived sends it again under the same
-key. Key, answer and what was done are written in one transaction, so that no kill comes in between.
+The log has a line for every change that was asked for and done, and for every login that failed. No line is
+ever changed. A client that does not know whether its request arrived sends it again under the same key. Key,
+answer and what was done are written in one transaction, so that no kill comes in between.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ import os
 import secrets
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
 from sqlalchemy import Connection, Row, delete, exists, insert, select, update
@@ -80,25 +80,19 @@ class Incoming:
             self._file.truncate(0)
             return
         self._digest.update(data)
-        try:
+        with _on_disk():
             self._file.write(data)
-        except OSError as error:
-            raise _storage(error) from error
 
     def close(self) -> None:
         if self._file is not None:
             file, self._file = self._file, None
-            try:
+            with _on_disk():
                 file.close()
-            except OSError as error:
-                raise _storage(error) from error
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(StorageError):
             self.close()
         self.path.unlink(missing_ok=True)
@@ -126,21 +120,17 @@ class UploadStore:
     def receive(self, most: int) -> Incoming:
         """Begin to receive a file of at most `most` bytes. Raises StorageError."""
         folder = self._data / INCOMING
-        try:
+        with _on_disk():
             folder.mkdir(exist_ok=True)
             return Incoming(folder / secrets.token_hex(16), most)
-        except OSError as error:
-            raise _storage(error) from error
 
     # Image sets
 
     def new_set(self, *, name: str | None, by: str) -> ImageSet:
         """An empty set."""
         set_id = new_id("set")
-        try:
+        with _on_disk():
             self.images_folder(set_id).mkdir(parents=True)
-        except OSError as error:
-            raise _storage(error) from error
         with self._database.write() as connection:
             row = connection.execute(
                 insert(SETS)
@@ -192,19 +182,19 @@ class UploadStore:
 
         None where the set has as many images as it may: one that it has already is told also then. Nothing is
         decoded. Where its name cannot be a file's name here, a line of the set's metadata file has the
-        original, which records then have as the column `original_name`. Raises ImageError for what is not an
+        original. Raises ImageError for what is not an
         image that is taken, NotFoundError, StorageError.
         """
         incoming.close()
         format, (width, height) = self._checked(incoming, name)
-        try:
-            with self._database.write() as connection:
-                kept = self._keep_image(connection, set_id, incoming, image_name(name, format), width, height)
-                if kept is not None and not kept[1]:
-                    self._keep_name(set_id, name, kept[0].name)
-                return kept
-        except OSError as error:
-            raise _storage(error) from error
+        with _on_disk(), self._database.write() as connection:
+            kept = self._keep_image(connection, set_id, incoming, image_name(name, format), width, height)
+            if kept is not None and not kept[1] and kept[0].name != name:
+                # Records have the original as the column `original_name`.
+                line = {FILE_NAME: kept[0].name, ORIGINAL_NAME: writable(name)}
+                with open_to_append(self.images_folder(set_id) / METADATA_LINES) as file:
+                    append_whole(file, dump_json(line) + b"\n")
+            return kept
 
     def delete_set(self, set_id: str, also: Also = nothing) -> None:
         """Raises NotFoundError, ConflictError where a job that has not ended asks about its images."""
@@ -231,11 +221,9 @@ class UploadStore:
         file_id = new_id("file")
         folder = self.file_folder(file_id)
         values = {"id": file_id, "name": safe, "sha256": incoming.sha256, "size": incoming.size}
-        try:
+        with _on_disk():
             folder.mkdir(parents=True)
             incoming.path.replace(folder / safe)
-        except OSError as error:
-            raise _storage(error) from error
         with self._database.write() as connection:
             row = connection.execute(
                 insert(F).values(**values, created_at=self._database.now(), created_by=by).returning(F)
@@ -272,20 +260,15 @@ class UploadStore:
         for path in (self._data / INCOMING).glob("*"):
             if _is_left(path):
                 path.unlink(missing_ok=True)
-        for folder in (self._data / "files").glob("file_*"):
-            if not _is_left(folder):
-                continue
-            with contextlib.suppress(NotFoundError):
-                self.file(folder.name)
-                continue
-            shutil.rmtree(folder, ignore_errors=True)
-        for folder in (self._data / "images").glob("set_*"):
-            if not _is_left(folder):
-                continue
+        folders = [*(self._data / "files").glob("file_*"), *(self._data / "images").glob("set_*")]
+        for folder in filter(_is_left, folders):
+            is_file = folder.name.startswith("file_")
             try:
-                self.image_set(folder.name)
+                (self.file if is_file else self.image_set)(folder.name)
             except NotFoundError:
                 shutil.rmtree(folder, ignore_errors=True)
+                continue
+            if is_file:
                 continue
             with self._database.read() as connection:
                 known = set(
@@ -369,13 +352,6 @@ class UploadStore:
         )
         return stored, False
 
-    def _keep_name(self, set_id: str, original: str, name: str) -> None:
-        if original == name:
-            return
-        line = {FILE_NAME: name, ORIGINAL_NAME: writable(original)}
-        with open_to_append(self.images_folder(set_id) / METADATA_LINES) as file:
-            append_whole(file, dump_json(line) + b"\n")
-
 
 def _is_left(path: Path) -> bool:
     try:
@@ -405,6 +381,13 @@ def _no_file(file_id: str) -> NotFoundError:
     return NotFoundError(f"There is no file {file_id[:40]!r}", remedy="It may have been deleted.")
 
 
-def _storage(error: OSError) -> StorageError:
-    reason = error.strerror or os.strerror(error.errno or 0)
-    return StorageError(f"What was uploaded cannot be kept: {reason}", remedy="Free some disk space.")
+@contextlib.contextmanager
+def _on_disk() -> Iterator[None]:
+    """Raises StorageError where the disk takes no more."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or os.strerror(error.errno or 0)
+        raise StorageError(
+            f"What was uploaded cannot be kept: {reason}", remedy="Free some disk space."
+        ) from error
