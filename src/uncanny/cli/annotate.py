@@ -134,7 +134,6 @@ class AnnotateSummary(Summary[A_co]):
         ]
 
     def places(self, page: Path | None) -> list[str]:
-        """Where records and the page are."""
         records = f"Records  {self.run.path / self.run.record_file}"
         return [records, *([] if page is None else [f"Report   {page}"])]
 

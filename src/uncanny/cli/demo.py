@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -89,17 +90,7 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     default=None,
     help="Stop after this many seconds. [default: never]",
 )
-def fake_server_command(
-    port: int,
-    latency_ms: float,
-    jitter_ms: float,
-    faults: str,
-    provider: str | None,
-    objects: int,
-    anomalies: int | None,
-    seed: int,
-    max_seconds: float | None,
-) -> None:
+def fake_server_command(faults: str, **values: Any) -> None:
     """Serve the OpenAI and the Anthropic API on this machine without a model, to try a pipeline.
 
     Bundled images get prepared answers; other images get made-up answers that are marked as synthetic. The
@@ -112,16 +103,4 @@ def fake_server_command(
     """
     from uncanny.demo.server.app import FakeServerOptions, parse_faults, serve
 
-    serve(
-        FakeServerOptions(
-            port=port,
-            latency_ms=latency_ms,
-            jitter_ms=jitter_ms,
-            faults=parse_faults(faults),
-            objects=objects,
-            anomalies=anomalies,
-            seed=seed,
-            max_seconds=max_seconds,
-            provider=provider,
-        )
-    )
+    serve(FakeServerOptions(faults=parse_faults(faults), **values))

@@ -123,7 +123,10 @@ class Decoders:
                 raise BusyError
             new = self._waiting[asked] = _Waiting(party)
             if self._threads < min(self._processes, len(self._waiting)):
-                self._start_thread()
+                # Where the system takes no more threads those that run answer; without any this is said.
+                with suppress(RuntimeError):
+                    threading.Thread(target=self._work, name="decoder", daemon=True).start()
+                    self._threads += 1
             if self._threads:
                 turn.append(asked)
                 self._turns[party] = turn
@@ -160,12 +163,6 @@ class Decoders:
                 self._turns[party] = turn  # behind all others
             self._waiting[asked].begun = True
             return asked
-
-    def _start_thread(self) -> None:
-        # The system may take no more threads; those that run answer then, and without any this is said.
-        with suppress(RuntimeError):
-            threading.Thread(target=self._work, name="decoder", daemon=True).start()
-            self._threads += 1
 
     def _work(self) -> None:
         child: _Child | None = None
@@ -213,8 +210,6 @@ class Decoders:
 
 
 class _Child:
-    """One process, for one request at a time."""
-
     def __init__(self) -> None:
         """Raises OSError where no process can be started."""
         environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}

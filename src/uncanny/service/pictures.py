@@ -148,23 +148,18 @@ def serve_pictures(
     """
     made = pictures or Pictures()
 
-    def answer(shown: Shown | None) -> Response:
-        if shown is None:
-            raise HTTPException(404, missing)
-        return Response(shown.data, media_type=shown.media_type, headers=dict(KEPT))
+    def add(name: str, show: Callable[[Picture, Viewer], Awaitable[Shown | None]]) -> None:
+        @app.get(f"/{name}{path}")
+        async def shown(request: Request) -> Response:
+            file = await run_in_threadpool(picture, request)
+            viewer = Viewer(request.client.host if request.client else "", request.is_disconnected)
+            made = None if file is None else await show(file, viewer)
+            if made is None:
+                raise HTTPException(404, missing)
+            return Response(made.data, media_type=made.media_type, headers=dict(KEPT))
 
-    def viewer(request: Request) -> Viewer:
-        return Viewer("" if request.client is None else request.client.host, request.is_disconnected)
-
-    @app.get(f"/image{path}")
-    async def full(request: Request) -> Response:
-        file = await run_in_threadpool(picture, request)
-        return answer(None if file is None else await made.full(file, viewer(request)))
-
-    @app.get(f"/preview{path}")
-    async def preview(request: Request) -> Response:
-        file = await run_in_threadpool(picture, request)
-        return answer(None if file is None else await made.preview(file, viewer(request)))
+    add("image", made.full)
+    add("preview", made.preview)
 
 
 async def _answered(decoders: Decoders, asked: Asked, viewer: Viewer) -> Made | None:

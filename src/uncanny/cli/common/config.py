@@ -121,7 +121,6 @@ def key_of(param: click.Parameter) -> str:
 
 
 def takes_file(command: click.Command) -> bool:
-    """Whether a command has `--config`."""
     return any(param.name == "config" for param in command.params)
 
 

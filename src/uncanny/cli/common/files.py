@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from uncanny.eval.common.tables.table import Table
 
 STANDARD_OUTPUT = Path("-")
-_HEAD_BYTES = 8192
 _BLOCK = 1 << 20
 # What commands find in a folder beside the records of its run.
 _BESIDE = (
@@ -88,14 +87,19 @@ class Output:
     ours: Callable[[Path], bool]
 
 
-def page(path: Path) -> Output:
-    """An HTML page: those of this program name it as their generator."""
+def _with_mark(path: Path, what: str, mark: bytes, within: int) -> Output:
+    """A file of ours has `mark` in its first bytes, `within` so many."""
 
     def ours(file: Path) -> bool:
         with file.open("rb") as content:
-            return b'<meta name="generator" content="uncanny' in content.read(_HEAD_BYTES)
+            return mark in content.read(within)
 
-    return Output(path, "an uncanny page", ours)
+    return Output(path, what, ours)
+
+
+def page(path: Path) -> Output:
+    """An HTML page: those of this program name it as their generator."""
+    return _with_mark(path, "an uncanny page", b'<meta name="generator" content="uncanny', 8192)
 
 
 def scores_json(path: Path, keys: Iterable[str]) -> Output:
@@ -136,13 +140,8 @@ _BEGINS: Final[dict[TableForm, str]] = {
 
 def tables_text(path: Path, form: TableForm) -> Output:
     """Tables as Markdown or LaTeX: those of this program say so in their first line."""
-
-    def ours(file: Path) -> bool:
-        begins = _BEGINS[form].encode()
-        with file.open("rb") as content:
-            return content.read(len(begins)) == begins
-
-    return Output(path, "an uncanny file of tables", ours)
+    begins = _BEGINS[form].encode()
+    return _with_mark(path, "an uncanny file of tables", begins, len(begins))
 
 
 def rows_jsonl(path: Path, keys: Iterable[str]) -> Output:
@@ -431,12 +430,7 @@ def gate_outputs(conditions: Sequence[str], junit: Path | None) -> list[Output]:
         raise UsageError(
             "--junit writes the conditions of --fail-if, but --fail-if is not given", remedy="Add --fail-if."
         )
-
-    def ours(file: Path) -> bool:
-        with file.open("rb") as content:
-            return b'<testsuites name="uncanny.' in content.read(_HEAD_BYTES)
-
-    return [Output(junit, "an uncanny JUnit file", ours)]
+    return [_with_mark(junit, "an uncanny JUnit file", b'<testsuites name="uncanny.', 200)]
 
 
 def pass_gate(

@@ -74,7 +74,6 @@ class Several(click.ParamType[list[Any]]):
 
 
 def type_of(param: click.Parameter) -> click.ParamType[Any]:
-    """What a value is, of several each."""
     return param.type.item if isinstance(param.type, Several) else param.type
 
 

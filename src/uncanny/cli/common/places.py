@@ -148,7 +148,6 @@ def complete_model(_ctx: click.Context, _param: click.Parameter, incomplete: str
 
 
 def complete_folder(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Folders alone."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="dir")]

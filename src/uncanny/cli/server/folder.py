@@ -57,8 +57,6 @@ class ServerState(BaseModel):
 
 @dataclass(frozen=True)
 class ServerFolder:
-    """Where the results of a run go, and what is known of its job."""
-
     path: Path
     state: ServerState
     limits: Mapping[str, Any] = field(default_factory=dict)
@@ -185,5 +183,4 @@ def _remove_empty(folder: Path) -> None:
 
 
 def differing_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The names of those that are not the same."""
     return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))

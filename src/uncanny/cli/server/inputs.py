@@ -296,8 +296,6 @@ def _generators(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) ->
 
 
 def _annotated(parameter: str) -> Send:
-    """Annotations by generator, in the parameter of this name."""
-
     def send(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) -> None:
         from uncanny.cli.audit import named_sources
 
@@ -308,8 +306,6 @@ def _annotated(parameter: str) -> Send:
 
 
 def _file(name: str) -> Send:
-    """A file, sent as it is, in the parameter `name`."""
-
     def send(sent: Sent, path: str | Path, params: dict[str, Any]) -> None:
         params[name] = there_already(path) or _records(sent, path)
 
@@ -344,7 +340,6 @@ _TABLES: Final = {
 
 
 def server_command(protocol: Protocol) -> ServerCommand:
-    """The command of a protocol as a job."""
     given = protocol.input
     inputs: Mapping[str, Send] = {
         "images": _images,

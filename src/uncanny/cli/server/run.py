@@ -45,8 +45,6 @@ def run_on_server(kind: str, context: click.Context, url: str, *, detach: bool, 
 
 
 class _ServerRun:
-    """One command on a service, from its options to its exit code."""
-
     def __init__(
         self, client: Client, command: ServerCommand, context: click.Context, values: dict[str, Any]
     ) -> None:

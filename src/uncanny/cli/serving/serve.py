@@ -211,18 +211,7 @@ def list_command(as_json: bool, data: Path, database: str | None) -> None:
     with _tokens(data, database) as kept:
         tokens = kept.all()
     if as_json:
-        say_json(
-            [
-                {
-                    "name": token.name,
-                    "role": token.role,
-                    "created_at": token.created_at,
-                    "used_at": token.used_at,
-                    "revoked_at": token.revoked_at,
-                }
-                for token in tokens
-            ]
-        )
+        say_json([token.model_dump(exclude={"id"}) for token in tokens])
         return
     if not tokens:
         say("There is no token.")

@@ -22,7 +22,7 @@ from uncanny.service.answers import Job
 from uncanny.service.api.auth import Reader, gate_of
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.results import PAGE_PLACE
-from uncanny.service.api.routes import JobId, Kept, routes
+from uncanny.service.api.routes import JobId, Kept, answer_of, routes
 from uncanny.service.jobs.kinds import records_file
 from uncanny.service.jobs.records import Place, Tail
 
@@ -82,18 +82,13 @@ def _start(
     "/jobs/{job_id}/events",
     summary="What happens to it",
     response_class=EventSourceResponse,
-    responses={
-        200: {
-            "description": "Events `record` (a line of its records), `progress` and `state` (the job).",
-            "content": {
-                "text/event-stream": {
-                    "example": 'event: progress\ndata: {"total":30,"done":12}\nid: 1-1311768.4096\n\n',
-                }
-            },
-        },
-        204: {"description": "The job has ended, and everything was sent before `Last-Event-ID`."},
-        **answers(503),
-    },
+    responses=answer_of(
+        "text/event-stream",
+        "Events `record` (a line of its records), `progress` and `state` (the job).",
+        example='event: progress\ndata: {"total":30,"done":12}\nid: 1-1311768.4096\n\n',
+    )
+    | {204: {"description": "The job has ended, and everything was sent before `Last-Event-ID`."}}
+    | answers(503),
 )
 async def events(
     request: Request,

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from uncanny import __version__
 from uncanny.service.api.auth import for_readers
-from uncanny.service.api.routes import Kept, routes
+from uncanny.service.api.routes import Kept, answer_of, routes
 from uncanny.service.service import Service
 
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -111,7 +111,6 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 
 def _is_there(service: Service) -> bool:
-    """Whether the database answers."""
     try:
         with service.database.read() as connection:
             connection.execute(text("SELECT 1"))
@@ -150,17 +149,12 @@ async def healthz(request: Request, service: Kept) -> Any:
     "/metrics",
     summary="Figures for Prometheus",
     dependencies=for_readers,
-    responses={
-        200: {
-            "description": "Jobs by state, requests and their seconds.",
-            "content": {
-                "text/plain": {
-                    "schema": {"type": "string"},
-                    "example": 'uncanny_jobs{state="running"} 2.0\n',
-                }
-            },
-        },
-    },
+    responses=answer_of(
+        "text/plain",
+        "Jobs by state, requests and their seconds.",
+        schema={"type": "string"},
+        example='uncanny_jobs{state="running"} 2.0\n',
+    ),
 )
 def metrics(request: Request) -> Response:
     """In the text format of Prometheus."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import orjson
 from fastapi import Path as PathPart
@@ -18,7 +18,7 @@ from uncanny.files.beneath import place_of
 from uncanny.service.answers import FilePage, RecordPage
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError, answers
-from uncanny.service.api.routes import PLAIN, JobId, Kept, routes
+from uncanny.service.api.routes import PLAIN, JobId, Kept, answer_of, routes
 from uncanny.service.jobs.folder import (
     ANSWERS,
     MOST_FILES,
@@ -46,22 +46,20 @@ AfterRecord = Annotated[
 ]
 
 
-def _binary(media_type: str, what: str) -> dict[int | str, dict[str, Any]]:
-    schema = {"type": "string", "format": "binary"}
-    return {200: {"description": what, "content": {media_type: {"schema": schema}}}}
+_BINARY: Final = {"type": "string", "format": "binary"}
 
 
 @ROUTER.get(
     "/jobs/{job_id}/result",
     summary="What the command found",
     dependencies=for_readers,
-    responses={
-        200: {
-            "description": "The figures that the command prints as JSON.",
-            "content": {"application/json": {"schema": {}, "example": {"images": 3, "cost_usd": 0.12}}},
-        },
-        **answers(409),
-    },
+    responses=answer_of(
+        "application/json",
+        "The figures that the command prints as JSON.",
+        schema={},
+        example={"images": 3, "cost_usd": 0.12},
+    )
+    | answers(409),
 )
 def result(service: Kept, job_id: JobId) -> Response:
     """The JSON of the job's command, once it has ended."""
@@ -117,7 +115,7 @@ def files(
     summary="Its files as one zip file",
     dependencies=for_readers,
     response_class=StreamingResponse,
-    responses=_binary("application/zip", "The zip file, to be saved."),
+    responses=answer_of("application/zip", "The zip file, to be saved.", schema=_BINARY),
 )
 def archive(
     service: Kept,
@@ -145,7 +143,7 @@ def archive(
     summary="One of its files",
     dependencies=for_readers,
     response_class=FileResponse,
-    responses=_binary(_SAVED, "The file, to be saved.")
+    responses=answer_of(_SAVED, "The file, to be saved.", schema=_BINARY)
     | {206: {"description": "The part of it that `Range` asks for."}}
     | answers(416),
 )
@@ -163,12 +161,12 @@ def file(
     "/jobs/{job_id}/log",
     summary="What its command said",
     dependencies=for_readers,
-    responses={
-        200: {
-            "description": "The end of its standard error.",
-            "content": {"text/plain": {"schema": {"type": "string"}, "example": "12 images, 3 failed\n"}},
-        },
-    },
+    responses=answer_of(
+        "text/plain",
+        "The end of its standard error.",
+        schema={"type": "string"},
+        example="12 images, 3 failed\n",
+    ),
 )
 def log(
     service: Kept,

@@ -173,6 +173,11 @@ def _query_names(dependant: Dependant) -> Iterator[str]:
         yield from _query_names(each)
 
 
+def answer_of(media_type: str, description: str, **content: Any) -> dict[int | str, dict[str, Any]]:
+    """`responses` of a route that answers 200 with something other than a model: its schema, an example."""
+    return {200: {"description": description, "content": {media_type: content}}}
+
+
 def routes(tag: str, prefix: str = PREFIX) -> APIRouter:
     """An empty part of the interface."""
     return APIRouter(prefix=prefix, tags=[tag], route_class=Route)

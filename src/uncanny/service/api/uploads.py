@@ -280,6 +280,5 @@ async def _once(
 
 
 def _shown(name: str) -> str:
-    """The name that a client sent, fit for an answer."""
     text = writable(name)
     return text if len(text) <= _SHOWN_NAME else text[: _SHOWN_NAME - 1] + "…"

@@ -222,25 +222,20 @@ class Connection:
         def request() -> httpx2.Request:
             return self._request(method, path, params=params, headers=headers, content=content, files=files)
 
-        def whole(response: httpx2.Response) -> bytes:
-            return self._body(response, LARGEST_ANSWER)
+        bodies: list[bytes] = []
 
-        body, version = self._read_all(request, whole, again=again)
+        def whole(response: httpx2.Response) -> None:
+            bodies.append(self._body(response, LARGEST_ANSWER))
+
+        # The body too is part of the exchange: one that is cut off is asked for again.
+        response = self._exchange(request, whole, again=again)
         if form is None:
             return None
         adapter = form if isinstance(form, TypeAdapter) else TypeAdapter(form)
         try:
-            return adapter.validate_python(orjson.loads(body))
+            return adapter.validate_python(orjson.loads(bodies[-1]))
         except (orjson.JSONDecodeError, ValidationError) as error:
-            raise self._other_form(path, version, error) from None
-
-    def _read_all(
-        self, request: Callable[[], httpx2.Request], whole: Callable[[httpx2.Response], bytes], *, again: bool
-    ) -> tuple[bytes, str | None]:
-        """The body too is part of the exchange: one that is cut off is asked for again."""
-        result: list[bytes] = []
-        response = self._exchange(request, lambda response: result.append(whole(response)), again=again)
-        return result[-1], response.headers.get(VERSION_HEADER)
+            raise self._other_form(path, response.headers.get(VERSION_HEADER), error) from None
 
     def _exchange(
         self,
@@ -289,14 +284,12 @@ class Connection:
             if response is not None:
                 response.close()
             pause = max(wait_s * random.uniform(0.5, 1.0), min(asked_s or 0.0, 60.0))
-            if self._closed.is_set() or time.monotonic() + pause - begun > self._patience():
+            # A service that has answered comes back; an address at which there was never one is wrong.
+            patience_s = self._patience_s if self.was_reached else min(self._patience_s, _UNREACHED_S)
+            if self._closed.is_set() or time.monotonic() + pause - begun > patience_s:
                 raise error from None
             self.wait(pause)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
-
-    def _patience(self) -> float:
-        """A service that has answered comes back; an address at which there was never one is wrong."""
-        return self._patience_s if self.was_reached else min(self._patience_s, _UNREACHED_S)
 
     def _check(self, response: httpx2.Response) -> None:
         """Raises what an answer that is no success stands for."""

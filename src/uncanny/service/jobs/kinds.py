@@ -77,7 +77,6 @@ _TABLES: Final[Mapping[str, str]] = {
 
 
 def kind_of(protocol: Protocol) -> Kind:
-    """The jobs of a protocol."""
     run = protocol.makes == "run"
     page = f"{RUN}/report.html" if run else f"{OUT}/{protocol.command[0]}.html"
     fixed: dict[str, Any] = {"out": RUN} if protocol.asks else {}
@@ -102,6 +101,12 @@ def records_file(service: Service, job: Job) -> Path | None:
     """Where the records of a job are, or will be; None for a kind that has none, or is not known any more."""
     kind = KINDS.get(job.kind)
     return None if kind is None or kind.records is None else service.job_folder(job.id) / kind.records
+
+
+def has_records(service: Service, job: Job) -> bool:
+    """Whether it has brought any; one that ended before anything was done may have an empty file."""
+    records = records_file(service, job)
+    return records is not None and records.is_file() and records.stat().st_size > 0
 
 
 def check_params(service: Service, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +137,6 @@ def values_of(service: Service, job: Job, folder: Path | None = None) -> dict[st
 
 
 def _filled(service: Service, values: Params, folder: Path | None = None) -> dict[str, Any]:
-    """Parameters with the place of everything they name."""
     places = _places(service, values)
 
     def place(text: str) -> str:

@@ -117,7 +117,6 @@ class PairParams(Params):
 
 
 def job_parameters(protocol: Protocol) -> type[Params]:
-    """The model of the parameters of a protocol's jobs."""
     given = protocol.input
     taken: dict[str, Any] = {given.name: _input(protocol)}
     for kind in (protocol.parameters, protocol.more):
@@ -222,7 +221,6 @@ def _bounds(marks: Sequence[Any]) -> Iterator[BaseMetadata]:
 
 
 def _bare(annotation: Any) -> Any:
-    """A type without what is said of it."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     return annotation

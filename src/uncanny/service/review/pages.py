@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import orjson
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
-from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.records.reviews import Decision
@@ -25,7 +25,7 @@ from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.person import WhoAsks, known, take_names, who_asks
 from uncanny.service.pictures import Pictures, serve_pictures
 from uncanny.service.review.findings import FindingId, FindingView
-from uncanny.service.review.queue import MOVES, ORDERS, Filters, Move, Order
+from uncanny.service.review.queue import MOVES, ORDERS, Filters, Order
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.safety import Body, Words
 
@@ -87,16 +87,8 @@ class _Texts(_InQueue):
     def anomaly(self, box: Box | None = None) -> Anomaly:
         """Raises HTTPException for what no finding may be."""
         try:
-            return Anomaly.model_validate(
-                {
-                    "name": self.name,
-                    "phenomenon": self.phenomenon,
-                    "reasoning": self.reasoning,
-                    "severity": self.severity,
-                    "kind": self.kind_of or None,
-                    "box": box,
-                }
-            )
+            texts = self.model_dump(include={"name", "phenomenon", "reasoning", "severity"})
+            return Anomaly.model_validate({**texts, "kind": self.kind_of or None, "box": box})
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             raise HTTPException(422, f"{first['loc'][0]}: {first['msg']}.") from None
@@ -105,12 +97,8 @@ class _Texts(_InQueue):
 class _Edit(_Texts):
     finding: Id
     text: Digest
-    decision: Decision | None = None
-
-    @field_validator("decision", mode="before")
-    @classmethod
-    def _read_decision(cls, decision: object) -> object:
-        return decision or None
+    # A form has an empty one for none.
+    decision: Annotated[Decision | None, BeforeValidator(lambda decision: decision or None)] = None
 
 
 def _written_box(box: object) -> object:
@@ -197,7 +185,7 @@ def _pages(app: FastAPI, site: ReviewSite) -> None:
         name = known(request, site.who)
         move = request.query_params.get("move")
         if at is not None and move in MOVES:
-            there = site.run.step(at, _as_move(move), filters, name)
+            there = site.run.step(at, next(each for each in MOVES if each == move), filters, name)
             ends = move in ("next", "next-image") and site.run.first(filters, name) is None
             if there is None and not ends:
                 return _panel(request, site, name, filters, at, "There is nothing further that way.")
@@ -218,34 +206,38 @@ def _pages(app: FastAPI, site: ReviewSite) -> None:
 
 
 def _steps(app: FastAPI, site: ReviewSite) -> None:
-    @app.post("/verdict")
-    def verdict(request: Request, body: _Verdict) -> Response:
+    def step(
+        request: Request,
+        body: _Verdict | _Edit | _MovedBox,
+        act: Callable[[FindingId, str], None],
+        notice: str,
+    ) -> Response:
+        """The panel after what somebody does; without a `notice` that of the next finding."""
         name, at, filters = known(request, site.who), FindingId.read(body.finding), body.filters
         try:
-            site.run.judge(at, body.text, body.decision, name)
+            act(at, name)
         except ReviewConflictError as conflict:
             return _panel(request, site, name, filters, at, str(conflict), status=409)
-        return _panel(request, site, name, filters, site.run.step(at, "next", filters, name))
+        now = at if notice else site.run.step(at, "next", filters, name)
+        return _panel(request, site, name, filters, now, notice)
+
+    @app.post("/verdict")
+    def verdict(request: Request, body: _Verdict) -> Response:
+        return step(request, body, lambda at, name: site.run.judge(at, body.text, body.decision, name), "")
 
     @app.post("/edit")
     def edit(request: Request, body: _Edit) -> Response:
-        name, at, filters = known(request, site.who), FindingId.read(body.finding), body.filters
-        try:
+        def act(at: FindingId, name: str) -> None:
             site.run.edit(at, body.text, body.anomaly(), name, body.decision)
-        except ReviewConflictError as conflict:
-            return _panel(request, site, name, filters, at, str(conflict), status=409)
-        if body.decision is not None:
-            return _panel(request, site, name, filters, site.run.step(at, "next", filters, name))
-        return _panel(request, site, name, filters, at, "Kept as a new version.")
+
+        return step(request, body, act, "Kept as a new version." if body.decision is None else "")
 
     @app.post("/box")
     def box(request: Request, body: _MovedBox) -> Response:
-        name, at, filters = known(request, site.who), FindingId.read(body.finding), body.filters
-        try:
+        def act(at: FindingId, name: str) -> None:
             site.run.move_box(at, body.text, body.box, name)
-        except ReviewConflictError as conflict:
-            return _panel(request, site, name, filters, at, str(conflict), status=409)
-        return _panel(request, site, name, filters, at, "Box kept." if body.box else "Box removed.")
+
+        return step(request, body, act, "Box kept." if body.box else "Box removed.")
 
     @app.post("/add")
     def add(request: Request, body: _Addition) -> Response:
@@ -287,10 +279,6 @@ def _asked(request: Request, site: ReviewSite) -> tuple[Filters, FindingId | Non
 def _still_there(site: ReviewSite, at: FindingId, filters: Filters, name: str | None) -> FindingId | None:
     """`at`, or what comes after it where whoever added it has taken it back."""
     return site.run.step(at, "next", filters, name) if site.run.is_gone(at) else at
-
-
-def _as_move(text: str | None) -> Move:
-    return next(move for move in MOVES if move == text)
 
 
 def _whole(
@@ -349,7 +337,13 @@ def _content(
         "show_word": SHOW_WORDS[filters.show],
     }
     if view is None:
-        return content | _summary(site) | {"export": _export(request, site)}
+        # Where the run is exported, or the folder for the command that does it; neither for who may not.
+        export: dict[str, str | None] = {"href": None, "folder": None}
+        if site.export is not None:
+            export["href"] = site.export(request)
+        else:
+            export["folder"] = shlex.quote(str(site.run.folder))
+        return content | _summary(site) | {"export": export}
     stage = _stage(request, site, view)
     mine = view.finding.votes.get(name)
     others = {who: vote for who, vote in view.finding.votes.items() if who != name}
@@ -367,13 +361,6 @@ def _content(
 
 def _summary(site: ReviewSite) -> dict[str, Any]:
     return {"alpha": site.run.agreement(), "reviewers": site.run.reviewers}
-
-
-def _export(request: Request, site: ReviewSite) -> dict[str, str | None]:
-    """Where the run is exported, or the folder for the command that does it; neither for who may not."""
-    if site.export is not None:
-        return {"href": site.export(request), "folder": None}
-    return {"href": None, "folder": shlex.quote(str(site.run.folder))}
 
 
 def _stage(request: Request, site: ReviewSite, view: FindingView) -> dict[str, Any]:

@@ -194,7 +194,6 @@ class ReviewQueue:
         return _first(wanted & (self.image == self.image[place]), rows)  # an image begins with its first
 
     def leads_back_to(self, row: int, filters: Filters, reviewer: str | None) -> bool:
-        """Whether the way back from the end of this queue may lead to that row."""
         return bool(self._mask(_all(filters), reviewer)[row])
 
     def page(self, row: int | None, filters: Filters, reviewer: str | None, limit: int) -> list[int]:

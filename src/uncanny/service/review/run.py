@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Final
@@ -99,28 +100,24 @@ class ReviewRun:
             return self._queue.reviewers
 
     def progress(self, filters: Filters, reviewer: str | None) -> Progress:
-        with self._lock:
-            self._catch_up()
+        with self._now():
             return self._queue.progress(filters, reviewer)
 
     def first(self, filters: Filters, reviewer: str | None) -> FindingId | None:
         """Where the queue begins; None where nothing is in it."""
-        with self._lock:
-            self._catch_up()
+        with self._now():
             row = self._queue.next(None, "next", filters, reviewer)
             return None if row is None else self._id(row)
 
     def step(self, at: FindingId, move: Move, filters: Filters, reviewer: str | None) -> FindingId | None:
         """The finding that `move` leads to; None where there is none. Raises UsageError for no finding."""
-        with self._lock:
-            self._catch_up()
+        with self._now():
             row = self._queue.next(self._row(at), move, filters, reviewer)
             return None if row is None else self._id(row)
 
     def back(self, filters: Filters, reviewer: str) -> FindingId | None:
         """Where the way back leads from the end: to this reviewer's last step, else to the queue's last."""
-        with self._lock:
-            self._catch_up()
+        with self._now():
             for key, place, _ in reversed(self._steps.get(reviewer, ())):
                 at = FindingId(key, place)
                 if at in self._rows and self._queue.leads_back_to(self._rows[at], filters, reviewer):
@@ -132,8 +129,7 @@ class ReviewRun:
         self, after: FindingId | None, filters: Filters, reviewer: str | None, limit: int
     ) -> list[FindingId]:
         """The queue behind a finding, at most `limit` of it. Raises UsageError for no finding."""
-        with self._lock:
-            self._catch_up()
+        with self._now():
             row = None if after is None else self._row(after)
             return [self._id(each) for each in self._queue.page(row, filters, reviewer, limit)]
 
@@ -144,8 +140,7 @@ class ReviewRun:
 
     def is_gone(self, at: FindingId) -> bool:
         """Whether whoever added the finding has taken it back. Raises UsageError for no finding."""
-        with self._lock:
-            self._catch_up()
+        with self._now():
             return self._queue.is_gone(self._row(at))
 
     def view(self, at: FindingId, filters: Filters | None, reviewer: str | None) -> FindingView:
@@ -153,8 +148,7 @@ class ReviewRun:
 
         Raises UsageError for no such finding, RecordError where its record is no longer there.
         """
-        with self._lock:
-            self._catch_up()
+        with self._now():
             row = self._row(at)
             image = self._images[int(self._queue.image[row])]
             reviewed, lines = self._reviewed(image)
@@ -193,8 +187,7 @@ class ReviewRun:
 
     def agreement(self) -> Agreement:
         """Krippendorff's α over all findings that two or more have judged."""
-        with self._lock:
-            self._catch_up()
+        with self._now():
             table = self._queue.votes_by_row()
             counts = table[table.any(axis=1)].tolist()
         return krippendorff_alpha(dict(zip(DECISIONS, each, strict=True)) for each in counts)
@@ -284,6 +277,13 @@ class ReviewRun:
 
     # Within
 
+    @contextmanager
+    def _now(self) -> Iterator[None]:
+        """One thread at a time, with what others have written by now."""
+        with self._lock:
+            self._catch_up()
+            yield
+
     def _write(self, key: str, make: Callable[[ReviewedImage], Review]) -> None:
         with self._lock, self._log.locked():
             self._catch_up()
@@ -309,7 +309,6 @@ class ReviewRun:
             self._catch_up()
 
     def _read_rows(self) -> list[Row]:
-        """A row for every finding, and which they are by id."""
         rows: list[Row] = []
         for image, findings in read_records(self._read.file):
             number = len(self._images)

@@ -118,22 +118,10 @@ class JobStore:
         self, connection: Connection, kind: str, params: Mapping[str, Any], *, name: str | None, by: str
     ) -> Job:
         """The same within a transaction of the caller's, who sets `queued` when it is committed."""
-        values = {
-            "id": new_id("job"),
-            "kind": kind,
-            "name": name,
-            "params": orjson.dumps(dict(params)).decode(),
-            "state": "queued",
-            "created_at": self._database.now(),
-            "created_by": by,
-            "due_at": self._database.now(),
-            "attempt": 0,
-            "cancel_requested": False,
-            "mark": 0,
-            "mark_at_claim": 0,
-            "strikes": 0,
-        }
-        row = connection.execute(insert(J).values(values).returning(*_SHOWN)).one()
+        now = self._database.now()
+        text = orjson.dumps(dict(params)).decode()
+        new = insert(J).values(id=new_id("job"), kind=kind, name=name, params=text, created_by=by)
+        row = connection.execute(new.values(created_at=now, due_at=now).returning(*_SHOWN)).one()
         self._tell(connection)
         return _job(row)
 
@@ -176,14 +164,12 @@ class JobStore:
         return JobPage(jobs=jobs, next=jobs[-1].id if len(rows) > limit else None)
 
     def counts(self) -> dict[State, int]:
-        """How many jobs are in each state."""
         with self._database.read() as connection:
             rows = connection.execute(select(J.c.state, func.count()).group_by(J.c.state)).all()
         counts = {state: number for state, number in rows}  # noqa: C416  rows are no tuples for mypy
         return {state: counts.get(state, 0) for state in STATES}
 
     def known(self, ids: Sequence[str]) -> set[str]:
-        """Those of `ids` that are jobs."""
         with self._database.read() as connection:
             return set(connection.execute(select(J.c.id).where(J.c.id.in_(ids))).scalars())
 

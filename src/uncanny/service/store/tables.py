@@ -51,7 +51,7 @@ jobs = Table(
     Column("kind", String(32), nullable=False),
     Column("name", NAME),
     Column("params", Text, nullable=False),
-    Column("state", String(16), nullable=False),
+    Column("state", String(16), nullable=False, default="queued"),
     Column("created_at", Double, nullable=False),
     Column("created_by", NAME, nullable=False),
     Column("started_at", Double),
@@ -62,14 +62,14 @@ jobs = Table(
     # From when on a queued job may be taken.
     Column("due_at", Double, nullable=False),
     # Counts the times it was taken: what an earlier worker still wants to write carries an older number.
-    Column("attempt", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False, default=0),
     Column("worker", String(100)),
     Column("lease_until", Double),
-    Column("cancel_requested", Boolean, nullable=False),
+    Column("cancel_requested", Boolean, nullable=False, default=False),
     # How far it was when it was last taken, and what speaks against it since: see `MOST_STRIKES`.
-    Column("mark", BigInteger, nullable=False),
-    Column("mark_at_claim", BigInteger, nullable=False),
-    Column("strikes", Integer, nullable=False),
+    Column("mark", BigInteger, nullable=False, default=0),
+    Column("mark_at_claim", BigInteger, nullable=False, default=0),
+    Column("strikes", Integer, nullable=False, default=0),
     CheckConstraint(f"state IN {STATES}", name="state"),
     Index(None, "state", "due_at", "seq"),
     sqlite_autoincrement=True,

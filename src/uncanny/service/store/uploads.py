@@ -127,7 +127,6 @@ class UploadStore:
     # Image sets
 
     def new_set(self, *, name: str | None, by: str) -> ImageSet:
-        """An empty set."""
         set_id = new_id("set")
         with _on_disk():
             self.images_folder(set_id).mkdir(parents=True)

@@ -20,7 +20,7 @@ from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
 from uncanny.service.jobs.folder import ANSWERS, RUN, end_of_log, paths_within
-from uncanny.service.jobs.kinds import KINDS, records_file
+from uncanny.service.jobs.kinds import KINDS, has_records
 from uncanny.service.jobs.references import job_of, texts
 from uncanny.service.pictures import Picture, Viewer
 from uncanny.service.web.forms import form_fields
@@ -45,13 +45,6 @@ class FileView(NamedTuple):
     path: str
     size: str
     href: str
-
-
-class InputView(NamedTuple):
-    """A job whose results another one works on."""
-
-    id: str
-    title: str
 
 
 class PageView(JobView):
@@ -165,11 +158,7 @@ def _limits(job: Job) -> list[LimitView]:
 
 def has_findings(site: Site, job: Job) -> bool:
     """Whether there is something to review and to export, by now."""
-    records = records_file(site.service, job)
-    if not KINDS[job.kind].protocol.reviewed or records is None or not records.is_file():
-        return False
-    # One that ended before anything was done has the file, with nothing in it.
-    return records.stat().st_size > 0
+    return KINDS[job.kind].protocol.reviewed and has_records(site.service, job)
 
 
 def page_file(site: Site, job: Job) -> Path | None:
@@ -179,12 +168,13 @@ def page_file(site: Site, job: Job) -> Path | None:
     return file if file.is_file() and not file.is_symlink() else None
 
 
-def _inputs(site: Site, job: Job) -> list[InputView]:
+def _inputs(site: Site, job: Job) -> list[JobView]:
+    """Jobs whose results this one works on."""
     named = dict.fromkeys(job_of(text) for _, text in texts(job.params))
     views = []
     for job_id in list(filter(None, named))[:_INPUTS_SHOWN]:
         try:
-            views.append(InputView(job_id, JobView(site.service.jobs.get(job_id)).title))
+            views.append(JobView(site.service.jobs.get(job_id)))
         except NotFoundError:
             continue
     return views

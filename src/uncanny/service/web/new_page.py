@@ -24,7 +24,7 @@ from uncanny.service.api.auth import Operator, for_operators, gate_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.folders import listing
 from uncanny.service.jobs.child import FORECAST
-from uncanny.service.jobs.kinds import KINDS, Kind, check_params, kind_named, records_file, values_of
+from uncanny.service.jobs.kinds import KINDS, Kind, check_params, has_records, kind_named, values_of
 from uncanny.service.jobs.run import child_environment, order
 from uncanny.service.safety import Body
 from uncanny.service.web.forms import ONE_MODEL, form_fields, read_form, sentence
@@ -115,7 +115,7 @@ def _form(
     exports: Sequence[Job] = (),
 ) -> Response:
     recent = site.service.jobs.page(limit=_RESULTS).jobs
-    results = [JobView(job) for job in recent if job.has_ended and _has_records(site, job)]
+    results = [JobView(job) for job in recent if job.has_ended and has_records(site.service, job)]
     return site.page(
         request,
         "form.html.j2",
@@ -140,12 +140,6 @@ def _models(recent: Sequence[Job]) -> list[str]:
     return ["demo", *asked[:_MODELS], *ready]
 
 
-def _has_records(site: Site, job: Job) -> bool:
-    """Whether another job can work on what it brought."""
-    records = records_file(site.service, job)
-    return records is not None and records.is_file() and records.stat().st_size > 0
-
-
 def _checked(
     site: Site, kind: Kind, values: Sequence[tuple[str, str]]
 ) -> tuple[Mapping[str, Any], Mapping[str, str]]:
@@ -163,16 +157,13 @@ def _checked(
         return filled.params, wrong
 
 
-def _with(folder: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a job that works in `folder`, and may read what it finds there."""
-    name = "UNCANNY_INPUT_FOLDERS"
-    return {**settings, name: os.pathsep.join([settings[name], folder])}
-
-
 def _dry_run(kind: Kind, values: Mapping[str, Any], settings: Mapping[str, str]) -> str:
     """What the command says when it is to ask nothing. Raises ApiError."""
     asked = {name: value for name, value in values.items() if name not in ("as_json", "json_file")}
     with tempfile.TemporaryDirectory(prefix="uncanny-forecast-") as folder:
+        # It may read what it finds there, too.
+        readable = os.pathsep.join([settings["UNCANNY_INPUT_FOLDERS"], folder])
+        environment = {**child_environment(), **settings, "UNCANNY_INPUT_FOLDERS": readable}
         try:
             done = subprocess.run(
                 [sys.executable, "-P", "-m", "uncanny.service.jobs.child", FORECAST],
@@ -182,7 +173,7 @@ def _dry_run(kind: Kind, values: Mapping[str, Any], settings: Mapping[str, str])
                 stderr=subprocess.STDOUT,
                 timeout=_FORECAST_S,
                 check=False,
-                env={**child_environment(), **_with(folder, settings), "NO_COLOR": "1", "COLUMNS": "1000"},
+                env=environment | {"NO_COLOR": "1", "COLUMNS": "1000"},
             )
         except subprocess.TimeoutExpired:
             raise ApiError(

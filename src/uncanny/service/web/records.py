@@ -44,8 +44,6 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong with one input, in the words of its record."""
-
     name: str
     kind: str
     message: str
@@ -60,7 +58,6 @@ def image_name(image: str) -> str:
 
 
 def picture_key(image: str) -> str:
-    """What addresses call an image by."""
     return sha256(image.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -75,7 +72,6 @@ def status_of(record: Mapping[str, Any]) -> str:
 
 
 def card_of(record: Mapping[str, Any]) -> Card:
-    """What a page shows of a record."""
     status = status_of(record)
     image = record.get("image")
     headline, severity, others = _headline(record, status)
@@ -114,7 +110,6 @@ def _headline(record: Mapping[str, Any], status: str) -> tuple[str, int | None, 
 
 
 def failure_of(record: Mapping[str, Any]) -> Failure:
-    """What its record says of an input that failed."""
     errors = _list(record, "errors")
     error = errors[0] if errors else record.get("error")
     if isinstance(error, dict):
@@ -125,7 +120,6 @@ def failure_of(record: Mapping[str, Any]) -> Failure:
 
 
 def advice_on(kinds: set[str]) -> str:
-    """What to do about failures of these kinds."""
     words = " ".join(kinds)
     if "authentication" in words or "permission" in words:
         return "The provider refused the key. Have the service's operator set it, then ask again."
@@ -161,7 +155,6 @@ class Cards:
 
     @property
     def more(self) -> bool:
-        """Whether there are earlier ones."""
         return self.first > 0
 
 

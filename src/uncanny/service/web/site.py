@@ -47,7 +47,6 @@ class Site:
     pictures: Pictures
 
     def records(self, job: Job) -> RecordIndex | None:
-        """The records of a job, for its page."""
         return record_index(records_file(self.service, job), job.kind)
 
     def page(

@@ -32,8 +32,6 @@ _LONGEST_REASON: Final = 160
 
 
 class Advice(NamedTuple):
-    """What happened, and what to do about it."""
-
     what: str
     do: str
 
