@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from uncanny.cli.annotate import place_of
 from uncanny.cli.common.asking import (
     asking_options,
 )
-from uncanny.cli.common.command import Group
+from uncanny.cli.common.command import Group, end
 from uncanny.cli.common.files import ScoreFiles, at_rest, check_run_folder, in_folder_of
 from uncanny.cli.common.options import PATH, force_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
@@ -31,7 +30,6 @@ from uncanny.schema import ARTIFACT_CATEGORIES
 if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
     from uncanny.eval.artifacts.run import ArtifactsRun, LocatedArtifacts
-    from uncanny.eval.artifacts.score.tally import OnImage
 
 
 @click.group("artifacts", cls=Group)
@@ -134,25 +132,15 @@ def score_command(predictions: tuple[str, ...], **values: Any) -> None:
     Exit code 1 if some predictions failed; no figure counts them.
     """
     from uncanny.artifacts import score
-    from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.artifacts.score.result import COLUMNS, PAGE
     from uncanny.eval.common.anomalies.load import name_paths
+    from uncanny.runs.display import counting
 
     paths = {name: at_rest(path) for name, path in name_paths(names_and_paths(predictions)).items()}
     files = ScoreFiles.of(values, in_folder_of(next(iter(paths.values())), PAGE))
     files.check(("aj", "pad", "par"), COLUMNS, [*paths.values(), values["truth"]])
-    with ExitStack() as stack:
-        show = stack.enter_context(_progress(enabled=not files.quiet))
+    with counting("images", enabled=not files.quiet) as counted:
+        show = None if counted is None else counted.reach
         scores = score(paths, on_image=show, **given_parameters(ArtifactScoreParameters, values))
     files.write_scores(scores)
-    failures = any(each.has_failures for each in scores.values())
-    raise click.exceptions.Exit(RUN_CODES["failures"] if failures else 0)
-
-
-@contextmanager
-def _progress(*, enabled: bool) -> Iterator[OnImage | None]:
-    """What is to be called after each image; None where nobody watches."""
-    from uncanny.runs.display import counting
-
-    with counting("images", enabled=enabled) as counted:
-        yield None if counted is None else counted.reach
+    end(failed=any(each.has_failures for each in scores.values()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uncanny.cli.common.command import Command
+from uncanny.cli.common.command import Command, end
 from uncanny.cli.common.files import ScoreFiles, at_rest, gate_outputs, in_folder_of, pass_gate
 from uncanny.cli.common.options import gate_options, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
@@ -56,4 +56,4 @@ def command(runs: tuple[str, ...], conditions: tuple[str, ...], junit: Path | No
     files.write_scores(result)
     if not pass_gate(result.gate, conditions, junit, quiet=files.quiet):
         raise click.exceptions.Exit(RUN_CODES["gate"])
-    raise click.exceptions.Exit(RUN_CODES["failures"] if result.has_failed else 0)
+    end(failed=result.has_failed)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from uncanny.cli.common.asking import asking_options
-from uncanny.cli.common.command import Group
+from uncanny.cli.common.command import Group, end
 from uncanny.cli.common.files import Output, ScoreFiles, at_rest, check_run_folder, in_folder_of
 from uncanny.cli.common.options import force_option, json_option, quiet_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
@@ -79,7 +79,7 @@ def measure_command(pairs: str | None, **values: Any) -> None:
     given = given_parameters(MeasureParameters, values)
     edits = measure(_source(pairs), **given, progress=not files.quiet)
     files.write_scores(edits, after=_where(out))
-    _end(failed=bool(edits.statuses["failed"] or edits.statuses["partial"]))
+    end(failed=bool(edits.statuses["failed"] or edits.statuses["partial"]))
 
 
 @command.command("gate")
@@ -105,13 +105,7 @@ def gate_command(pairs: str | None, **values: Any) -> None:
     files.check(("edits", "passed", "gates"), HEADS, [pairs, values["limits"]], *own)
     edits = gate(_source(pairs), **given_parameters(GateParameters, values), progress=not files.quiet)
     files.write_scores(edits, after=_where(out))
-    _end(failed=any(each.passed is None for each in edits))
-
-
-def _end(*, failed: bool) -> NoReturn:
-    from uncanny.cli.common.session import RUN_CODES
-
-    raise click.exceptions.Exit(RUN_CODES["failures"] if failed else 0)
+    end(failed=any(each.passed is None for each in edits))
 
 
 def _where(out: Path | None) -> str:
@@ -185,7 +179,6 @@ def compress_command(images: tuple[str, ...], as_json: bool, quiet: bool, **valu
 
     Exit code 1 if some images could not be read.
     """
-    from uncanny.cli.common.session import RUN_CODES
     from uncanny.edits import compress
 
     given = given_parameters(CompressParameters, values)
@@ -196,7 +189,7 @@ def compress_command(images: tuple[str, ...], as_json: bool, quiet: bool, **valu
         say_json(result.to_json())
     elif not quiet:
         say(str(result))
-    raise click.exceptions.Exit(RUN_CODES["failures"] if result.failed else 0)
+    end(failed=bool(result.failed))
 
 
 @command.command("perturb")

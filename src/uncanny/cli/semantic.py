@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uncanny.cli.common.command import Command
+from uncanny.cli.common.command import Command, end
 from uncanny.cli.common.files import ScoreFiles, at_rest, rows_jsonl
 from uncanny.cli.common.options import PATH, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
@@ -44,7 +44,6 @@ def command(predictions: tuple[str, ...], per_image: Path | None, **values: Any)
 
     Exit code 1 if some records failed; no score counts them.
     """
-    from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.common.anomalies.load import name_paths
     from uncanny.eval.semantic.score.result import COLUMNS, page_beside
     from uncanny.semantic import score
@@ -65,8 +64,7 @@ def command(predictions: tuple[str, ...], per_image: Path | None, **values: Any)
         given = given_parameters(SemanticParameters, values)
         scores = score(paths, on_start=on_start, on_image=on_image, **given)
     files.write_scores(scores)
-    failures = any(each.has_failures for each in scores.predictions.values())
-    raise click.exceptions.Exit(RUN_CODES["failures"] if failures else 0)
+    end(failed=any(each.has_failures for each in scores.predictions.values()))
 
 
 @contextmanager

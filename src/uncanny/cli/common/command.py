@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import partial, wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 _ADVICE = {"model": "This command asks one model; make a run for each."}
 # Names that people give such files: they are not read by themselves.
 _USUAL_FILES = ("run.toml", "uncanny.toml")
+
+
+def end(*, failed: bool) -> NoReturn:
+    """End a command that asks no model: with exit code 1 where some of its inputs failed."""
+    raise click.exceptions.Exit(1 if failed else 0)
 
 
 class Command(click.Command):

@@ -38,10 +38,11 @@ def page_server_options(function: F) -> F:
     return port_option(opens(function))
 
 
-def check_name(name: str | None, option: str) -> None:
-    """Raises UsageError for a name that is none, is too long, or cannot be written down."""
+def checked_name(name: str | None, option: str) -> str | None:
+    """The name without blanks around it. Raises UsageError for none, one too long, or not to be written."""
     if name is not None and (not 1 <= len(name.strip()) <= 200 or writable(name) != name):
         raise UsageError(f"{option} must be a name of 1 to 200 characters")
+    return None if name is None else name.strip()
 
 
 def serve_page(app: ASGIApp, port: int, *, opens: bool) -> None:
@@ -90,18 +91,12 @@ def review_command(
     Keys: a accept, r reject, u unsure, z undo, j/k next and previous finding, n/p image,
     e edit, b box, m add what was missed, ? all keys.
     """
-    check_name(reviewer, "--reviewer")
+    reviewer = checked_name(reviewer, "--reviewer")
     from uncanny.service.review.pages import ReviewSite, review_app
     from uncanny.service.review.run import ReviewRun
 
-    app = review_app(
-        ReviewSite(
-            ReviewRun.open(run, per_finding=per_finding),
-            reviewer=None if reviewer is None else reviewer.strip(),
-            order=order,
-        )
-    )
-    serve_page(app, port, opens=opens)
+    site = ReviewSite(ReviewRun.open(run, per_finding=per_finding), reviewer=reviewer, order=order)
+    serve_page(review_app(site), port, opens=opens)
 
 
 _PERSON = click.option(
@@ -148,14 +143,13 @@ def mcq_people_command(
     \b
     Keys: y yes, n no, a to e an option, z undo, f full size, i instructions, ? all keys.
     """
-    check_name(person, "--person")
+    person = checked_name(person, "--person")
     from uncanny.eval.mcq.data.load import load
     from uncanny.service.people.answers import PeopleAnswers
     from uncanny.service.people.page import mcq_people_app
 
     answers = PeopleAnswers(load(items, root=root, folder=run), run, questions=questions, shuffle=shuffle)
-    app = mcq_people_app(answers, person=None if person is None else person.strip())
-    serve_page(app, port, opens=opens)
+    serve_page(mcq_people_app(answers, person=person), port, opens=opens)
 
 
 @click.command("author", cls=Command, extra="review")
@@ -222,7 +216,7 @@ def edits_people_command(
     Keys: r real, e edited, then boxes by mouse or arrow keys, Enter done, n cannot say where,
     z undo, f full size, ? all keys.
     """
-    check_name(person, "--person")
+    person = checked_name(person, "--person")
     from uncanny.eval.edits.data import load
     from uncanny.eval.edits.people.data import read_form
     from uncanny.service.people.judging import PeopleJudging
@@ -230,8 +224,7 @@ def edits_people_command(
 
     form = None if questionnaire is None else read_form(questionnaire)
     judging = PeopleJudging(load(pairs, root=root), run, form=form, break_every=break_every)
-    app = edits_people_app(judging, person=None if person is None else person.strip())
-    serve_page(app, port, opens=opens)
+    serve_page(edits_people_app(judging, person=person), port, opens=opens)
 
 
 @click.command("people-score", cls=Command)

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from uncanny.service import is_id
 from uncanny.service.jobs.folder import open_no_link
-from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.jobs.records import as_record, whole_lines
 
 # What a page says of a text that a model or a file gave.
@@ -251,11 +250,5 @@ class RecordIndex:
             self._failed.append(number)
 
 
-def record_index(file: Path | None, kind: str) -> RecordIndex | None:
-    """The index of a job's records; None where jobs of this kind have none to show."""
-    return _index(file) if file is not None and KINDS[kind].unit else None
-
-
-@lru_cache(_KEPT_INDEXES)
-def _index(file: Path) -> RecordIndex:
-    return RecordIndex(file)
+# By file, the latest ones.
+record_index = lru_cache(_KEPT_INDEXES)(RecordIndex)

@@ -13,7 +13,7 @@ from uncanny.service import Role
 from uncanny.service.answers import Job
 from uncanny.service.api.auth import who_of
 from uncanny.service.assets import Assets, app_base_of
-from uncanny.service.jobs.kinds import records_file
+from uncanny.service.jobs.kinds import KINDS, records_file
 from uncanny.service.pictures import Pictures
 from uncanny.service.service import Service
 from uncanny.service.web.records import RecordIndex, record_index
@@ -47,7 +47,9 @@ class Site:
     pictures: Pictures
 
     def records(self, job: Job) -> RecordIndex | None:
-        return record_index(records_file(self.service, job), job.kind)
+        """The records of a job; None where its kind has none to show."""
+        file = records_file(self.service, job)
+        return record_index(file) if file is not None and KINDS[job.kind].unit else None
 
     def page(
         self, request: Request, template: str, *, status: int = 200, here: str = "", **content: Any
