@@ -20,8 +20,8 @@ from uncanny.eval.mcq.data.export import export_table
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.data.released import import_table
 from uncanny.eval.mcq.data.texts import question_text
-from uncanny.service.people.author_pages import _as_fields, mcq_author_app
 from uncanny.service.people.authoring import ItemsFile
+from uncanny.service.people.mcq_pages import _as_fields, mcq_author_app
 from uncanny.service.safety import Guard
 
 ADDRESS = "http://127.0.0.1:8000"

@@ -23,7 +23,7 @@ from uncanny.eval.mcq.data.texts import question_text, system_text
 from uncanny.eval.mcq.run import run
 from uncanny.eval.mcq.score.score import score
 from uncanny.service.people.answers import PeopleAnswers
-from uncanny.service.people.page import mcq_people_app
+from uncanny.service.people.mcq_pages import mcq_people_app
 from uncanny.service.people.session import apart
 from uncanny.service.safety import Guard
 

@@ -146,7 +146,7 @@ def mcq_people_command(
     person = checked_name(person, "--person")
     from uncanny.eval.mcq.data.load import load
     from uncanny.service.people.answers import PeopleAnswers
-    from uncanny.service.people.page import mcq_people_app
+    from uncanny.service.people.mcq_pages import mcq_people_app
 
     answers = PeopleAnswers(load(items, root=root, folder=run), run, questions=questions, shuffle=shuffle)
     serve_page(mcq_people_app(answers, person=person), port, opens=opens)
@@ -171,8 +171,8 @@ def mcq_author_command(
     \b
     Keys: Ctrl-S save, Alt-up and Alt-down another item, Alt-A to Alt-D draw a box, F1 all keys.
     """
-    from uncanny.service.people.author_pages import mcq_author_app
     from uncanny.service.people.authoring import ItemsFile
+    from uncanny.service.people.mcq_pages import mcq_author_app
 
     serve_page(mcq_author_app(ItemsFile(items, images=images, root=root, force=force)), port, opens=opens)
 

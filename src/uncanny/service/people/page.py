@@ -1,8 +1,4 @@
-"""The pages that put one thing after another to a person: MCQ items to answer, edits to tell from originals.
-
-A person sees what a model is sent and nothing else: no right answers, no names of items or files, nothing of
-what others answered.
-"""
+"""Pages that put one thing after another to a person, and the one on which edits are told from originals."""
 
 from __future__ import annotations
 
@@ -18,7 +14,6 @@ from uncanny.errors import ReviewConflictError
 from uncanny.eval.edits.people.data import Form
 from uncanny.schema import Box
 from uncanny.service.assets import Assets, base_of, page_app
-from uncanny.service.people.answers import PeopleAnswers
 from uncanny.service.people.judging import MOST_BOXES, PeopleJudging
 from uncanny.service.person import WhoAsks, by_cookie, known, take_names, who_asks
 from uncanny.service.pictures import Picture, serve_pictures
@@ -130,60 +125,6 @@ def stage(
     return {"stage": orjson.dumps(content).decode(), "preview": content["preview"]}
 
 
-class _Answer(Body):
-    key: Key
-    question: Literal["q1", "q2", "q3", "q4"]
-    choice: Literal["yes", "no", "A", "B", "C", "D", "E"]
-    seconds: Seconds | None = None
-
-
-def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = None) -> FastAPI:
-    """The application for one set. `person` is who answers, or how to tell that from a request; without it
-    the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
-    page = PeoplePage(
-        "mcq", lambda request, name, notice: _mcq_content(request, answers, name, notice), person
-    )
-
-    @page.app.get("/question", response_class=HTMLResponse)
-    def question(request: Request) -> HTMLResponse:
-        return page.panel(request, known(request, page.who))
-
-    @page.app.post("/answer")
-    def answer(request: Request, body: _Answer) -> Response:
-        return page.step(
-            request, lambda name: answers.answer(name, body.key, body.question, body.choice, body.seconds)
-        )
-
-    def picture(parts: Mapping[str, str]) -> Picture | None:
-        if parts["which"] not in ("original", "boxes"):
-            return None
-        return answers.picture(parts["key"], boxed=parts["which"] == "boxes")
-
-    page.take_back(answers.undo, "Taken back: answer it anew.")
-    page.show("/{key}/{which}", picture)
-    return page.app
-
-
-def _mcq_content(request: Request, answers: PeopleAnswers, name: str, notice: str) -> dict[str, Any]:
-    view = answers.current(name)
-    done, of = answers.progress(name)
-    content = {"person": name, "view": view, "done": done, "of": of, "notice": notice}
-    if view is None:
-        return content | {"stage": "", "preview": ""}
-
-    def address(key: str, *, boxed: bool) -> str:
-        return f"{key}/{'boxes' if boxed else 'original'}"
-
-    return content | stage(
-        request,
-        answers.tag,
-        key=f"{view.key}-{view.question}",
-        picture=address(view.key, boxed=view.boxed),
-        following=None if view.next is None else address(view.next[0], boxed=view.next[1]),
-        alt="The picture that the question is about",
-    )
-
-
 class _Judgement(Body):
     key: Key
     judged: Literal["real", "edited"]
@@ -202,7 +143,7 @@ def edits_people_app(judging: PeopleJudging, *, person: str | WhoAsks | None = N
     without it the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
     page = PeoplePage(
         "edits",
-        lambda request, name, notice: _edits_content(request, judging, name, notice),
+        lambda request, name, notice: _content(request, judging, name, notice),
         person,
         form=lambda name: judging.form if judging.wants_profile(name) else None,
     )
@@ -227,7 +168,7 @@ def edits_people_app(judging: PeopleJudging, *, person: str | WhoAsks | None = N
     return page.app
 
 
-def _edits_content(request: Request, judging: PeopleJudging, name: str, notice: str) -> dict[str, Any]:
+def _content(request: Request, judging: PeopleJudging, name: str, notice: str) -> dict[str, Any]:
     view = judging.current(name)
     done, of = judging.progress(name)
     content: dict[str, Any] = {"person": name, "view": view, "done": done, "of": of, "notice": notice}

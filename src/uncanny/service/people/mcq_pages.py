@@ -1,4 +1,8 @@
-"""The page on which MCQ items are written: options, right answers and boxes, checked at every stroke."""
+"""The pages of MCQ: items are answered on one, question by question, and written on the other.
+
+A person who answers sees what a model is sent and nothing else: no right answers, no names of items or files,
+nothing of what others answered. What is written there is checked at every stroke.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,15 @@ from uncanny.eval.mcq.data.items import OPTIONS, ArtifactType, Letter, Split
 from uncanny.files import dump_json
 from uncanny.schema import Box
 from uncanny.service.assets import Assets, base_of, page_app
+from uncanny.service.people.answers import PeopleAnswers
 from uncanny.service.people.authoring import Entry, ItemsFile
+from uncanny.service.people.page import Key, PeoplePage, Seconds, stage
+from uncanny.service.person import WhoAsks, known
 from uncanny.service.pictures import Picture, serve_pictures
 from uncanny.service.safety import Body, Words
 
 _ASSETS: Final = Assets("uncanny.service.people", ("people.css", "author.js"), ("author.html.j2",))
-_Key = Annotated[str, StringConstraints(max_length=64)]
-_Answer = Literal["", "A", "B", "C", "D", "E"]
+_Right = Literal["", "A", "B", "C", "D", "E"]
 _Line = Annotated[Words, StringConstraints(max_length=2_000)]
 _LETTERS: Final = get_args(Letter)
 
@@ -31,7 +37,7 @@ class _Texts(Body):
     B: _Line = ""
     C: _Line = ""
     D: _Line = ""
-    answer: _Answer = ""
+    answer: _Right = ""
 
 
 class _Boxes(Body):
@@ -39,7 +45,7 @@ class _Boxes(Body):
     B: Box | None = None
     C: Box | None = None
     D: Box | None = None
-    answer: _Answer = ""
+    answer: _Right = ""
 
 
 class _Fields(Body):
@@ -56,12 +62,12 @@ class _Fields(Body):
 
 
 class _Change(Body):
-    key: _Key | None = None
+    key: Key | None = None
     fields: _Fields
 
 
 class _Removal(Body):
-    key: _Key
+    key: Key
 
 
 def mcq_author_app(items: ItemsFile) -> FastAPI:
@@ -185,3 +191,60 @@ def _as_fields(data: Mapping[str, Any]) -> dict[str, Any]:
         | {"answer": text(part("q3").get("answer"))},
         "draft": bool(data.get("draft")),
     }
+
+
+# Answering.
+
+
+class _Answer(Body):
+    key: Key
+    question: Literal["q1", "q2", "q3", "q4"]
+    choice: Literal["yes", "no", "A", "B", "C", "D", "E"]
+    seconds: Seconds | None = None
+
+
+def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = None) -> FastAPI:
+    """The application for one set. `person` is who answers, or how to tell that from a request; without it
+    the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
+    page = PeoplePage(
+        "mcq", lambda request, name, notice: _answer_content(request, answers, name, notice), person
+    )
+
+    @page.app.get("/question", response_class=HTMLResponse)
+    def question(request: Request) -> HTMLResponse:
+        return page.panel(request, known(request, page.who))
+
+    @page.app.post("/answer")
+    def answer(request: Request, body: _Answer) -> Response:
+        return page.step(
+            request, lambda name: answers.answer(name, body.key, body.question, body.choice, body.seconds)
+        )
+
+    def picture(parts: Mapping[str, str]) -> Picture | None:
+        if parts["which"] not in ("original", "boxes"):
+            return None
+        return answers.picture(parts["key"], boxed=parts["which"] == "boxes")
+
+    page.take_back(answers.undo, "Taken back: answer it anew.")
+    page.show("/{key}/{which}", picture)
+    return page.app
+
+
+def _answer_content(request: Request, answers: PeopleAnswers, name: str, notice: str) -> dict[str, Any]:
+    view = answers.current(name)
+    done, of = answers.progress(name)
+    content = {"person": name, "view": view, "done": done, "of": of, "notice": notice}
+    if view is None:
+        return content | {"stage": "", "preview": ""}
+
+    def address(key: str, *, boxed: bool) -> str:
+        return f"{key}/{'boxes' if boxed else 'original'}"
+
+    return content | stage(
+        request,
+        answers.tag,
+        key=f"{view.key}-{view.question}",
+        picture=address(view.key, boxed=view.boxed),
+        following=None if view.next is None else address(view.next[0], boxed=view.next[1]),
+        alt="The picture that the question is about",
+    )
