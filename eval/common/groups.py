@@ -244,11 +244,6 @@ class Groups:
         return self._sizes.get(self._find(_picture(record)), 1)
 
     @property
-    def by(self) -> tuple[str, ...]:
-        """The columns that may group."""
-        return self._by
-
-    @property
     def total(self) -> int:
         """How many records there are."""
         return sum(self._sizes.values())

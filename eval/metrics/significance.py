@@ -1,6 +1,7 @@
 """Tests of what could be chance: McNemar's test of two models, agreement of two rankings, position bias.
 
-How two answers hang together in a table of counts is in `association.py`.
+Krippendorff's α says how far people who judge the same things agree, beyond what chance gives them. How two
+answers hang together in a table of counts is in `association.py`.
 
 Sources: Q. McNemar, *Note on the sampling error of the difference between correlated proportions or
 percentages*, Psychometrika 12, 1947, here in its exact form; C. Spearman, 1904, and M. Kendall, 1945 (tau-b);
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final, Literal, NamedTuple
@@ -151,3 +152,39 @@ def position_bias(choices: Iterable[str], groups: Codes | None = None) -> Positi
         )
         interval, p_value = clustered_interval(firsts, firsts + seconds), group_sign_test(firsts - seconds)
     return PositionBias(first, second, both, first / (first + second), interval, p_value)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Krippendorff's α of nominal judgements, and what it rests on.
+
+    `alpha` is 1 where all agree, 0 where they agree as often as chance would have it, below 0 where less
+    often; None where nothing was judged twice, and where only one value occurs at all, so that agreement
+    cannot be told from chance. `units` were judged by two or more, with `judgements` in all.
+    """
+
+    alpha: float | None
+    units: int
+    judgements: int
+
+
+def krippendorff_alpha(units: Iterable[Mapping[str, int] | Iterable[str]]) -> Agreement:
+    """α for nominal data, with any number of judgements a unit: those with fewer than two say nothing.
+
+    A unit is its values, one a judgement, or their counts. Krippendorff, Computing Krippendorff's
+    Alpha-Reliability (2011), section C: α = 1 − (n − 1) Σ o_ck / Σ n_c·n_k over values c ≠ k.
+    """
+    totals: Counter[str] = Counter()
+    observed = 0.0
+    judged_twice = 0
+    for unit in units:
+        counts = Counter(unit)
+        size = counts.total()
+        if size < 2:
+            continue
+        judged_twice += 1
+        totals.update(counts)
+        observed += (size * size - sum(number * number for number in counts.values())) / (size - 1)
+    n = totals.total()
+    expected = n * n - sum(number * number for number in totals.values())
+    return Agreement(1 - (n - 1) * observed / expected if expected else None, judged_twice, n)

@@ -16,9 +16,9 @@ from uncanny.eval.common.score_json import about, digest_of
 from uncanny.eval.common.tables.table import Cell, Column, RowsResult, Table, explain_intervals
 from uncanny.eval.edits.data import EditFiles, EditSet
 from uncanny.eval.edits.people.data import Judgement
-from uncanny.eval.metrics.agreement import Agreement
 from uncanny.eval.metrics.association import Questionnaire
 from uncanny.eval.metrics.intervals import METHOD
+from uncanny.eval.metrics.significance import Agreement
 from uncanny.parameters import path_of
 from uncanny.wording import counted, some_of
 

@@ -40,10 +40,10 @@ from uncanny.eval.edits.stress.data import (
     refuse,
 )
 from uncanny.eval.edits.stress.localize import Located, localize, mean_iou
-from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.eval.metrics.association import questionnaire
 from uncanny.eval.metrics.intervals import Ints, group_codes, ratio
 from uncanny.eval.metrics.regions import region_counts
+from uncanny.eval.metrics.significance import krippendorff_alpha
 from uncanny.parameters import check_records, takes
 
 PeopleSource = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

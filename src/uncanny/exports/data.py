@@ -18,7 +18,7 @@ from uncanny.errors import ImageError, UsageError
 from uncanny.eval.common.groups import Groups
 from uncanny.eval.common.inputs.image_files import read_bytes, repeated_images, take_apart
 from uncanny.eval.common.inputs.runs import ReadRun, stream_annotations
-from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
+from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
 from uncanny.files import dump_json
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import sniff

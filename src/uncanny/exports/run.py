@@ -23,7 +23,7 @@ from uncanny.eval.common.groups import Groups
 from uncanny.eval.common.inputs.runs import ReadRun, open_annotations, stream_annotations
 from uncanny.eval.common.json_fields import JsonFields, json_of
 from uncanny.eval.common.tables.table import MISSING, Table, TableResult
-from uncanny.eval.metrics.agreement import Agreement
+from uncanny.eval.metrics.significance import Agreement
 from uncanny.exports.data import ExportImage, LeftOut, Selection, export_images, read_sources
 from uncanny.exports.formats import FORMATS, FormatName
 from uncanny.exports.parameters import ExportParameters

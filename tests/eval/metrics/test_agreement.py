@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 
-from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
+from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
 
 # Krippendorff (2011), section C: four observers, twelve units, some not judged. Nominal α is 0.743.
 _OBSERVERS = (

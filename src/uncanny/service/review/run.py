@@ -18,7 +18,7 @@ from typing import Final
 
 from uncanny.errors import RecordError, ReviewConflictError, UsageError
 from uncanny.eval.common.inputs.runs import ReadRun, open_run
-from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
+from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
 from uncanny.files import open_file
 from uncanny.records.jsonl import parse_line
 from uncanny.records.reviews import (
