@@ -132,7 +132,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(
 
 
 @pytest.mark.parametrize(
-    ("model", "words"), [("gpt-4o", ["gpt-4o", "openai-compatible"]), ("openai/", ["openai/"])]
+    ("model", "words"), [("gpt-4o", ["gpt-4o", "openai/gpt-4o"]), ("openai/", ["openai/"])]
 )
 def test_a_model_that_is_none(model: str, words: list[str], images: Path, run: Run) -> None:
     one_line(uncanny_here("annotate", images, "-m", model, "-o", run.path), *words)

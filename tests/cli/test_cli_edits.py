@@ -44,7 +44,7 @@ def test_its_own_output_is_written_again(tmp_path: Path) -> None:
         (["scenes", "--window", "4"], "window must be odd"),
         (["scenes", "--difference-threshold", "nan"], "--difference-threshold must be a number"),
         (["scenes", "--cutoffs", "edits.jsonl"], "is not valid JSON"),
-        (["scenes", "--original", ".", "--edited", "."], "given twice"),
+        (["scenes", "--original", ".", "--edited", "."], "both as a source and as two folders"),
         (["--original", "nowhere", "--edited", "."], "is not a folder"),
         (["--original", "."], "must be given together"),
         (["edits.jsonl", "-o", "edits.jsonl"], "would be overwritten"),

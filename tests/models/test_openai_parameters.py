@@ -123,7 +123,7 @@ def test_a_missing_key_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("key", ["“sk-0123456789abcdef”", "sk-01234 56789", "sk-0123456\n789"])
 def test_a_key_no_header_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    with pytest.raises(ModelUnusableError, match="OPENAI_API_KEY holds") as caught:
+    with pytest.raises(ModelUnusableError, match="OPENAI_API_KEY contains") as caught:
         OpenAIProvider("gpt-4o")
     assert "0123456" not in str(caught.value)
 

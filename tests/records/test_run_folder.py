@@ -216,7 +216,7 @@ def test_each_other_setting_is_named(folder: RunFolder) -> None:
         (("roles", "formatter"), "`roles` formatter", "--role formatter"),
         (("pixels", "policy", "format"), "`image_format`", "--image-format"),
         (("pixels", "policy", "max_pixels"), "`max_pixels`", "--max-pixels"),
-        (("prompts", "id"), "texts", "texts"),
+        (("prompts", "id"), "prompts", "prompts"),
         (("plan", "graph", "format"), "node format of the graph", "node format of the graph"),
         (("a line\nmore", "b"), "'a line\\nmore'.b", "'a line\\nmore'.b"),
     ],

@@ -38,7 +38,7 @@ def test_conditions_are_read_as_written() -> None:
 def test_anything_else_is_refused_with_the_grammar(text: str) -> None:
     with pytest.raises(UsageError, match="Write worse, FIGURE:worse, FIGURE>NUMBER") as caught:
         read_conditions(["worse", text], FIGURES)
-    assert "visible, af, kind:text" in str(caught.value)
+    assert "visible, af, kind:KIND" in str(caught.value)
 
 
 @given(st.text())

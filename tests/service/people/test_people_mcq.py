@@ -211,10 +211,10 @@ def test_a_picture_that_cannot_be_read_costs_its_own_questions(items: ItemSet, t
 
 def test_folders_of_something_else_are_left_alone(items: ItemSet, tmp_path: Path) -> None:
     run(items[:1], model="demo", out=tmp_path / "model")
-    with pytest.raises(RunMismatchError, match="another task"):
+    with pytest.raises(RunMismatchError, match="cannot resume"):
         PeopleAnswers(items, tmp_path / "model")
     answer_all(PeopleAnswers(items[:1], tmp_path / "people"), "ann", {})
-    with pytest.raises(RunMismatchError, match="another task"):
+    with pytest.raises(RunMismatchError, match="cannot resume"):
         run(items[:1], model="demo", out=tmp_path / "people")
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "answers.jsonl").write_text("{}\n")
