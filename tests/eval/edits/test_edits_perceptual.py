@@ -387,7 +387,7 @@ def test_what_is_missing_is_named_before_anything_is_measured(
         open_perceptual(lpips="alex")
     with pytest.raises(UsageError, match=r"missing|no folder"):
         open_perceptual(dreamsim=tmp_path)
-    with pytest.raises(UsageError, match=r"not installed|no folder"):
+    with pytest.raises(UsageError, match=r"not installed|is not a folder"):
         open_perceptual(text_model=tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"contains no CLIP model"):
         gate("scenes", clip=tmp_path)
