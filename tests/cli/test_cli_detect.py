@@ -185,7 +185,9 @@ def test_a_run_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert uncanny_here(*DETECT, "scenes", "-o", run, "--limit", "1", "-q").code == 0
     one_line(
-        uncanny_here("annotate", run / "images", "--model", "demo", "-o", run), "contains a run of `detect`", "`annotate` cannot resume"
+        uncanny_here("annotate", run / "images", "--model", "demo", "-o", run),
+        "contains a run of `detect`",
+        "`annotate` cannot resume",
     )
 
 

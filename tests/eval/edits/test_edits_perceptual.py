@@ -385,13 +385,13 @@ def test_what_is_missing_is_named_before_anything_is_measured(
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     with pytest.raises(UsageError, match=r"not installed|cannot be imported|No such file"):
         open_perceptual(lpips="alex")
-    with pytest.raises(UsageError, match=r"missing|no folder"):
+    with pytest.raises(UsageError, match=r"missing|is not a folder"):
         open_perceptual(dreamsim=tmp_path)
     with pytest.raises(UsageError, match=r"not installed|is not a folder"):
         open_perceptual(text_model=tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"contains no CLIP model"):
         gate("scenes", clip=tmp_path)
-    with pytest.raises(UsageError, match=r"no folder"):
+    with pytest.raises(UsageError, match=r"is not a folder"):
         gate("scenes", clip=tmp_path / "nowhere")
     with pytest.raises(UsageError, match="must be 'alex', 'vgg' or 'squeeze'"):
         open_perceptual(lpips="resnet")  # type: ignore[arg-type]
