@@ -24,7 +24,7 @@ def test_a_folder_is_annotated(shell: Shell, server: Server, scenes: Path) -> No
 
     # Before anything is asked.
     assert "Did you mean annotate" in shell.mistake("anotate", "photos", "-m", "demo")
-    assert "Pass one with -o" in shell.mistake("annotate", "photos", "-m", "demo")
+    assert "Pass -o runs" in shell.mistake("annotate", "photos", "-m", "demo")
     (shell.folder / ".env").write_text("OPENAI_API_KEY=sk-in-a-file\n")
     unset = shell.mistake("annotate", "photos", "-m", "openai/gpt-4o", "-o", "r", OPENAI_API_KEY="")
     assert "OPENAI_API_KEY is not set" in unset

@@ -51,4 +51,4 @@ def test_five_models_are_compared(shell: Shell, server: Server) -> None:
     )
     assert "would be overwritten" in again
     assert shell.uncanny("report", "runs/five/demo").code == 0
-    assert "holds 5 runs" in shell.mistake("report", "runs/five")
+    assert "contains 5 runs" in shell.mistake("report", "runs/five")
