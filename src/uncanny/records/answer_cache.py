@@ -26,6 +26,8 @@ log = logging.getLogger("uncanny")
 
 # Reading what is whole in a damaged database takes seconds.
 OPENING_S = 120.0
+# A commit costs as much as some ten answers, so those of fast models wait this long for each other.
+GATHER_S = 0.01
 # For so long after a failed commit no call is made whose answer would be lost, too.
 AGAIN_S = 1.0
 # Locked while a database is opened or replaced.
@@ -124,6 +126,7 @@ class AnswerCache:
         closing = False
         while not closing:
             puts = [self._queue.get()]
+            time.sleep(GATHER_S)
             with contextlib.suppress(Empty):
                 while True:
                     puts.append(self._queue.get_nowait())
