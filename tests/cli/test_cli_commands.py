@@ -58,6 +58,8 @@ def test_help_fits_one_screen(option: str) -> None:
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 100
     assert all(name in done.out for name in cli.COMMANDS)
+    # Each first step stands on a line of its own.
+    assert {"uncanny demo", "export OPENAI_API_KEY=…"} <= {line.strip().split("   ")[0] for line in lines}
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
@@ -66,6 +68,7 @@ def test_every_command_has_help_of_normal_width(name: str) -> None:
     assert (done.code, done.told) == (0, "")
     lines = done.out.splitlines()
     assert lines[0].startswith(f"Usage: uncanny {name}")
+    assert "\b" not in done.out  # it was not on a line of its own, and the paragraph was wrapped
     assert max(map(len, lines)) <= 100
 
 

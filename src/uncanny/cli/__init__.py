@@ -87,10 +87,12 @@ class LazyGroup(Group):
 def uncanny() -> None:
     """Find what is wrong with AI-generated images, across a whole dataset.
 
-    \b First steps: uncanny demo                                             see a finished run export
-    OPENAI_API_KEY=…                                  set the key of your provider uncanny annotate photos/
-    --model openai/gpt-4o --dry-run     estimate the cost uncanny annotate photos/ --model openai/gpt-4o -o
-    runs/a     run; the same command resumes
+    \b
+    First steps:
+      uncanny demo                                                 see a finished run
+      export OPENAI_API_KEY=…                                      set the key of your provider
+      uncanny annotate photos/ --model openai/gpt-4o --dry-run     estimate the cost
+      uncanny annotate photos/ --model openai/gpt-4o -o runs/a     run; the same command resumes
 
     Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
     dashscope, moonshot, vllm, sglang, ollama, lmstudio, llamacpp, openai-compatible, demo. `uncanny

@@ -115,7 +115,8 @@ class Annotator:
 
         `image` is a path, the bytes of a file, or a Pillow image.
 
-        Returns: The record. If its `status` is `failed` or `partial`, `errors` says why.
+        Returns:
+            The record. If its `status` is `failed` or `partial`, `errors` says why.
 
         Raises:
             ImageError: where the image cannot be read.
