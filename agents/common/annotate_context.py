@@ -302,7 +302,7 @@ class PackedState(TypedDict, total=False):
 
     `objects`, `cut`, `located`: set by the perceiver, as in `AnnotateState`; `located` are names of objects
     whose boxes two drafts agree on. `sightings`: one from each batch of an agent and each scan. `faults`,
-    `candidates`: set by the integrator, what stands, and every finding with what became of it. `anomalies`:
+    `candidates`: set by the integrator: the merged anomalies, and each finding with its fate. `anomalies`:
     set by the formatter, with `candidates` that say which anomaly each became. `errors`: what went wrong
     without ending the image, `failure` what ended it.
     """

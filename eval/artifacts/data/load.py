@@ -252,7 +252,7 @@ class _Reader:
 
 
 def _document(data: bytes) -> Any:
-    """None for what is no JSON by itself."""
+    """None if the text is not JSON."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:

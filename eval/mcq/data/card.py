@@ -32,7 +32,7 @@ _SPLITS: Final = {
     "ref_pg": "the images before the edit; Q1 is not asked",
 }
 _SEAL: Final = re.compile(
-    r"\n<!-- Written by uncanny [^ ]+; sha256 of what stands above: ([0-9a-f]{64}) -->\n\Z"
+    r"\n<!-- Written by uncanny [^ ]+; sha256 of the text above: ([0-9a-f]{64}) -->\n\Z"
 )
 
 
@@ -79,7 +79,7 @@ class Card:
         )
         text = f"{head}\n\n{body}"
         digest = hashlib.sha256(text.encode()).hexdigest()
-        return f"{text}\n<!-- Written by uncanny {__version__}; sha256 of what stands above: {digest} -->\n"
+        return f"{text}\n<!-- Written by uncanny {__version__}; sha256 of the text above: {digest} -->\n"
 
     def _splits(self) -> str:
         sizes = Counter[str](item.split for item in self.items)

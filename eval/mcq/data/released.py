@@ -217,7 +217,7 @@ _NAMES = ("id", "image", "split")
 
 
 def holds_payloads(path: Path) -> bool:
-    """Whether the file's first line is a payload. False for what is no JSON Lines file."""
+    """Whether the file's first line is a payload. False if it is not JSON Lines."""
     if not path.is_file() or path.suffix.lower() not in (".jsonl", ".json"):
         return False
     with open_file(path) as file:

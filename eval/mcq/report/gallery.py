@@ -259,7 +259,7 @@ STATE_LETTERS: Final[Mapping[State, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Solvers:
-    """How many models get something right, of those with an answer to it: a failed call is no wrong one."""
+    """How many models get something right, of those with an answer to it. A failed call is not counted."""
 
     right: int
     answered: int

@@ -1,4 +1,4 @@
-"""How scores read, and what is put beside them: who leads, differences, what is left out, published rows."""
+"""How scores read, and what is shown beside them: the best, differences, records left out, published rows."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def dump_json(value: object, *, indent: bool = False) -> bytes:
     """Any JSON, on one line or with `indent`; figures that are no numbers become null.
 
     What files of other tools have under keys of their own is written as it was read, also whole numbers of
-    more than 64 bits, which `orjson` refuses. Raises TypeError for what is no JSON.
+    more than 64 bits, which `orjson` refuses. Raises TypeError for a value that JSON does not have.
     """
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
