@@ -43,6 +43,7 @@ Whole = Annotated[int, BeforeValidator(_no_text_or_truth)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Severity = Annotated[int, Field(ge=0, le=100, strict=True)]
+Confidence = Annotated[Number, Field(ge=0, le=1)]
 
 
 # Columns of tables take no more; no picture comes near it.
@@ -203,6 +204,8 @@ class Anomaly(Pictured):
     `severity` runs from 0, completely unreal, to 100, fully realistic (AnomReason, section 2). `objects`
     names the objects concerned, by the names in `Annotation.objects`; it may be empty. `box` is where it is,
     `kind` of what sort it is, `found_by` which agents saw it: each None where that is not known.
+    `confidence`, from 0 to 1, is how sure the model is that the fault is there and is a fault, however severe
+    it would be; None where the model was not asked, and where it gave none.
     """
 
     name: Name
@@ -213,6 +216,7 @@ class Anomaly(Pictured):
     box: Box | None = None
     kind: Kind | None = None
     found_by: tuple[str, ...] | None = None
+    confidence: Confidence | None = None
 
 
 class SceneObject(Record):
@@ -248,6 +252,10 @@ class Candidate(Record):
     on as it stands; `left_out` where there were more than it is asked about. `why` is the integrator's
     reason, None where it gave none. `anomaly` is the place, from 0, among the record's anomalies; None where
     it was dropped or left out, and where no final text came of it, which is an error of the record then.
+
+    `confidence`, from 0 to 1, is how sure the model is of it in the end, `first_confidence` how sure it was
+    on the whole picture before the closer look; each None where it was not asked, and where it gave none.
+    `region` is the number, from 1, of the region in the record's `regions` that was looked at again.
     """
 
     number: int
@@ -259,6 +267,24 @@ class Candidate(Record):
     fate: Fate
     why: str | None = None
     anomaly: int | None = None
+    confidence: Confidence | None = None
+    first_confidence: Confidence | None = None
+    region: Annotated[Whole, Field(ge=1)] | None = None
+
+
+class Region(Record):
+    """A part of the image that the model saw enlarged.
+
+    `number` counts from 1 within the image. `box` is the part. `why` tells what it was chosen for: a
+    `finding`, an `object`, or as a `tile` of the whole image; `objects` names the objects in it. `scale` is
+    how many times larger the model sees it than in the whole image, None where that is not known.
+    """
+
+    number: Annotated[Whole, Field(ge=1)]
+    box: Box
+    why: Literal["finding", "object", "tile"]
+    objects: tuple[str, ...] = ()
+    scale: Annotated[Number, Field(gt=0)] | None = None
 
 
 class Usage(Record):
@@ -299,13 +325,13 @@ class Annotation(Pictured):
 
     `width`, `height`, `sha256` and `pixels` are None only where the file could not be read. `errors` is empty
     exactly when `status` is `ok`. Further keys, where they apply: `schedule`, where it is not the paper's;
-    `candidates`, all that was found with what became of it; `boxes`, how many models gave, and how many of
-    them could be none; `cut_objects`, found but above the limit; `left_out`, how many entries of answers
-    were beyond what is read, by what they are; `models`, calls by model where a fallback took part; `row` and
-    `columns`, the number of the image's row in its table, from 0, and the values of its other columns or of a
-    metadata file; `duplicate_of`, the image with the same bytes that was asked about instead. `file_stamp` is
-    made of size, times and inode of the file as it was read: where they are still the same nothing was
-    changed; None where only the digest tells.
+    `candidates`, all that was found with what became of it; `regions`, the parts seen enlarged, each a
+    `Region`; `boxes`, how many models gave, and how many of them could be none; `cut_objects`, found but
+    above the limit; `left_out`, how many entries of answers were beyond what is read, by what they are;
+    `models`, calls by model where a fallback took part; `row` and `columns`, the number of the image's row in
+    its table, from 0, and the values of its other columns or of a metadata file; `duplicate_of`, the image
+    with the same bytes that was asked about instead. `file_stamp` is made of size, times and inode of the
+    file as it was read: where they are still the same nothing was changed; None where only the digest tells.
     """
 
     image: str

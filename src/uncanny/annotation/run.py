@@ -62,6 +62,7 @@ _FINDING: Final[Cells] = {
     "box": "wholes",
     "objects": "texts",
     "found_by": "texts",
+    "confidence": "real",
 }
 _LISTS = ("box", "objects", "found_by")
 _IMAGE: Final[Cells] = {

@@ -62,6 +62,7 @@ def schema(record_type: type[Annotation]) -> Any:
             ("box", box),
             ("kind", text),
             ("found_by", texts),
+            ("confidence", real),
         ]
     )
     item = arrow.struct([("name", text), ("description", text), ("box", box)])
