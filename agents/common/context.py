@@ -38,7 +38,7 @@ from uncanny.errors import (
     UncannyError,
 )
 from uncanny.models.base import AnswerSchema, Message, ModelRequest, Part, Sampling, SentImage
-from uncanny.models.tokens import seen_size
+from uncanny.models.views import seen_size
 from uncanny.prompts import Prompt, PromptSet, make_prompt
 from uncanny.schema import Box, StepError
 

@@ -37,7 +37,7 @@ from uncanny.models.tokens import image_tokens, input_tokens, text_tokens
         ("anthropic/claude-haiku-4-5", 1920, 1080, 1560),
         ("anthropic/claude-opus-5-5", 1024, 1024, 1369),
         ("anthropic/claude-opus-5-5", 1920, 1080, 2691),
-        ("anthropic/claude-3-5-sonnet-20241022", 1000, 1000, 1334),
+        ("anthropic/claude-3-5-sonnet-20241022", 1000, 1000, 1296),
         ("vllm/Qwen/Qwen2.5-VL-7B-Instruct", 1024, 1024, 1369),
         ("vllm/Qwen/Qwen3-VL-8B-Instruct", 1024, 1024, 1024),
         ("vllm/HuggingFaceTB/SmolVLM-256M-Instruct", 1024, 1024, None),

@@ -28,12 +28,14 @@ from uncanny.models.http import Exchange, environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, Flagged, Rejection, bad_body, missing_key
 from uncanny.models.openai_chat import breakpoints, count
 from uncanny.models.presets import ANTHROPIC
+from uncanny.models.views import shown_size
 
 KEY_VARIABLE = ANTHROPIC.key_variables[0]
 # What calls add to a base URL, in the order in which it is taken off where users have it in theirs.
 OWN_PATHS = ("/messages", "/v1")
 
-_LARGER_IMAGES = re.compile(r"^claude-(opus-4-[789]|[a-z]+-[5-9])")
+# Larger images are refused in requests with many of them, whatever the model.
+_LARGEST_OF_MANY = 2000
 _NOT_TAKEN = re.compile(r"not support|unsupported|not permitted", re.IGNORECASE)
 
 
@@ -120,7 +122,8 @@ class AnthropicProvider(ModelProvider):
 
 def largest_side(model: str) -> int:
     """Pixels of an image's longer side above which the server makes it smaller without a word."""
-    return 2000 if _LARGER_IMAGES.match(model) else 1568
+    # A strip, so that only the limit of the longer side tells.
+    return min(max(shown_size(f"anthropic/{model}", 10_000, 1)), _LARGEST_OF_MANY)
 
 
 _BREAKPOINT = {"type": "ephemeral"}
