@@ -1,4 +1,4 @@
-"""Write the preset tables in `docs/providers.md` from the presets: `python docs/make_providers.py`.
+"""Write the tables in `docs/providers.md` from presets and views: `python docs/make_providers.py`.
 
 A test fails if the page differs from what this script writes.
 """
@@ -9,9 +9,11 @@ import re
 from pathlib import Path
 
 from uncanny.models.presets import PRESETS, Preset
+from uncanny.models.views import FAMILIES, Family
 
 TARGET = Path(__file__).with_name("providers.md")
 BEGIN = "<!-- Written by docs/make_providers.py from the presets; do not edit. -->\n"
+BEGIN_VIEWS = "<!-- Written by docs/make_providers.py from the table of views; do not edit. -->\n"
 END = "<!-- End of what is written. -->\n"
 _ADDRESS = re.compile(r"https://[^\s,]+")
 
@@ -36,10 +38,34 @@ def presets_section() -> str:
     )
 
 
+def views_section() -> str:
+    """The table of what models see of a picture, including its markers."""
+    return "\n".join(
+        [
+            BEGIN_VIEWS,
+            "| Models | Resized before the model sees it | Sees of 1,024² | Tokens | Of 1,024² | Source |",
+            "| --- | --- | --- | --- | --- | --- |",
+            *map(_view_row, FAMILIES),
+            "",
+            END,
+        ]
+    )
+
+
 def providers_page(page: str) -> str:
-    """The page with that part up to date."""
-    before, _, rest = page.partition(BEGIN)
-    return before + presets_section() + rest.partition(END)[2]
+    """The page with those parts up to date."""
+    for begin, section in ((BEGIN, presets_section()), (BEGIN_VIEWS, views_section())):
+        before, _, rest = page.partition(begin)
+        page = before + section + rest.partition(END)[2]
+    return page
+
+
+def _view_row(family: Family) -> str:
+    geometry = family.geometry
+    across, down = geometry.seen(1024, 1024)
+    seen = f"{across:,} × {down:,}" if geometry.sized else "not known"
+    tokens = f"{geometry.tokens(1024, 1024):,}"
+    return _row(family.name, geometry.resizing, seen, geometry.counting, tokens, family.source)
 
 
 def _place_row(preset: Preset) -> str:

@@ -1,4 +1,7 @@
-"""`uncanny providers`: what can stand before a model's slash, where it is, and whether its key is set."""
+"""`uncanny providers`: what can stand before a model's slash, where it is, and whether its key is set.
+
+With `--probe`, what a model sees of a picture.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,54 @@ import click
 
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.places import complete_model
-from uncanny.cli.common.terminal import say, say_json
+from uncanny.cli.common.terminal import complain, say, say_json
 from uncanny.errors import UsageError
 from uncanny.wording import layout
 
 if TYPE_CHECKING:
     from uncanny.models.custom import ProviderEntryPoint
     from uncanny.models.presets import Preset
+    from uncanny.models.views.probe import Probe
 
 
 @click.command("providers", cls=Command, config=False)
 @click.argument("name", required=False, metavar="[PROVIDER]", shell_complete=complete_model)
+@click.option(
+    "--probe",
+    "model",
+    metavar="PROVIDER/NAME",
+    shell_complete=complete_model,
+    help="Measure what this model sees of a picture, with 8 calls that cost money where the model does.",
+)
+@click.option("--base-url", metavar="URL", help="Address of the server of --probe.")
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
-def command(name: str | None, as_json: bool) -> None:
+def command(name: str | None, model: str | None, base_url: str | None, as_json: bool) -> None:
     """List all providers with their key variable, whether it is set, known prices, and address.
 
     Providers of installed packages are listed last. With PROVIDER, show everything known about one: what it
-    accepts, how it refuses, and what is not verified. Keys are never shown, and no server is called.
+    accepts, how it refuses, and what is not verified. Keys are never shown, and no server is called unless
+    you pass --probe.
+
+    --probe sends one question without a picture and then with blank squares of 256 to 3,072 pixels, and reads
+    the input tokens that the server reports. Where they stop growing, the server shrinks larger pictures.
+    These are real calls: 8 of up to a few thousand input tokens each, and at most 512 output tokens.
 
     \b
     A model of a service, with nothing but its key:
       export GEMINI_API_KEY=…
       uncanny annotate photos/ --model gemini/gemini-2.5-pro -o runs/a
+
+    \b
+    What a model sees of a picture:
+      uncanny providers --probe openai/gpt-4o
     """
+    if model is not None:
+        if name is not None:
+            raise UsageError(f"--probe does not take the provider {name!r}", remedy=f"Leave out {name}.")
+        _probe(model, base_url, as_json)
+        return
+    if base_url is not None:
+        raise UsageError("--base-url is only for --probe", remedy="Pass --probe PROVIDER/NAME.")
     from uncanny.models.custom import installed_providers
     from uncanny.models.presets import ALL
     from uncanny.models.registry import PROVIDERS
@@ -55,6 +83,63 @@ def command(name: str | None, as_json: bool) -> None:
     else:
         listed = _list(presets) if presets else []
         say(layout([*listed, *(line for each in installed for line in _of_package(each, installed))]))
+
+
+def _probe(model: str, base_url: str | None, as_json: bool) -> None:
+    import asyncio
+
+    from uncanny.models.registry import WITHOUT_NAME, Access, open_model, parse_model
+    from uncanny.models.views.probe import probe
+
+    model_id = parse_model(model)
+    if model_id.provider in WITHOUT_NAME:
+        raise UsageError(
+            f"{model_id} cannot be probed: it has no server that shows it pictures",
+            remedy="Probe a model of a server, such as openai/gpt-4o.",
+        )
+    provider = open_model(model_id, Access(base_url=base_url))
+
+    async def measure() -> Probe:
+        try:
+            return await probe(provider)
+        finally:
+            await provider.close()
+
+    measured = asyncio.run(measure())
+    for notice in provider.notices:
+        complain(notice)
+    if as_json:
+        say_json(measured.json())
+        return
+    say(
+        layout(
+            [
+                f"{'pixels':<16}{'tokens':>8}{'by the table':>15}",
+                *(
+                    f"{f'{each.side:,} × {each.side:,}':<16}{_count(each.tokens, 'rejected'):>8}"
+                    f"{_count(each.table, 'unknown'):>15}"
+                    for each in measured.squares
+                ),
+                "",
+                *measured.sentences(),
+                _advice(measured),
+            ]
+        )
+    )
+
+
+def _advice(measured: Probe) -> str:
+    """Whether the built-in table can be relied on, and what to pass otherwise."""
+    if measured.agrees:
+        return "The built-in table agrees: you do not need --view."
+    wrong = "does not know what this model sees" if measured.agrees is None else "is wrong for this model"
+    if measured.view is None:
+        return f"The built-in table {wrong}. If you know the long side that it sees, pass it as --view."
+    return f"The built-in table {wrong}: pass --view {measured.view}."
+
+
+def _count(tokens: int | None, none: str) -> str:
+    return none if tokens is None else f"{tokens:,}"
 
 
 def _of_package(provider: ProviderEntryPoint, others: Sequence[ProviderEntryPoint]) -> list[str]:
