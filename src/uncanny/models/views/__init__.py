@@ -21,6 +21,7 @@ from uncanny.models.views.geometry import (
     Multiples,
     OwnTiles,
     PaddedGrid,
+    PaddedPatches,
     PaddedTiles,
     Patches,
     ScaledTo,
@@ -129,8 +130,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Family("Llama 4", r"llama-?4(?!\d)", PaddedTiles(336, 16, 144), _TRANSFORMERS),
     Family("Pixtral", r"pixtral", Cells(16, longest=1024, breaks=True), _TRANSFORMERS),
     Family("GLM-4.1V, 4.5V, 4.6V", r"glm-?4\.\dv", Multiples(28, least=6272, most=5_880_000), _TRANSFORMERS),
-    # At most 16,384 patches of 14, of which four make a token.
-    Family("Kimi K2.5", r"kimi-k2\.[5-9]", Cells(28, most=4096), _CONFIGURATION),
+    Family("Kimi K2.5", r"kimi-k2\.[5-9]", PaddedPatches(longest=7168, most=16_384), _TRANSFORMERS),
 )
 _COMPILED: Final = tuple((re.compile(family.pattern), family) for family in FAMILIES)
 

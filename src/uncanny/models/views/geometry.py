@@ -145,24 +145,23 @@ class Patches(Geometry):
 class Cells(Geometry):
     """Cells of `cell` pixels: the largest size of the same shape within `longest` pixels and `most` cells.
 
-    None is no limit. `breaks` counts one more token at the end of each row.
+    `most` None is no limit. `breaks` counts one more token at the end of each row.
     """
 
     cell: int
-    longest: int | None = None
+    longest: int
     most: int | None = None
     breaks: bool = False
 
     def seen(self, width: int, height: int) -> Size:
-        side = max(width, height)
-        start = side if self.longest is None else min(side, self.longest)
+        start = min(max(width, height), self.longest)
         if self._fits(fit(width, height, start)):
             return fit(width, height, start)
-        # The largest long side that fits: more pixels never take fewer cells.
-        too_long = bisect_right(
-            range(1, start), False, key=lambda each: not self._fits(fit(width, height, each))
+        # More pixels never take fewer cells.
+        largest = bisect_right(
+            range(1, start), False, key=lambda side: not self._fits(fit(width, height, side))
         )
-        return fit(width, height, max(1, too_long))
+        return fit(width, height, max(1, largest))
 
     def _fits(self, size: Size) -> bool:
         return self.most is None or cells(size[0], self.cell) * cells(size[1], self.cell) <= self.most
@@ -178,6 +177,32 @@ class Cells(Geometry):
     @property
     def counting(self) -> str:
         return f"1 per cell of {self.cell}²" + (" and 1 per row" if self.breaks else "")
+
+
+@dataclass(frozen=True)
+class PaddedPatches(Geometry):
+    """Kimi's patches of 14 pixels: at most `most`, `longest` pixels a side; 2 × 2 of them are one token."""
+
+    longest: int
+    most: int
+
+    def seen(self, width: int, height: int) -> Size:
+        # Rests of patches are not counted here.
+        patches = max(1, width // 14) * max(1, height // 14)
+        scale = min(1.0, self.longest / max(width, height), math.sqrt(self.most / patches))
+        return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
+
+    def tokens(self, width: int, height: int) -> int:
+        across, down = self.seen(width, height)
+        return cells(across, 28) * cells(down, 28)
+
+    @property
+    def resizing(self) -> str:
+        return _limits(self.longest, self.most, 14)
+
+    @property
+    def counting(self) -> str:
+        return "1 per cell of 28²"
 
 
 @dataclass(frozen=True)
@@ -433,7 +458,7 @@ class PaddedGrid(Geometry):
         columns, rows = max(1, columns), max(1, rows)
         ratio = math.sqrt(columns * rows / (self.most * self.across**2))
         if ratio > 1.1:
-            columns, rows = math.floor(columns / ratio), math.floor(rows / ratio)
+            columns, rows = int(columns // ratio), int(rows // ratio)
         return columns * rows + rows + self.across**2
 
     @property
