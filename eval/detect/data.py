@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from uncanny.demo.scenes import SCENES, scenes
+from uncanny.demo.scenes import SETS, bundled_set, pictures
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.anomalies.load import scenes_truth
 from uncanny.eval.common.anomalies.read import ScoredImage
@@ -53,11 +53,12 @@ Truth = str | PathLike[str] | Mapping[str, Source | None]
 _REMEDY = 'Write lines like {"image": "a.png", "source": "generated"}; the source may be null.'
 
 
-def of_scenes(records: Iterable[Detection]) -> bool:
-    """Whether all images are bundled scenes, by their bytes; False of none."""
-    bundled = {scene.sha256 for scene in scenes()}
+def set_of(records: Iterable[Detection]) -> str | None:
+    """The bundled set that all images are of, by their bytes; None of others, and of no image."""
     digests = {record.sha256 for record in records}
-    return bool(digests) and digests <= bundled
+    return next(
+        (name for name in SETS if digests and digests <= {each.sha256 for each in pictures(name)}), None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,8 @@ def load_sources(name: str) -> tuple[Sequence[ScoredImage], bool]:
     Raises UsageError.
     """
     path = Path(name)
-    if name == SCENES and not path.exists():
-        return scenes_truth().images, True
+    if (bundled := bundled_set(name)) is not None:
+        return scenes_truth(bundled).images, True
     entries, problems = take_apart(read_bytes(path), path)
     records = [_record(entry, problems) for entry in entries]
     problems += repeated_images(entries)

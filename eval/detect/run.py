@@ -17,13 +17,12 @@ from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST, ROLES, detect_
 from uncanny.annotation.run import AnnotateRun
 from uncanny.client.calls import usage
 from uncanny.client.prices import PriceTable
-from uncanny.demo.scenes import SCENES
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells, Row
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.parameters import ReportParameters
 from uncanny.eval.common.run_result import Records
-from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, of_scenes
+from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, set_of
 from uncanny.eval.detect.parameters import DetectParameters
 from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.images.prepared import PreparedImage
@@ -166,8 +165,8 @@ class DetectRun(AnnotateRun):
         page = ReportParameters(out=out, max_images=max_images, pictures=pictures)
         self.check_not_lost()
         truth = self.truth
-        if truth is None and of_scenes(self.detections):
-            truth = self._truth_of(SCENES)
+        if truth is None and (bundled := set_of(self.detections)) is not None:
+            truth = self._truth_of(bundled)
         score = None if truth is None else self._score_against(truth)
         return write_report(
             self.path,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import BeforeValidator, Field, ValidationError
 
-from uncanny.demo.scenes import SCENES, Scene, scenes
+from uncanny.demo.scenes import Picture, bundled_set, pictures
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.pair_folders import (
     SetOfPairs,
@@ -175,11 +175,12 @@ def load(source: EditSource | None, parameters: LoadParameters) -> EditSet:
         return source
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        if source != SCENES or path.exists():
+        bundled = bundled_set(os.fspath(source))
+        if bundled is None:
             return _of_path(path, root)
         if root is not None:
             raise UsageError(f"{option('root')} cannot be used with the bundled pairs", remedy="Remove it.")
-        return _of_scenes()
+        return _of_scenes(bundled)
     assert source is not None
     if hasattr(source, "to_dict") and hasattr(source, "columns"):
         numbered, problems = _validated(enumerate(_cells(source.to_dict("records")), start=1))
@@ -344,18 +345,18 @@ def _of_folders(original: Path, edited: Path, masks: Path | None) -> EditSet:
     return EditSet(tuple(pairs), source, skipped)
 
 
-def _of_scenes() -> EditSet:
+def _of_scenes(name: str) -> EditSet:
     """The bundled pairs: `edited` has the anomaly, and the captions are what is said of its object."""
-    clean = {scene.pair_id: scene for scene in scenes() if scene.role == "clean"}
+    clean = {scene.pair_id: scene for scene in pictures(name) if scene.role == "clean"}
     pairs = [
-        _scene_pair(clean[scene.pair_id], scene)
-        for scene in scenes()
+        _scene_pair(clean[scene.pair_id], scene, name)
+        for scene in pictures(name)
         if scene.role == "anomalous" and scene.pair_id is not None
     ]
-    return EditSet(tuple(sorted(pairs, key=lambda each: each.id)), SCENES)
+    return EditSet(tuple(sorted(pairs, key=lambda each: each.id)), name)
 
 
-def _scene_pair(before: Scene, after: Scene) -> EditFiles:
+def _scene_pair(before: Picture, after: Picture, dataset: str) -> EditFiles:
     masks = tuple(anomaly.mask_path for anomaly in after.anomalies)
     name = after.anomalies[0].objects[0]
     words = [
@@ -371,7 +372,7 @@ def _scene_pair(before: Scene, after: Scene) -> EditFiles:
         caption=words[0],
         edited_caption=words[1],
         method=after.style,
-        dataset=SCENES,
+        dataset=dataset,
         objects=tuple(entry.name for entry in before.objects),
     )
     return EditFiles(pair, before.image_path, after.image_path, masks)

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from uncanny.demo.scenes import SCENES, scenes
+from uncanny.demo.scenes import SETS, bundled_set, pictures
+from uncanny.demo.sets import SCENES
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.inputs.pair_folders import (
     SetOfPairs,
@@ -101,12 +102,12 @@ def load(source: PairSource | None, parameters: LoadParameters) -> PairSet:
         if isinstance(source, PairSet):
             return source
         return _pairs_of_program(check_records(source, PairFiles, what=_PAIRS))
-    path = Path(source)
-    if source != SCENES or path.exists():
-        return load_pairs(path, None if root is None else Path(root))
+    bundled = bundled_set(os.fspath(source))
+    if bundled is None:
+        return load_pairs(Path(source), None if root is None else Path(root))
     if root is not None:
         raise UsageError(f"{option('root')} cannot be used with the bundled pairs", remedy="Remove it.")
-    return scene_pairs()
+    return scene_pairs(bundled)
 
 
 def load_pairs(path: Path, root: Path | None = None) -> PairSet:
@@ -149,11 +150,11 @@ def folder_pairs(original: Path, edited: Path) -> PairSet:
     return PairSet(tuple(pairs), (original, edited), skipped)
 
 
-def scene_pairs() -> PairSet:
+def scene_pairs(name: str = SCENES) -> PairSet:
     """The bundled pairs; `edited` is the one with the anomaly, `group` the style."""
     by_pair: defaultdict[str, dict[str, Path]] = defaultdict(dict)
     styles: dict[str, str] = {}
-    for scene in scenes():
+    for scene in pictures(name):
         if scene.pair_id is not None:
             by_pair[scene.pair_id][scene.role] = scene.image_path
             styles[scene.pair_id] = scene.style
@@ -161,7 +162,7 @@ def scene_pairs() -> PairSet:
         PairFiles(pair, sides["clean"], sides["anomalous"], styles[pair])
         for pair, sides in sorted(by_pair.items())
     )
-    return PairSet(tuple(pairs), SCENES)
+    return PairSet(tuple(pairs), name)
 
 
 def pairs_of_run(pairs: PairSet, run: Path, *, store: bool) -> PairSet:
@@ -171,17 +172,21 @@ def pairs_of_run(pairs: PairSet, run: Path, *, store: bool) -> PairSet:
     that such a run can be moved like any other. Raises UsageError where what lies there is something else.
     """
     folder = run / "pairs"
-    if pairs.source != SCENES or not (store or (folder / PAIR_FILE).is_file()):
+    if (
+        not isinstance(pairs.source, str)
+        or pairs.source not in SETS
+        or not (store or (folder / PAIR_FILE).is_file())
+    ):
         return pairs
     check_no_links(folder)
-    file = store_scene_pairs(folder)
+    file = store_scene_pairs(folder, pairs.source)
     stored = load_pairs(file)
     remedy = f"It is not the bundled set: remove {folder}, or {another_run()}."
     check_within(run, file, (side for pair in stored for side in (pair.original, pair.edited)), remedy=remedy)
     return stored
 
 
-def store_scene_pairs(folder: Path) -> Path:
+def store_scene_pairs(folder: Path, name: str = SCENES) -> Path:
     """Copy the bundled pairs, byte for byte, into `folder`; the path of the pair file written there.
 
     What is there already stays. Raises UsageError.
@@ -189,7 +194,7 @@ def store_scene_pairs(folder: Path) -> Path:
     target = folder / PAIR_FILE
     lines: list[bytes] = []
     try:
-        for pair in scene_pairs():
+        for pair in scene_pairs(name):
             names = {"original": f"original/{pair.original.name}", "edited": f"edited/{pair.edited.name}"}
             for side, file in (("original", pair.original), ("edited", pair.edited)):
                 (folder / side).mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ def write_contact_sheet(data: Path, out: Path) -> None:
         left = (index % PAIRS_A_ROW) * (2 * TILE[0] + 3 * GAP) + GAP
         top = index // PAIRS_A_ROW * (TILE[1] + GAP) + GAP
         for column, name in enumerate(pair[role] for role in sorted(pair)):
-            with Image.open(data / name) as image:
+            with Image.open(data / "images" / Path(name).name) as image:
                 tile = ImageOps.fit(image.convert("RGB"), TILE, Image.Resampling.LANCZOS)
             sheet.paste(tile, (left + column * (TILE[0] + 2), top))
     out.parent.mkdir(parents=True, exist_ok=True)

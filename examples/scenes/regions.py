@@ -33,6 +33,13 @@ class Scenery:
         return table[name]
 
 
+def difference(first: Image.Image, second: Image.Image) -> Mask:
+    """Where two pictures differ visibly: by more than 6 of 255 in a channel."""
+    one, other = (np.asarray(image.convert("RGB")).astype(np.int16) for image in (first, second))
+    differs: Mask = np.abs(one - other).max(axis=2) > 6
+    return differs
+
+
 def box_of(mask: Mask, margin: int = 0) -> Box:
     """x0, y0, x1, y1 with x1 and y1 outside, widened by `margin` pixels within the picture."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))

@@ -95,6 +95,19 @@ class Sketch:
         shader = skia.GradientShader.MakeLinear([start, end], [colour(code, alpha) for code in codes])
         self._draw(path, skia.Paint(AntiAlias=True, Shader=shader), mapped)
 
+    def glow(
+        self, path: skia.Path, middle: Point, radius: float, codes: Sequence[str], mapped: bool = True
+    ) -> None:
+        """Fill with a round gradient from the middle out."""
+        shader = skia.GradientShader.MakeRadial(middle, radius, [colour(code) for code in codes])
+        self._draw(path, skia.Paint(AntiAlias=True, Shader=shader), mapped)
+
+    def shade(self, path: skia.Path, blur: float, alpha: float) -> None:
+        """A soft shadow, which belongs to no part."""
+        paint = skia.Paint(AntiAlias=True, Color=colour("#000000", alpha))
+        paint.setMaskFilter(skia.MaskFilter.MakeBlur(skia.kNormal_BlurStyle, blur))
+        self._draw(path, paint, mapped=False)
+
     def line(self, path: skia.Path, width: float, code: str, alpha: float = 1.0, mapped: bool = True) -> None:
         """A round-ended stroke."""
         paint = skia.Paint(AntiAlias=True, Color=colour(code, alpha), Style=skia.Paint.kStroke_Style)

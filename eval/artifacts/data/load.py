@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from uncanny.demo.scenes import DATA, SCENES, scenes
+from uncanny.demo.scenes import DATA, bundled_set, pictures
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.artifacts.data.formats import (
     AnnotatedImage,
@@ -93,8 +93,8 @@ class _Reader:
 
     def path(self, name: PathLike) -> ArtifactSet:
         path = Path(name)
-        if os.fspath(name) == SCENES and not path.exists():
-            return _scenes()
+        if (bundled := bundled_set(os.fspath(name))) is not None:
+            return _scenes(bundled)
         if path.is_dir():
             return self._set(self._folder(path), str(path), self._pictures(path))
         if not path.is_file():
@@ -280,10 +280,10 @@ def _of_frame(frame: Any) -> Iterator[dict[str, Any]]:
         yield {key: value for key, value in row.items() if not (isinstance(value, float) and value != value)}
 
 
-def _scenes() -> ArtifactSet:
+def _scenes(name: str) -> ArtifactSet:
     """The bundled truth: scenes with an anomaly are generated, and the masks are what is wrong in them."""
     images = []
-    for scene in scenes():
+    for scene in pictures(name):
         regions = tuple(
             Region(category=anomaly.category, mask=str(anomaly.mask_path), note=anomaly.name)
             for anomaly in scene.anomalies
@@ -298,4 +298,4 @@ def _scenes() -> ArtifactSet:
             regions=regions,
         )
         images.append(ArtifactImage(record, DATA))
-    return ArtifactSet(tuple(images), SCENES, DATA, {})
+    return ArtifactSet(tuple(images), name, DATA, {})

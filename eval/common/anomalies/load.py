@@ -15,7 +15,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from uncanny.demo.scenes import SCENES, scenes
+from uncanny.demo.scenes import bundled_set, pictures
+from uncanny.demo.sets import SCENES
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.anomalies.read import AnomalySet, EntryReader, Role, ScoredAnomaly, ScoredImage
 from uncanny.eval.common.inputs.image_files import (
@@ -58,8 +59,8 @@ def load(anomalies: Anomalies, *, role: Role = "predictions") -> AnomalySet:
     if isinstance(anomalies, AnomalySet):
         return anomalies
     if isinstance(anomalies, str | os.PathLike):
-        if role == "truth" and os.fspath(anomalies) == SCENES and not Path(SCENES).exists():
-            return scenes_truth()
+        if role == "truth" and (bundled := bundled_set(os.fspath(anomalies))) is not None:
+            return scenes_truth(bundled)
         return _load_file(Path(anomalies), role)
     if not isinstance(anomalies, Iterable):
         raise UsageError(
@@ -190,8 +191,8 @@ def _texts(entries: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(sorted(map(str, ids)))
 
 
-def scenes_truth() -> AnomalySet:
-    """What is true of the bundled scenes: anomalous ones stand for generated images, clean ones for real."""
+def scenes_truth(name: str = SCENES) -> AnomalySet:
+    """What is true of a bundled set: anomalous ones stand for generated images, clean ones for real."""
     images = [
         ScoredImage(
             Path(scene.image).name,
@@ -204,9 +205,9 @@ def scenes_truth() -> AnomalySet:
             sha256=scene.sha256,
             columns={} if scene.pair_id is None else {"pair": scene.pair_id},
         )
-        for scene in scenes()
+        for scene in pictures(name)
     ]
-    return AnomalySet(SCENES, tuple(images))
+    return AnomalySet(name, tuple(images))
 
 
 def name_paths(paths: Sequence[tuple[str | None, Path]], *, what: str = "predictions") -> dict[str, Path]:

@@ -1,11 +1,11 @@
-"""The images of a run by their name: paths, or the word `scenes` for the bundled ones."""
+"""The images of a run by their name: paths, or a word for a bundled set: `scenes`, `large-scenes`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from uncanny.demo.scenes import SCENES, scene_files, scenes
+from uncanny.demo.scenes import SETS, bundled_set, scene_files
 from uncanny.errors import UsageError
 from uncanny.records.run_folder import copy_into
 
@@ -15,11 +15,11 @@ def name_images(
 ) -> tuple[tuple[Path, ...], str | None]:
     """The paths, and the truth about them where their name says it.
 
-    The bundled scenes, called `scenes`, are copied into `run`, unless `copy` is False.
-    They are then those of an earlier copy in `run`, or else the package's own. Raises UsageError where they
-    cannot be copied, or stand beside other paths.
+    A bundled set, called by its word, is copied into `run`, unless `copy` is False.
+    It is then that of an earlier copy in `run`, or else the package's own. Raises UsageError where it
+    cannot be copied, or stands beside other paths.
     """
-    bundled = [path for path in paths if str(path) == SCENES and not path.exists()]
+    bundled = [name for path in paths if (name := bundled_set(path)) is not None]
     if not bundled:
         return tuple(paths), None
     if len(bundled) < len(paths):
@@ -29,6 +29,6 @@ def name_images(
     folder = (run or Path()) / "images"
     if not copy or run is None:
         copied = run is not None and folder.is_dir()
-        return (folder if copied else scenes()[0].image_path.parent,), SCENES
-    copy_into(folder, scene_files())
-    return (folder,), SCENES
+        return (folder if copied else SETS[bundled[0]] / "images",), bundled[0]
+    copy_into(folder, scene_files(bundled[0]))
+    return (folder,), bundled[0]

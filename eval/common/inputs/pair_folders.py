@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.images.discover import SkippedInputs, discover
@@ -109,11 +109,15 @@ class SetOfPairs(Generic[P]):
     unit: ClassVar[str]
 
     pairs: tuple[P, ...]
-    source: tuple[Path, ...] | Literal["scenes", "program"] = "program"
+    source: tuple[Path, ...] | str = "program"
     skipped: SkippedInputs | None = None
 
     def __repr__(self) -> str:
-        names = {"scenes": "the bundled scenes", "program": "a program"}
+        names = {
+            "scenes": "the bundled scenes",
+            "large-scenes": "the bundled large scenes",
+            "program": "a program",
+        }
         words = names[self.source] if isinstance(self.source, str) else ", ".join(map(str, self.source))
         return f"<{counted(len(self.pairs), self.unit)} of {harmless(words)}>"
 

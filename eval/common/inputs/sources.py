@@ -15,7 +15,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import ValidationError
 
-from uncanny.demo.scenes import SCENES
+from uncanny.demo.scenes import bundled_set
+from uncanny.demo.sets import SCENES
 from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.inputs.problems import UTF8_MARK, of_validation, repeated
 from uncanny.eval.common.inputs.runs import ReadRun, last_lines, open_run
@@ -45,8 +46,8 @@ class Source:
     """Annotations under a name.
 
     `path` is a run folder, an annotation file, or images that are still to be annotated; None for bundled
-    scenes and for `annotations` in memory. `style` is set for bundled scenes: `rendered`, `drawn`, or
-    `scenes` for both.
+    scenes and for `annotations` in memory. `style` is set for bundled scenes: `rendered`, `drawn`,
+    `scenes` for both, or `large-scenes`.
     """
 
     name: str
@@ -81,13 +82,15 @@ def _source(name: str, source: AnnotationSource) -> Source:
         return Source(name, None, "annotations", annotations=annotations)
     place = fspath(source)
     path = Path(place)
+    if (bundled := bundled_set(place)) is not None:
+        return Source(name, None, "images", bundled)
     scenes, colon, style = place.partition(":")
-    if scenes == SCENES and not path.exists():
-        if colon and style not in STYLES:
+    if colon and scenes == SCENES and not path.exists():
+        if style not in STYLES:
             raise UsageError(
                 f"There is no bundled set {style!r}", remedy=f"Write scenes:{' or scenes:'.join(STYLES)}."
             )
-        return Source(name, None, "images", style or SCENES)
+        return Source(name, None, "images", style)
     if path.is_dir():
         is_run = any((path / file).is_file() for file in ("run.json", LINES, TABLE))
         return Source(name, path, "run" if is_run else "images")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Prot
 from pydantic import Field
 
 from uncanny.agents.common.context import FailureKind, failure_kind
-from uncanny.demo.scenes import SCENES, scenes
+from uncanny.demo.scenes import SETS, bundled_set, pictures
 from uncanny.errors import ItemsError, StepFailedError, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.eval.edits.run.parameters import TextParameters
@@ -74,7 +74,7 @@ class TextSet:
     """
 
     images: tuple[DescribedImage, ...]
-    source: Path | Literal["scenes", "program"]
+    source: Path | str
     folder: Path
 
     def source_from(self, folder: Path) -> str:
@@ -95,8 +95,8 @@ def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None
         records = check_records(source, DescribedImage, what=_TEXTS)
         problems = repeated_ids([(None, each) for each in records], "give every text its own")
         name, folder = "the texts", base or Path.cwd()
-    elif source == SCENES and not Path(source).exists():
-        return TextSet(tuple(_described_scenes()), SCENES, scenes()[0].image_path.parent)
+    elif (bundled := bundled_set(os.fspath(source))) is not None:
+        return TextSet(tuple(_described_scenes(bundled)), bundled, SETS[bundled] / "images")
     else:
         path = Path(source)
         lines, problems = parse_records(path, DescribedImage)
@@ -112,10 +112,10 @@ def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None
     )
 
 
-def _described_scenes() -> Iterator[DescribedImage]:
+def _described_scenes(name: str) -> Iterator[DescribedImage]:
     """The clean picture of each bundled pair; the label is the thing that its partner is wrong about."""
-    wrong = {scene.pair_id: scene.anomalies[0].objects[0] for scene in scenes() if scene.anomalies}
-    for scene in scenes():
+    wrong = {scene.pair_id: scene.anomalies[0].objects[0] for scene in pictures(name) if scene.anomalies}
+    for scene in pictures(name):
         if scene.pair_id is None or scene.role != "clean":
             continue
         names = [entry.name for entry in scene.objects]
@@ -146,7 +146,7 @@ def texts_of_run(texts: TextSet, run: Path, *, copy: bool) -> TextSet:
 
     Raises UsageError where they cannot be copied.
     """
-    if texts.source != SCENES or not copy:
+    if texts.source not in SETS or not copy:
         return texts
     files = (texts.folder / image.original for image in texts.images if image.original)
     return replace(texts, folder=copy_into(run / "images", files))

@@ -17,7 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from uncanny.demo.scenes import SCENES, scenes
+from uncanny.demo.scenes import bundled_set, pictures
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
 from uncanny.eval.common.tables.table import Table, TableResult
 from uncanny.eval.edits.columns import failures
@@ -168,8 +168,8 @@ def _images(
     skipped = SkippedInputs()
     for each in given:
         path = Path(each)
-        if str(each) == SCENES and not path.exists():
-            named += [(scene.image_path.name, scene.image_path) for scene in scenes()]
+        if (bundled := bundled_set(each)) is not None:
+            named += [(scene.image_path.name, scene.image_path) for scene in pictures(bundled)]
             continue
         found = discover([path])
         written_within = path.is_dir() and out.resolve().is_relative_to(path.resolve())

@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from uncanny.demo.scenes import DATA, SCENES, Scene, scenes
+from uncanny.demo.scenes import DATA, Scene, scenes
+from uncanny.demo.sets import SCENES
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import UTF8_MARK, by_line, parse_records, repeated_ids
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables

@@ -24,6 +24,7 @@ from uncanny.cli.common.summary import (
     failure_line,
     failure_lines,
 )
+from uncanny.demo.sets import BUNDLED
 from uncanny.eval.artifacts.parameters import ArtifactScoreParameters, ArtifactsParameters
 from uncanny.schema import ARTIFACT_CATEGORIES
 
@@ -62,9 +63,7 @@ def run_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
 
     def summary(run: ArtifactsRun) -> ArtifactsSummary:
         # The bundled set brings its own.
-        return ArtifactsSummary(
-            run, values["root"], "scenes" if [str(path) for path in images] == ["scenes"] else "TRUTH"
-        )
+        return ArtifactsSummary(run, values["root"], str(images[0]) if str(images[0]) in BUNDLED else "TRUTH")
 
     check = partial(check_run_folder, inputs=[], report=False, force=force)
     asking = Asking(ArtifactsParameters, images, run_async, forecast, check, summary, regions_of_runs)

@@ -10,18 +10,21 @@ import click
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_run_folder
 from uncanny.cli.common.options import PATH, Real, Whole, force_option, json_option, port_option, quiet_option
+from uncanny.demo.sets import BUNDLED, SCENES
 
 
 @click.command("demo", cls=Command, config=False)
+@click.argument("images", type=click.Choice(BUNDLED), default=SCENES)
 @click.option("-o", "--run", default=Path("runs/demo"), show_default=True, type=PATH, help="The run folder.")
 @force_option
 @json_option
 @quiet_option
-def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
+def command(images: str, run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     """Annotate the bundled sample images with the built-in demo model.
 
     This needs no key, no GPU and no network. The demo model knows only these images, and makes a few
-    documented mistakes on purpose.
+    documented mistakes on purpose. IMAGES is `scenes` (the default) or `large-scenes`: large pictures with
+    one small fault each.
     """
     import asyncio
 
@@ -32,9 +35,9 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     from uncanny.records.run_folder import copy_into
 
     check_run_folder(run, force=force)
-    images = copy_into(run / "images", scene_files())
+    copies = copy_into(run / "images", scene_files(images))
     annotated = asyncio.run(
-        annotate_async(images, model="demo", out=run, stop=TerminalStop(), progress=not quiet)
+        annotate_async(copies, model="demo", out=run, stop=TerminalStop(), progress=not quiet)
     )
     raise click.exceptions.Exit(show_end(AnnotateSummary(annotated), as_json=as_json, quiet=quiet))
 

@@ -35,6 +35,7 @@ from uncanny.cli.common.summary import (
     texts_lines,
 )
 from uncanny.cli.common.terminal import width
+from uncanny.demo.sets import BUNDLED
 from uncanny.eval.detect.parameters import DetectParameters
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 @asking_options(DetectParameters, without=["truth"])
 @click.option(
     "--truth",
-    type=Place("scenes"),
+    type=Place(*BUNDLED),
     metavar="FILE",
     help="Ground truth: a file with one line per image, or `scenes`. "
     "[default: by folders called real, generated, …]",
@@ -111,7 +112,6 @@ class DetectSummary(AnnotateSummary["DetectRun"]):
     """Verdicts, failures and scores; `report` False writes no page."""
 
     def lines(self, end: RunEnd, page: Path | None) -> list[str]:
-        from uncanny.demo.scenes import SCENES
         from uncanny.eval.metrics.detection import JUDGED
 
         file, truth = self.run.path / self.run.record_file, self.run.truth
@@ -137,7 +137,7 @@ class DetectSummary(AnnotateSummary["DetectRun"]):
         ]
         if truth is not None and truth.has_anomalies:
             # Without weights at hand the bundled scenes can still be scored.
-            more = " --similarity chrf" if truth.origin == SCENES else ""
+            more = " --similarity chrf" if truth.origin in BUNDLED else ""
             lines.append(f"Score    uncanny semantic {self.run.path} --truth {truth.origin}{more}")
         return lines
 

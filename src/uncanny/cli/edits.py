@@ -20,6 +20,7 @@ from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.summary import Summary, failure_lines
 from uncanny.cli.common.terminal import say, say_json
 from uncanny.cli.serving.people import edits_people_command, people_score_command
+from uncanny.demo.sets import BUNDLED
 from uncanny.errors import UsageError
 from uncanny.eval.edits.parameters import (
     CompressParameters,
@@ -55,7 +56,7 @@ command.add_command(people_score_command)
 
 
 @command.command("measure", job="edits_measure")
-@click.argument("pairs", required=False, type=Place("scenes"))
+@click.argument("pairs", required=False, type=Place(*BUNDLED))
 @parameter_options(MeasureParameters)
 @score_options("beside -o, with the suffix .html")
 def measure_command(pairs: str | None, **values: Any) -> None:
@@ -83,7 +84,7 @@ def measure_command(pairs: str | None, **values: Any) -> None:
 
 
 @command.command("gate")
-@click.argument("pairs", required=False, type=Place("scenes"))
+@click.argument("pairs", required=False, type=Place(*BUNDLED))
 @parameter_options(GateParameters)
 @score_options()
 def gate_command(pairs: str | None, **values: Any) -> None:
@@ -166,7 +167,7 @@ def stress_command(predictions: tuple[str, ...], **values: Any) -> None:
 
 
 @command.command("compress")
-@click.argument("images", nargs=-1, required=True, type=Place("scenes"))
+@click.argument("images", nargs=-1, required=True, type=Place(*BUNDLED))
 @parameter_options(CompressParameters)
 @json_option
 @quiet_option
@@ -193,7 +194,7 @@ def compress_command(images: tuple[str, ...], as_json: bool, quiet: bool, **valu
 
 
 @command.command("perturb")
-@click.argument("texts", type=Place("scenes"))
+@click.argument("texts", type=Place(*BUNDLED))
 @asking_options(PerturbParameters)
 @force_option
 def perturb_command(texts: str, force: bool, **values: Any) -> None:
@@ -214,7 +215,7 @@ def perturb_command(texts: str, force: bool, **values: Any) -> None:
 
 
 @command.command("prompts")
-@click.argument("texts", type=Place("scenes"))
+@click.argument("texts", type=Place(*BUNDLED))
 @asking_options(PromptsParameters)
 @force_option
 def prompts_command(texts: str, force: bool, **values: Any) -> None:

@@ -24,6 +24,7 @@ from uncanny.cli.common.files import STANDARD_OUTPUT, Output, check_outputs
 from uncanny.cli.common.options import PATH, Real, Several, Whole, force_option, type_of
 from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import say
+from uncanny.demo.sets import BUNDLED, SCENES
 from uncanny.errors import UsageError
 from uncanny.protocol import protocols
 from uncanny.wording import harmless, shown
@@ -347,8 +348,8 @@ def _settings(manifest: RunManifest) -> Iterator[tuple[str, object]]:
 
 def _note_inputs(run: RunValues, name: str, recorded: str, folder: Path, here: Path) -> None:
     """Where the items, pairs or texts came from, from the folder of the file."""
-    if recorded in ("scenes", *_INSIDE):
-        run.values[name] = "scenes"
+    if recorded in (*BUNDLED, *_INSIDE):
+        run.values[name] = recorded if recorded in BUNDLED else SCENES
     elif recorded == "program":
         run.unsaid.append(f"The {name} of the run came from a program.")
     elif (folder / recorded).exists() or name != "pairs" or " " not in recorded:

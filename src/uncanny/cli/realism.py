@@ -22,6 +22,7 @@ from uncanny.cli.common.summary import (
     failure_lines,
 )
 from uncanny.cli.common.terminal import width
+from uncanny.demo.sets import BUNDLED
 from uncanny.eval.common.parameters import PairFolders
 from uncanny.eval.realism.parameters import RealismParameters, RealismScoreParameters
 
@@ -47,7 +48,7 @@ def command() -> None:
 
 
 @command.command("run", job="realism")
-@click.argument("pairs", required=False, type=Place("scenes"))
+@click.argument("pairs", required=False, type=Place(*BUNDLED))
 @asking_options(RealismParameters)
 @parameter_options(PairFolders)
 @force_option

@@ -15,7 +15,7 @@ import orjson
 from uncanny.demo.character import Character
 from uncanny.demo.mistakes import MCQ_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
-from uncanny.demo.scenes import BoxChoice, Presence, TextChoice, scenes
+from uncanny.demo.scenes import BoxChoice, Presence, Scene, TextChoice, scenes
 from uncanny.demo.views import View
 
 NO_IMAGE: Final = "q4_no_image"
@@ -43,7 +43,7 @@ def answer_choice(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     A model with a character errs more often, each on questions of its own and on those that are hard for all.
     """
     scene, sha256, character = views[0].scene, views[0].sha256, prompt.character
-    if scene is None:
+    if not isinstance(scene, Scene):  # Large scenes have no questions.
         return made_up_choice(sha256, prompt.name, character=character)
     question: Presence | TextChoice | BoxChoice = getattr(scene.mcq, prompt.name)
     choice = MCQ_MISTAKES.get(scene.id, {}).get(prompt.name, question.answer)

@@ -18,7 +18,7 @@ import orjson
 from uncanny.demo import mcq
 from uncanny.demo.character import Character
 from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, recognize
-from uncanny.demo.scenes import scenes
+from uncanny.demo.scenes import SETS, pictures
 from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, seen_by, synthetic_view
 from uncanny.errors import RequestRejectedError
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, SentImage, Tokens
@@ -113,7 +113,8 @@ class DemoProvider(ModelProvider):
 
 def warm_up() -> None:
     """Read the scenes and compile the prompts' patterns: later it would block the event loop."""
-    scenes()
+    for name in SETS:
+        pictures(name)
     prompt_patterns()
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from uncanny.demo.character import Character, seed_of
 from uncanny.demo.mistakes import REALISM_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
-from uncanny.demo.scenes import Scene
+from uncanny.demo.scenes import Picture
 from uncanny.demo.views import SYNTHETIC_MARK, View
 from uncanny.errors import RequestRejectedError
 
@@ -64,7 +64,7 @@ def compare_realism(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     return _assessment("I compared shapes, light and contacts in both pictures.", verdict, seed)
 
 
-def _compare_scenes(first: Scene, second: Scene) -> str | None:
+def _compare_scenes(first: Picture, second: Picture) -> str | None:
     """The word; None for the listed pair that gets no verdict."""
     edited = next((scene for scene in (first, second) if scene.anomalies), None)
     if edited is not None and first.pair_id == second.pair_id:

@@ -1,7 +1,8 @@
-"""The bundled scenes: pairs of pictures, one with a deliberate anomaly, and clean ones without a partner.
+"""The bundled sets: pairs of pictures, one with a deliberate anomaly, and clean ones without a partner.
 
-The truth of a picture is its objects, its anomalies and the answers to Q1–Q4. Truth files are read once and
-kept; the pictures themselves are not opened. examples/scenes makes both.
+`scenes` are small pictures; their truth is objects, anomalies and the answers to Q1–Q4. `large-scenes` are
+large pictures with a small fault each, and have no questions. Truth files are read once and kept; the
+pictures themselves are not opened. examples/scenes makes all of them.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from uncanny.demo.sets import LARGE_SCENES, SCENES
 from uncanny.schema import Anomaly, ArtifactCategory, Name, Severity, Text
 from uncanny.settings import settings
 
 DATA = settings().scenes or Path(str(files("uncanny.demo"))) / "data"
-# The word by which a command or function takes the bundled set, where no file is called so.
-SCENES: Final = "scenes"
+SETS: Final = {SCENES: DATA, LARGE_SCENES: DATA / "large"}
+"""Word → the folder of the set."""
 
 Region = Literal["A", "B", "C", "D"]
 Answer = Literal["A", "B", "C", "D", "E"]
@@ -26,7 +28,8 @@ Pixel = Annotated[int, Field(ge=0)]
 # x0, y0, x1, y1 in pixels; x1 and y1 are the first column and row outside.
 Box = tuple[Pixel, Pixel, Pixel, Pixel]
 
-Style = Literal["rendered", "drawn"]
+Style = Literal["rendered", "drawn", "large"]
+_P = TypeVar("_P", bound="Picture")
 Role = Literal["anomalous", "clean"]
 Split = Literal["art_dg", "art_pg", "ref_real", "ref_pg"]
 ArtifactType = Literal["count", "topology", "local_render", "anatomy", "plausibility", "other"]
@@ -109,8 +112,8 @@ class McqTruth(_Truth):
     q4: TextChoice
 
 
-class Scene(_Truth):
-    """One bundled picture. Both pictures of a pair have the same `pair_id` and the same options.
+class Picture(_Truth):
+    """One bundled picture. Both pictures of a pair have the same `pair_id`.
 
     `pair_id` is None for a clean picture without a partner, one that looks odd and is possible.
     """
@@ -123,11 +126,9 @@ class Scene(_Truth):
     style: Style
     pair_id: str | None
     role: Role
-    split: Split
     artifact_type: ArtifactType | None
     objects: tuple[SceneTruthObject, ...]
     anomalies: tuple[AnomalyTruth, ...]
-    mcq: McqTruth
 
     @property
     def image_path(self) -> Path:
@@ -144,6 +145,17 @@ class Scene(_Truth):
             raise ValueError(f"{self.id}: a picture with an anomaly needs a partner")
         if (self.role == "anomalous") != bool(self.anomalies):
             raise ValueError(f"{self.id}: role {self.role} with {len(self.anomalies)} anomalies")
+        return self
+
+
+class Scene(Picture):
+    """A picture of `scenes`, with its questions. Both pictures of a pair have the same options."""
+
+    split: Split
+    mcq: McqTruth
+
+    @model_validator(mode="after")
+    def _letters_fit(self) -> Self:
         letters = {self.mcq.q2.answer, self.mcq.q3.answer, self.mcq.q4.answer}
         if len(letters) != 1 or (letters == {"E"}) != (self.role == "clean"):
             raise ValueError(f"{self.id}: letters {sorted(letters)} do not fit role {self.role}")
@@ -152,26 +164,48 @@ class Scene(_Truth):
 
 @cache
 def scenes() -> tuple[Scene, ...]:
-    """Every bundled scene, sorted by id. Never empty."""
-    truths = (Scene.model_validate_json(path.read_bytes()) for path in (DATA / "truth").glob("*.json"))
-    return tuple(sorted(truths, key=lambda scene: scene.id))
+    """The pictures of the set `scenes`, sorted by id. Never empty."""
+    return _read(Scene, SCENES)
+
+
+@cache
+def large_scenes() -> tuple[Picture, ...]:
+    """The pictures of the set `large-scenes`, sorted by id. Never empty."""
+    return _read(Picture, LARGE_SCENES)
+
+
+def _read(kind: type[_P], name: str) -> tuple[_P, ...]:
+    truths = (kind.model_validate_json(path.read_bytes()) for path in (SETS[name] / "truth").glob("*.json"))
+    return tuple(sorted(truths, key=lambda picture: picture.id))
+
+
+def bundled_set(source: object) -> str | None:
+    """The word for a bundled set, where `source` is one and no file is called so; None for anything else."""
+    name = str(source)
+    return name if name in SETS and not Path(name).exists() else None
+
+
+def pictures(name: str = SCENES) -> tuple[Picture, ...]:
+    """The pictures of a set by its word, one of `SETS`."""
+    return large_scenes() if name == LARGE_SCENES else scenes()
 
 
 def scene_images(style: str = SCENES) -> tuple[Path, ...]:
-    """The pictures of one style, or all of them."""
-    return tuple(scene.image_path for scene in scenes() if style in (SCENES, scene.style))
+    """The pictures of a set, or those of one style of `scenes`."""
+    return tuple(each.image_path for each in pictures(style) if style in (*SETS, each.style))
 
 
 def scene_files(style: str = SCENES) -> tuple[Path, ...]:
     """What a copy of the set is made of: the pictures, and the metadata file that says which make a pair."""
-    return (*scene_images(style), DATA / "images" / "metadata.jsonl")
+    folder = SETS.get(style, DATA) / "images"
+    return (*scene_images(style), folder / "metadata.jsonl")
 
 
 @cache
-def _by_sha256() -> dict[str, Scene]:
-    return {scene.sha256: scene for scene in scenes()}
+def _by_sha256() -> dict[str, Picture]:
+    return {picture.sha256: picture for name in SETS for picture in pictures(name)}
 
 
-def scene_by_sha256(digest: str) -> Scene | None:
-    """The scene whose image file has this SHA-256 (hexadecimal, any case); None for any other image."""
+def scene_by_sha256(digest: str) -> Picture | None:
+    """The bundled picture whose file has this SHA-256 (hexadecimal, any case); None for any other image."""
     return _by_sha256().get(digest.lower())

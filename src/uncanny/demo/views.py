@@ -17,7 +17,7 @@ from typing import Any, Literal, assert_never
 
 from uncanny.demo.character import Character
 from uncanny.demo.mistakes import Mistake, mistakes_in
-from uncanny.demo.scenes import Box, Scene, scene_by_sha256, scenes
+from uncanny.demo.scenes import SETS, Box, Picture, Scene, pictures, scene_by_sha256, scenes
 from uncanny.images.overlay import draw_boxes
 from uncanny.schema import ArtifactCategory
 
@@ -87,7 +87,7 @@ class View:
     """
 
     sha256: str
-    scene: Scene | None
+    scene: Picture | None
     objects: tuple[SeenObject, ...]
     anomalies: tuple[SeenAnomaly, ...]
     merged: int | None = None
@@ -272,7 +272,7 @@ def _undrawn() -> Iterator[Scene]:
 
 @cache
 def _views() -> dict[str, View]:
-    return {scene.id: scene_view(scene, mistakes_in(scene.id)) for scene in scenes()}
+    return {scene.id: scene_view(scene, mistakes_in(scene.id)) for name in SETS for scene in pictures(name)}
 
 
 @cache
@@ -281,11 +281,11 @@ def known_anomalies() -> dict[str, SeenAnomaly]:
     return {a.phenomenon: a for view in _views().values() for a in view.anomalies}
 
 
-def _place(box: Box, scene: Scene) -> Place:
+def _place(box: Box, scene: Picture) -> Place:
     return box[0] / scene.width, box[1] / scene.height, box[2] / scene.width, box[3] / scene.height
 
 
-def scene_view(scene: Scene, mistakes: tuple[Mistake, ...]) -> View:
+def scene_view(scene: Picture, mistakes: tuple[Mistake, ...]) -> View:
     """The truth about a scene, with mistakes made in it; mistakes about things not there change nothing."""
     view = View(
         sha256=scene.sha256,

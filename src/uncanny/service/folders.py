@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from uncanny.demo.sets import BUNDLED
 from uncanny.errors import NotFoundError
 from uncanny.images.discover import leads_to_folder
 from uncanny.service.store.names import READ_SUFFIXES
@@ -111,7 +112,7 @@ def link_to(link: Path, folder: Path) -> None:
 
 
 # What parameters of jobs mean by these is no folder.
-_WORDS: Final = ("scenes", "generated", "real")
+_WORDS: Final = (*BUNDLED, "generated", "real")
 
 
 @dataclass(frozen=True, slots=True)

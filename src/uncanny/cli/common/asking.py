@@ -16,6 +16,7 @@ from uncanny.cli.common.files import check_run_folder
 from uncanny.cli.common.options import PATH, F, force_option, json_option, quiet_option, together
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, complete_model
+from uncanny.demo.sets import BUNDLED, SCENES
 from uncanny.errors import UsageError
 from uncanny.protocol import Protocol, named
 
@@ -127,7 +128,11 @@ def run_command(protocol: Protocol) -> click.Command:
     """Asks models, or forecasts it, and says in the end how far the run is."""
     given = protocol.input
     several = given.kind == "images"
-    kind: click.ParamType[Any] = PATH if several else Place(*(["scenes"] if given.bundled else []))
+    kind: click.ParamType[Any] = (
+        PATH
+        if several
+        else Place(*(() if not given.bundled else (SCENES,) if given.kind == "items" else BUNDLED))
+    )
 
     @click.command(
         protocol.command[-1],

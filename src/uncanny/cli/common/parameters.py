@@ -17,7 +17,8 @@ import click
 
 from uncanny.cli.common.files import all_at_rest
 from uncanny.cli.common.options import MOST, PATH, Real, Several, Whole
-from uncanny.cli.common.places import SCENES, Place, complete_folder, complete_model, named_files
+from uncanny.cli.common.places import Place, complete_folder, complete_model, named_files
+from uncanny.demo.sets import BUNDLED
 from uncanny.parameters import Parameters, Shown, default_words, flags_of, shown_as
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _type_of(kind: Any, field: FieldInfo) -> click.ParamType[Any]:
         return Place(*words) if words else PATH
     match shown_as(field).place:
         case "source":
-            return Place(SCENES)
+            return Place(*BUNDLED)
         case "file":
             return PATH
         case "hub" | "weights":

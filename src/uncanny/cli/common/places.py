@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from uncanny.demo.sets import BUNDLED
 from uncanny.errors import UsageError
 from uncanny.files import check_file
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# Words that stand for bundled sets, and what is on a service.
-SCENES = "scenes"
+# What begins a style of a bundled set, and what is on a service.
 _NO_PATHS = ("scenes:", "server:")
 
 
@@ -67,7 +67,7 @@ class Place(click.ParamType[str]):
 
 def beside(path: str, folder: Path) -> str:
     """`path` where relative ones start from `folder`; words that are no paths stay as they are."""
-    if path == "-" or path.startswith(_NO_PATHS) or (path == SCENES and not (folder / path).exists()):
+    if path == "-" or path.startswith(_NO_PATHS) or (path in BUNDLED and not (folder / path).exists()):
         return path
     return str(folder / path)
 
@@ -89,7 +89,7 @@ def name_and_path(argument: str) -> tuple[str | None, Path]:
         if Path(path).exists():
             return name, Path(path)
     name, path = readings[0]
-    is_place = path == SCENES or path.startswith(_NO_PATHS)
+    is_place = path in BUNDLED or path.startswith(_NO_PATHS)
     if "/" in name and len(parts) == 2 and not is_place and Path(name.rpartition("/")[0]).is_dir():
         # More likely a folder such as runs/t=0.3 that is not there than a name.
         raise UsageError(
@@ -103,7 +103,7 @@ def names_and_paths(arguments: Sequence[str]) -> list[tuple[str | None, Path]]:
     """`name_and_path` of each. Raises UsageError, also where NAME PATH was written."""
     read = [name_and_path(argument) for argument in arguments]
     for (name, path), (no_name, after) in pairwise(read):
-        bare = path.name == str(path) and not path.suffix and str(path) != SCENES
+        bare = path.name == str(path) and not path.suffix and str(path) not in BUNDLED
         if name is None and no_name is None and bare and not path.exists() and after.exists():
             raise UsageError(f"{path} does not exist", remedy=f"To name {after} so, write {path}={after}.")
     return read

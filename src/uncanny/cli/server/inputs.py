@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from uncanny.demo.sets import BUNDLED
 from uncanny.errors import NotFoundError, UsageError
 from uncanny.parameters import shown_as
 from uncanny.wording import option
@@ -111,7 +112,7 @@ def there_already(argument: object) -> str | None:
     from uncanny.service.client.client import as_reference
 
     text = str(argument)
-    if text in ("scenes", "scenes:rendered", "scenes:drawn") and Path(text).exists():
+    if text in (*BUNDLED, "scenes:rendered", "scenes:drawn") and Path(text).exists():
         return None
     return as_reference(text)
 

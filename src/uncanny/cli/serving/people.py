@@ -19,6 +19,7 @@ from uncanny.cli.common.options import (
 )
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place
+from uncanny.demo.sets import BUNDLED
 from uncanny.errors import UsageError, writable
 from uncanny.eval.edits.parameters import PeopleParameters
 from uncanny.eval.mcq.parameters import ItemsParameters, Question
@@ -178,7 +179,7 @@ def mcq_author_command(
 
 
 @click.command("people", cls=Command, extra="review")
-@click.argument("pairs", type=Place("scenes"))
+@click.argument("pairs", type=Place(*BUNDLED))
 @_RUN
 @_PERSON
 @click.option(
@@ -228,7 +229,7 @@ def edits_people_command(
 
 
 @click.command("people-score", cls=Command)
-@click.argument("pairs", type=Place("scenes"))
+@click.argument("pairs", type=Place(*BUNDLED))
 @click.argument("people", nargs=-1, required=True, type=PATH, metavar="RUN…")
 @parameter_options(PeopleParameters)
 @score_options("people.html in the first RUN")

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Self
 
+from uncanny.demo.sets import BUNDLED
 from uncanny.errors import NotFoundError, UsageError
 from uncanny.files import read_file
 from uncanny.parameters import shown_as
@@ -216,7 +217,7 @@ class Client:
 def as_reference(source: object) -> str | None:
     """What an input is called on the service; None where it has to be sent first.
 
-    There are jobs, references, paths there (`server:photos/2025`), and the bundled `scenes`.
+    There are jobs, references, paths there (`server:photos/2025`), and the bundled sets.
     """
     if isinstance(source, ClientJob):
         return source.reference
@@ -224,6 +225,6 @@ def as_reference(source: object) -> str | None:
         return None
     if source.startswith(SERVER_PATH):
         return source.removeprefix(SERVER_PATH)
-    if source.startswith(_REFERENCES) or source == "scenes" or source.startswith("scenes:"):
+    if source.startswith(_REFERENCES) or source in BUNDLED or source.startswith("scenes:"):
         return source
     return None

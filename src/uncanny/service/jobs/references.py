@@ -14,6 +14,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
+from uncanny.demo.sets import BUNDLED
 from uncanny.errors import NotFoundError
 from uncanny.service import ENDED, is_id
 from uncanny.service.folders import Roots
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 4096
 _EXAMPLES: Final = ("upload:set_" + "a" * 20, "job:job_" + "b" * 20, "photos/2025")
-BUNDLED: Final = ("scenes", "scenes:rendered", "scenes:drawn")
+_BUNDLED: Final = (*BUNDLED, "scenes:rendered", "scenes:drawn")
 
 
 class Reference(str):
@@ -45,10 +46,10 @@ class Reference(str):
     def __get_pydantic_json_schema__(
         cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        words = " or the word scenes for the bundled set," if cls._bundled else ""
+        words = " or the words scenes and large-scenes for the bundled sets," if cls._bundled else ""
         return handler(schema) | {
             "description": f"upload:ID, job:ID,{words} or a path under an allowed folder.",
-            "examples": [*_EXAMPLES, *(BUNDLED[:1] if cls._bundled else ())],
+            "examples": [*_EXAMPLES, *(BUNDLED if cls._bundled else ())],
         }
 
     @classmethod
@@ -59,7 +60,7 @@ class Reference(str):
 
     def place(self, service: Service) -> str:
         """What the command is given in its place: an absolute path. Raises ValueError that says why not."""
-        if self._bundled and self in BUNDLED:
+        if self._bundled and self in _BUNDLED:
             return str(self)
         scheme, colon, what = self.partition(":")
         if colon and scheme == "upload":
@@ -76,7 +77,7 @@ class Reference(str):
         return str(self) if real is None else service.roots.name(real)
 
     def _is_path(self) -> bool:
-        return not self.startswith(("upload:", "job:")) and not (self._bundled and self in BUNDLED)
+        return not self.startswith(("upload:", "job:")) and not (self._bundled and self in _BUNDLED)
 
 
 class Source(Reference):
