@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from uncanny.agents.config import AnnotateConfig
-from uncanny.eval.common.parameters import IntervalParameters, PositiveShare, Root
+from uncanny.eval.common.parameters import ConfidenceParameters, IntervalParameters, PositiveShare, Root
 from uncanny.eval.common.similarity import SimilarityName
 from uncanny.parameters import HERE, Parameters, Place, Shown, Text
 from uncanny.runs.parameters import PixelParameters, RunParameters, TableParameters
@@ -25,7 +25,9 @@ MOST_WORST = 12
 Named = Mapping[str, AnnotationSource]
 
 
-class AuditParameters(IntervalParameters, RunParameters, PixelParameters, TableParameters, AnnotateConfig):
+class AuditParameters(
+    ConfidenceParameters, IntervalParameters, RunParameters, PixelParameters, TableParameters, AnnotateConfig
+):
     """The parameters of `audit`. Those of annotating hold for generators that are images."""
 
     out: Annotated[Place | None, Shown(on=HERE.on, short="-o")] = None

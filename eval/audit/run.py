@@ -52,7 +52,13 @@ def score_sources(
     root = None if parameters.root is None else Path(parameters.root)
     pairing = find_pairing(parameters.pair_by, (*sources, *against, *before), root)
     generators, second, earlier = (
-        load_generators(each, root=root, pairing=pairing, worst=parameters.worst)
+        load_generators(
+            each,
+            root=root,
+            pairing=pairing,
+            worst=parameters.worst,
+            min_confidence=parameters.min_confidence,
+        )
         for each in (sources, against, before)
     )
     return score_audit(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,9 @@ from uncanny.eval.metrics import RESAMPLES
 from uncanny.parameters import HERE, Folder, Parameters, Place, Shown, Text
 
 PicturesMode = Literal["link", "embed"]
+
+# Findings that are more likely wrong than right are left out unless asked for.
+MIN_CONFIDENCE: Final = 0.5
 
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
@@ -82,6 +85,13 @@ class ScoreParameters(IntervalParameters):
     published: Published = False
 
 
+class ConfidenceParameters(Parameters):
+    """Which findings count."""
+
+    min_confidence: Share = MIN_CONFIDENCE
+    """Confidence, 0–1, below which findings are left out. Findings without a confidence count."""
+
+
 class PairFolders(Parameters):
     """Two folders in place of a file of pairs."""
 
@@ -112,7 +122,7 @@ class MeasureParameters(BackboneParameters):
     """Keep the embeddings of predicted texts on disk too, not only those of true ones."""
 
 
-class ReportParameters(Parameters):
+class ReportParameters(ConfidenceParameters):
     """Where the page of a run goes, and what it shows."""
 
     heading = "Page"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -17,6 +17,7 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.alike import Origin, Provenance
 from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.anomalies.read import ScoredAnomaly, ScoredImage
+from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.groups import KNOWN, PROMPT_COLUMNS, PromptColumn, cell_of
 from uncanny.eval.common.inputs.sources import (
     FINISHED,
@@ -62,6 +63,7 @@ class ComparedRun:
 
     `seconds` is what the run took by the clock, over all sessions, and `replayed` the answers it took from
     the answer cache; both None where no `run.json` says. `is_run` says whether there is one at all.
+    `sure` counts the findings of records that count which are left out, as the model was not sure enough.
     """
 
     name: str
@@ -73,12 +75,15 @@ class ComparedRun:
     seconds: float | None = None
     replayed: int | None = None
     notices: tuple[str, ...] = ()
+    sure: Sure = field(default_factory=Sure)
 
 
 def read_runs(
-    runs: Sequence[AnnotationSource | Mapping[str, AnnotationSource]], root: str | PathLike[str] | None
+    runs: Sequence[AnnotationSource | Mapping[str, AnnotationSource]],
+    root: str | PathLike[str] | None,
+    min_confidence: float = 0.0,
 ) -> tuple[ComparedRun, ...]:
-    """All runs, whole.
+    """All runs, whole, but for findings below `min_confidence`, 0-1.
 
     Raises UsageError for fewer than two, and ItemsError with all that is wrong with the records of any.
     """
@@ -94,7 +99,7 @@ def read_runs(
     read = []
     for each in opened:
         own: list[Problem] = []
-        read.append(_read(each, own))
+        read.append(_read(each, own, min_confidence))
         problems += [of_place(problem, each.place) for problem in own]
     if problems:
         raise ItemsError(f"{len(opened)} runs", problems, remedy="Correct these lines; nothing was compared.")
@@ -135,12 +140,14 @@ def named(
     return by_name
 
 
-def _read(source: OpenSource, problems: list[Problem]) -> ComparedRun:
+def _read(source: OpenSource, problems: list[Problem], min_confidence: float) -> ComparedRun:
     images: list[RunImage] = []
     origin = Origin()
     left_out: Counter[LeftOutBy] = Counter()
-    for _, record in source.records(problems):
-        why = left_out_by(record)
+    sure = Sure(min_confidence)
+    for _, whole in source.records(problems):
+        why = left_out_by(whole)
+        record = whole if why else sure.record(whole)
         if why is None:
             origin.add(record)
         else:
@@ -157,14 +164,17 @@ def _read(source: OpenSource, problems: list[Problem]) -> ComparedRun:
         run is not None and run.written,
         None if totals is None else totals.seconds,
         None if totals is None else totals.replayed,
-        _notices(source, len(images)),
+        (*_notices(source, len(images)), *([f"{source.source.name}: {sure}."] if sure else [])),
+        sure,
     )
 
 
 def _image(record: Annotation, why: LeftOutBy | None, source: OpenSource) -> RunImage:
     extra = record.model_extra or {}
     anomalies = tuple(
-        ScoredAnomaly(each.name, each.phenomenon, each.reasoning, each.severity, each.box, each.kind)
+        ScoredAnomaly(
+            each.name, each.phenomenon, each.reasoning, each.severity, each.box, each.kind, each.confidence
+        )
         for each in record.anomalies
     )
     judged = extra.get("source")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uncanny.eval.common.parameters import (
     BackboneParameters,
     Balance,
+    ConfidenceParameters,
     IntervalParameters,
     PositiveShare,
     Root,
@@ -24,7 +25,7 @@ else:  # commands show their options without them
 By = Literal["image", "prompt"]
 
 
-class CompareParameters(BackboneParameters, IntervalParameters):
+class CompareParameters(ConfidenceParameters, BackboneParameters, IntervalParameters):
     """The parameters of `compare`."""
 
     truth: Annotated[Anomalies | None, Shown(place="source", metavar="TRUTH", first=True)] = None

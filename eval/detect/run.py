@@ -20,7 +20,7 @@ from uncanny.client.prices import PriceTable
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells, Row
 from uncanny.eval.common.inputs.named_images import name_images
-from uncanny.eval.common.parameters import ReportParameters
+from uncanny.eval.common.parameters import MIN_CONFIDENCE, ReportParameters
 from uncanny.eval.common.run_result import Records
 from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, set_of
 from uncanny.eval.detect.parameters import DetectParameters
@@ -153,6 +153,7 @@ class DetectRun(AnnotateRun):
         *,
         max_images: int = 300,
         pictures: PicturesMode = "link",
+        min_confidence: float = MIN_CONFIDENCE,
     ) -> Path:
         """Write the page of the run, `report.html` in its folder unless `out` names another file.
 
@@ -162,7 +163,9 @@ class DetectRun(AnnotateRun):
         from uncanny.annotation.report.page import write_report
         from uncanny.eval.detect.report import page_scores
 
-        page = ReportParameters(out=out, max_images=max_images, pictures=pictures)
+        page = ReportParameters(
+            out=out, max_images=max_images, pictures=pictures, min_confidence=min_confidence
+        )
         self.check_not_lost()
         truth = self.truth
         if truth is None and (bundled := set_of(self.detections)) is not None:
@@ -173,6 +176,7 @@ class DetectRun(AnnotateRun):
             max_images=page.max_images,
             out=None if page.out is None else Path(page.out),
             pictures=page.pictures,
+            min_confidence=page.min_confidence,
             scores=page_scores(self.detections, self.verdicts(), score),
         )
 
@@ -309,7 +313,12 @@ class DetectTask(ImageTask[Detection]):
 def page_of(run: Path, parameters: ReportParameters) -> Path:
     """Write the page of a run, as `uncanny.report` does."""
     out = None if parameters.out is None else Path(parameters.out)
-    return DetectRun(run).report(out, max_images=parameters.max_images, pictures=parameters.pictures)
+    return DetectRun(run).report(
+        out,
+        max_images=parameters.max_images,
+        pictures=parameters.pictures,
+        min_confidence=parameters.min_confidence,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from uncanny.eval.common.parameters import (
     Balance,
+    ConfidenceParameters,
     MeasureParameters,
     PositiveShare,
     ScoreParameters,
@@ -34,7 +35,7 @@ def _distinct(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(values)
 
 
-class SemanticParameters(MeasureParameters, ScoreParameters):
+class SemanticParameters(ConfidenceParameters, MeasureParameters, ScoreParameters):
     """The parameters of `score`."""
 
     truth: Annotated[Anomalies, Shown(place="source", metavar="TRUTH", first=True)]

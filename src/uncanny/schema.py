@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from uncanny.wording import harmless, layout
+from uncanny.wording import harmless, layout, percent_sure
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -218,6 +218,11 @@ class Anomaly(Pictured):
     found_by: tuple[str, ...] | None = None
     confidence: Confidence | None = None
 
+    def in_words(self) -> str:
+        """In one line: severity, name, phenomenon, and where it is known how sure the model is."""
+        sure = "" if self.confidence is None else f" ({percent_sure(self.confidence)})"
+        return f"{self.severity:3}  {self.name}: {self.phenomenon}{sure}"
+
 
 class SceneObject(Record):
     """An object, person or body part that the perceiver found. `box` is where it is, None where not known."""
@@ -360,8 +365,8 @@ class Annotation(Pictured):
         return f"<{type(self).__name__} {self._headline()}>"
 
     def __str__(self) -> str:
-        """A line an anomaly, with its severity, and a line an error."""
-        anomalies = (f"  {each.severity:3}  {each.name}: {each.phenomenon}" for each in self.anomalies)
+        """A line an anomaly, with its severity and confidence, and a line an error."""
+        anomalies = (f"  {each.in_words()}" for each in self.anomalies)
         return layout([self._headline(), *anomalies, *(f"  {each.message}" for each in self.errors)])
 
     def _headline(self) -> str:

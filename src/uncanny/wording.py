@@ -239,3 +239,8 @@ def short_path(path: Path) -> str:
         return shown
     half = _LONGEST_SHOWN // 2
     return f"{shown[:half]}…{shown[-half:]}"
+
+
+def percent_sure(confidence: float) -> str:
+    """A confidence, 0-1, in plain words; rounded down, so that 99.9 % is not called certain."""
+    return f"{int(100 * confidence + 1e-9)} % sure"

@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 
 from uncanny.eval.audit.parameters import MOST_WORST
 from uncanny.eval.common.alike import Origin
+from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.groups import IMAGE, STEM, group_of
 from uncanny.eval.common.inputs.sources import LeftOut, left_out_by
 from uncanny.eval.common.score_json import digest_of
@@ -76,7 +77,8 @@ class Aggregate:
     `counts` and `severity_sums` have an entry an image: its anomalies, and the sum of their severities.
     `marks` has an entry an image too, with the bits of what it shows; `name_numbers` has one an anomaly,
     image by image: the place of its name in `name_keys`.
-    `without_objects` of the images name neither an object nor an anomaly. `row_keys` has a digest an image of
+    `without_objects` of the images name neither an object nor an anomaly. `sure` leaves out
+    findings that the model is not sure enough of. `row_keys` has a digest an image of
     what it shares with those of other generators, `places` where its record is: its line, or its number from
     0 of records in memory. `pictures` has a number an image whose content is known, the same for equal ones;
     `unknown` has one of the name of each other image.
@@ -86,6 +88,7 @@ class Aggregate:
     pairing: Pairing = field(default_factory=lambda: Pairing())
     most_worst: int = MOST_WORST
     from_run: bool = False
+    sure: Sure = field(default_factory=Sure)
     counts: array[int] = field(default_factory=lambda: array("q"))
     severity_sums: array[int] = field(default_factory=lambda: array("q"))
     marks: array[int] = field(default_factory=lambda: array("h"))
@@ -110,11 +113,12 @@ class Aggregate:
         if (why := left_out_by(record)) is not None:
             self._left_out[why] += 1
             return
+        self.without_objects += names_nothing(record)
+        record = self.sure.record(record)
         severity_sum = sum(anomaly.severity for anomaly in record.anomalies)
         self.counts.append(len(record.anomalies))
         self.severity_sums.append(severity_sum)
         self.marks.append(_marks(record))
-        self.without_objects += names_nothing(record)
         if self.pairing.prompt_of is not None:
             self.prompt_keys.append(self.pairing.prompt_of(record))
         self.row_keys.append(_digest(self.pairing.row_of(record)))

@@ -11,6 +11,7 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.audit.data.aggregate import Aggregate, Pairing
 from uncanny.eval.audit.parameters import MOST_WORST
 from uncanny.eval.common.alike import Provenance
+from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.groups import KNOWN, ORIGINAL_COLUMNS, Groups, cell_of
 from uncanny.eval.common.inputs.runs import ReadRun
 from uncanny.eval.common.inputs.sources import FINISHED, OpenSource, Source, of_place, open_source
@@ -44,7 +45,9 @@ class Generator:
         """
         lines = {self.aggregate.places[image]: image for image in images}
         records = self.opened.records_at(set(lines)) if self.opened else {}
-        return {lines[line]: record for line, record in records.items()}
+        return {
+            lines[line]: Sure(self.aggregate.sure.least).record(record) for line, record in records.items()
+        }
 
 
 def load_generators(
@@ -53,8 +56,11 @@ def load_generators(
     root: Path | None = None,
     pairing: Pairing | None = None,
     worst: int = MOST_WORST,
+    min_confidence: float = 0.0,
 ) -> tuple[Generator, ...]:
     """Read all records of all generators. `root` is where the image paths of annotation files start.
+
+    Findings below `min_confidence`, 0-1, are left out and counted.
 
     Raises ItemsError with every invalid line and every image that is there twice, of all files at once, and
     UsageError for a file that cannot be read or holds nothing, or an image folder.
@@ -66,7 +72,9 @@ def load_generators(
     for source in sources:
         records = open_source(source, root)
         places.append(records.place)
-        aggregate = Aggregate(records.locate, paired, worst, from_run=records.run is not None)
+        aggregate = Aggregate(
+            records.locate, paired, worst, from_run=records.run is not None, sure=Sure(min_confidence)
+        )
         own_problems = _read(records, aggregate, paired.by)
         problems += (
             [of_place(each, records.place) for each in own_problems] if len(sources) > 1 else own_problems
@@ -79,7 +87,11 @@ def load_generators(
         left = None
         if records.run is not None:
             left = unfinished(records.run.folder.path, "images", aggregate.records)
-        notices = (*_notices(source, records.run, left), *_blank(source, records.run, aggregate))
+        notices = (
+            *_notices(source, records.run, left),
+            *_blank(source, records.run, aggregate),
+            *([f"{source.name}: {aggregate.sure}."] if aggregate.sure else []),
+        )
         generators.append(
             Generator(source, aggregate, aggregate.origin.provenance(records.run), notices, left, records)
         )

@@ -45,6 +45,7 @@ from uncanny.eval.common.pages.pictures import (
     anomaly_marks,
     relative_link,
 )
+from uncanny.eval.common.parameters import MIN_CONFIDENCE
 from uncanny.eval.common.published import caveat
 from uncanny.records.run_folder import RunFolder
 from uncanny.schema import KINDS, Kind
@@ -70,7 +71,9 @@ def write_audit_page(
     appears whole or not at all. Raises `OSError` where it cannot be written.
     """
     leaderboard, against = result.leaderboard, result.against
-    pages = generator_pages(leaderboard, path, missing=reports, pictures=pictures)
+    pages = generator_pages(
+        leaderboard, path, missing=reports, pictures=pictures, min_confidence=result.least_confidence
+    )
     views = PageViews(path, pictures)
     return write_rendered(
         _environment(),
@@ -304,7 +307,12 @@ _UNSAFE = re.compile(r"[^\w.+-]+")
 
 
 def generator_pages(
-    leaderboard: Leaderboard, page: Path, *, missing: bool, pictures: PicturesMode = "link"
+    leaderboard: Leaderboard,
+    page: Path,
+    *,
+    missing: bool,
+    pictures: PicturesMode = "link",
+    min_confidence: float = MIN_CONFIDENCE,
 ) -> dict[str, str]:
     """Addresses by generator, from `page`. With `missing`, pages that are not there are written.
 
@@ -318,7 +326,7 @@ def generator_pages(
         own = _own_page(score) if pictures == "link" else None
         if own is None and missing and score.source is not None:
             own = page.parent / FOLDER / f"{number:02}-{_UNSAFE.sub('-', name)[:60]}.html"
-            write_report(score.source, out=own, pictures=pictures)
+            write_report(score.source, out=own, pictures=pictures, min_confidence=min_confidence)
         if own is not None:
             addresses[name] = relative_link(page, own, suffixes=(".html",)) or ""
     return {name: address for name, address in addresses.items() if address}

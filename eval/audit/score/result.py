@@ -14,6 +14,7 @@ from uncanny.eval.audit.score.faults import NO_KIND, Faults, ImageFaults, share_
 from uncanny.eval.audit.score.releases import Release
 from uncanny.eval.audit.score.resample import FEWEST_SHARED
 from uncanny.eval.common.alike import Mismatch, Provenance
+from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.estimates import Estimate, p_words
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
@@ -53,7 +54,8 @@ class GeneratorScore:
     images without anomalies. `names` and `worst` are the top ones, highest first. `prompts` counts the
     distinct keys of pairing, None where nothing is paired. `unfinished`: what its run has still to do.
     `source` is None for annotations in memory. `faults` says how many images show what. `digest` is that of
-    the images.
+    the images. `sure` counts the findings that the model was not sure enough of, which are in nothing
+    else.
     """
 
     name: str
@@ -75,6 +77,7 @@ class GeneratorScore:
     unfinished: Unfinished | None = None
     faults: ImageFaults = field(default_factory=ImageFaults)
     digest: str = ""
+    sure: Sure = field(default_factory=Sure)
 
     def metric(self, name: Metric) -> Estimate:
         return self.metrics[name]
@@ -111,6 +114,7 @@ class GeneratorScore:
     def to_json(self) -> dict[str, Any]:
         return {
             **json_of(self, "images left_out unfinished **metrics ci=metrics anomalies flawless"),
+            **json_of(self, "left_out_below_confidence=sure.left_out"),
             "visible": share_json(self.faults.visible),
             "kinds": {kind or NO_KIND: each.to_json() for kind, each in self.faults.kinds.items()},
             **json_of(self, "prompts severities names"),
@@ -312,6 +316,7 @@ class AuditResult(RowsResult):
     `side_by_side` are the prompts where generators differ most, for the page; None where none is shared.
     `own` are the generators to be marked as one's own, and `releases` those that were compared with an
     earlier release, by name. `groups` are the images of all generators that are resampled together.
+    Findings below `least_confidence`, 0-1, are left out.
 
     It prints as a table, and shows as one in a notebook; `result[name]` is a generator's score.
     """
@@ -331,6 +336,7 @@ class AuditResult(RowsResult):
     own: tuple[str, ...] = ()
     releases: Mapping[str, Release] = field(default_factory=dict)
     groups: ImageGroups | None = None
+    least_confidence: float = 0.0
 
     def __getitem__(self, name: str) -> GeneratorScore:
         return self.leaderboard.generators[name]
@@ -350,7 +356,7 @@ class AuditResult(RowsResult):
         """
         content = {
             **self.leaderboard.to_json(),
-            **json_of(self, "resamples seed level pair_by allow_mixed own"),
+            **json_of(self, "resamples seed level pair_by allow_mixed own min_confidence=least_confidence"),
             "headline": tables.headline(self),
             "about": about(
                 {"images": {name: score.digest for name, score in self.leaderboard.generators.items()}},

@@ -93,6 +93,7 @@ def score_audit(
         published=published_table() if chosen.published else None,
         side_by_side=prompt_rows(generators),
         own=chosen.own_names,
+        least_confidence=chosen.min_confidence,
         groups=None
         if pair_by is None
         else ImageGroups.of(pair_by, [key for each in generators for key in each.aggregate.prompt_keys]),
@@ -242,6 +243,7 @@ def _score(
         digest=aggregate.digest,
         unfinished=generator.unfinished,
         faults=faults,
+        sure=aggregate.sure,
     )
 
 

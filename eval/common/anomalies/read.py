@@ -16,11 +16,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, Valida
 from uncanny.answers.forms import ANOMALIES, FieldKind, ListForm, label_key, make_form
 from uncanny.answers.lists import read_list, read_severity
 from uncanny.errors import AnswerError, Problem
+from uncanny.eval.common.confidence import Sure, sure_enough
 from uncanny.eval.common.inputs.image_files import TEXT_KEYS, Entry
 from uncanny.eval.common.score_json import digest_of
 from uncanny.eval.common.similarity.base import is_blank
 from uncanny.records.run_folder import Unfinished
-from uncanny.schema import Box, Kind, Source, Status
+from uncanny.schema import Box, Confidence, Kind, Source, Status
 from uncanny.wording import counted, harmless, shown
 
 
@@ -29,7 +30,8 @@ class ScoredAnomaly:
     """One anomaly, predicted or true. A blank text is similar to nothing.
 
     `severity` runs from 0, completely unreal, to 100, fully realistic; `box` is in pixels of the image file,
-    `kind` is what sort of thing is wrong. Each is None where it is not known.
+    `kind` is what sort of thing is wrong, `confidence`, 0-1, is how sure the model is of it. Each is None
+    where it is not known.
     """
 
     name: str
@@ -38,6 +40,7 @@ class ScoredAnomaly:
     severity: int | None = None
     box: Box | None = None
     kind: Kind | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class AnomalySet:
     say no severity, which then is unknown; `unread_answers`, plain text that is no list of anomalies and
     stands as one prediction that matches nothing. `unfinished`: what the run they are of has still to do.
     `texts`: ids of the texts that models were asked with, as the records name them, sorted.
+    `sure` counts the anomalies that were left out, as the model was not sure enough.
     """
 
     origin: str
@@ -77,6 +81,7 @@ class AnomalySet:
     unread_answers: tuple[str, ...] = ()
     unfinished: Unfinished | None = None
     texts: tuple[str, ...] = ()
+    sure: Sure = field(default_factory=Sure)
 
     def __repr__(self) -> str:
         return f"<anomalies of {counted(len(self.images), 'image')} of {harmless(self.origin)}>"
@@ -85,6 +90,18 @@ class AnomalySet:
     def has_source(self) -> bool:
         """Whether any image says, or says that it does not know, if it is generated or real."""
         return any(image.has_source for image in self.images)
+
+    def only_sure(self, min_confidence: float) -> AnomalySet:
+        """The same without anomalies below `min_confidence`, 0-1, which are counted."""
+        kept = [sure_enough(image.anomalies, min_confidence) for image in self.images]
+        left_out = sum(number for _, number in kept)
+        if not left_out:
+            return self
+        images = tuple(
+            replace(image, anomalies=anomalies)
+            for image, (anomalies, _) in zip(self.images, kept, strict=True)
+        )
+        return replace(self, images=images, sure=Sure(min_confidence, left_out))
 
 
 def digest(images: Iterable[ScoredImage]) -> str:
@@ -105,6 +122,7 @@ Role = Literal["predictions", "truth"]
 T = TypeVar("T")
 _BOX: TypeAdapter[Box] = TypeAdapter(Box)
 _KIND: TypeAdapter[Kind] = TypeAdapter(Kind)
+_CONFIDENCE: TypeAdapter[Confidence] = TypeAdapter(Confidence)
 
 _TEXTS = ("name", "phenomenon", "reasoning")
 # Released files keep the mark of the answer in the name: `@1. Name: Floating book`.
@@ -243,7 +261,9 @@ def _read_object(item: object, path: str, allowances: Allowances) -> ScoredAnoma
     texts["name"] = _MARK.sub("", texts["name"])
     severity = _severity(values.get("severity"), f"{path}.severity", allowances)
     box, kind = _known(_BOX, item.get("box")), _known(_KIND, item.get("kind"))
-    return _count_blanks(ScoredAnomaly(**texts, severity=severity, box=box, kind=kind), allowances)
+    confidence = _known(_CONFIDENCE, item.get("confidence"))
+    anomaly = ScoredAnomaly(**texts, severity=severity, box=box, kind=kind, confidence=confidence)
+    return _count_blanks(anomaly, allowances)
 
 
 def _known(form: TypeAdapter[T], value: object) -> T | None:

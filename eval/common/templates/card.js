@@ -39,12 +39,13 @@ function part(image, anomaly) {
   return el("button", { type: "button", class: "part marks", "aria-label": `Enlarge: ${anomaly.name}`, onclick: () => openPicture(image.n) }, shown);
 }
 
-function severity(value) {
+function severity(value, confidence) {
   const scale = svg("svg", { "aria-hidden": "true" },
     svg("line", { x1: "2", x2: "100%", y1: 5, y2: 5 }),
     svg("circle", { cx: `${4 + value * 0.92}%`, cy: 5, r: 4 }));
   return el("div", { class: `sev ${shade(value)}`, title: "0 is completely unreal, 100 fully realistic" },
-    el("small", {}, "realism "), String(value), el("small", {}, " of 100"), scale);
+    el("small", {}, "realism "), String(value), el("small", {}, " of 100"), scale,
+    typeof confidence === "number" && el("small", { title: "How sure the model is that this is there and is a fault" }, `${Math.floor(100 * confidence + 1e-9)} % sure`));
 }
 
 const LISTED = 4;
@@ -53,21 +54,33 @@ function quad(image, anomaly) {
   const names = [...anomaly.objects.map((name) => prose("span", "", name)), anomaly.kind && el("span", { class: "kind" }, anomaly.kind)];
   const tags = names.some(Boolean) ? el("p", { class: "tags" }, names.filter(Boolean)) : null;
   return el("li", { class: "quad" }, part(image, anomaly),
-    el("div", {}, prose("p", "name", anomaly.name), severity(anomaly.severity), tags,
+    el("div", {}, prose("p", "name", anomaly.name), severity(anomaly.severity, anomaly.confidence), tags,
       prose("p", "", anomaly.phenomenon), prose("p", "why", anomaly.reasoning)));
+}
+
+const quadList = (image, some) => el("ul", { class: "quads" }, some.map((anomaly) => quad(image, anomaly)));
+const worstFirst = (anomalies) => [...anomalies].sort((a, b) => a.severity - b.severity);
+
+// What the model is not sure of, behind a click; made when it is opened.
+function doubtful(image) {
+  if (!image.doubtful) return null;
+  const more = image.anomalies.length ? "more " : "";
+  const rest = el("details", { class: "rest" }, el("summary", {}, `${count(image.doubtful.length)} ${more}below confidence ${data.least}`));
+  rest.addEventListener("toggle", () => rest.append(quadList(image, worstFirst(image.doubtful))), { once: true });
+  return rest;
 }
 
 function quads(image, most = Infinity) {
   if (image.anomalies.length) {
-    const found = [...image.anomalies].sort((a, b) => a.severity - b.severity).map((anomaly) => quad(image, anomaly));
-    const list = (some) => el("ul", { class: "quads" }, some);
-    if (found.length <= most + 1) return list(found);
-    return el("div", {}, list(found.slice(0, most)),
-      el("details", { class: "rest" }, el("summary", {}, `${count(found.length - most)} more anomalies`), list(found.slice(most))));
+    const found = worstFirst(image.anomalies);
+    if (found.length <= most + 1) return quadList(image, found);
+    return el("div", {}, quadList(image, found.slice(0, most)),
+      el("details", { class: "rest" }, el("summary", {}, `${count(found.length - most)} more anomalies`), quadList(image, found.slice(most))));
   }
   const { verdict, source, description } = image.extra;
   if (typeof description === "string") return prose("p", "", description);
   if (typeof verdict === "string" && !source) return el("p", { class: "empty" }, "Asked whether it is generated, the model said: ", prose("bdi", "", verdict.trim() || "nothing"));
+  if (image.doubtful) return null;
   const word = { ok: "No anomalies found.", partial: "No anomalies from the steps that worked." }[image.status];
   return el("p", { class: "empty" }, word || "Not judged.");
 }
@@ -130,7 +143,7 @@ function card(image, open) {
     el("header", {}, el("span", { class: "sub" }, `#${image.n}`), el("h3", {}, prose("bdi", "", image.image)),
       el("span", { class: `badge is-${image.status}` }, image.status), sourceBadge(image),
       el("span", { class: "sub" }, image.anomalies.length ? plural(image.anomalies.length, "anomaly", "anomalies") : "")),
-    el("div", {}, errorList(image, 2), quads(image, LISTED)),
+    el("div", {}, errorList(image, 2), quads(image, LISTED), doubtful(image)),
     el("footer", {}, el("button", { type: "button", class: "link", onclick: () => open(image.n) }, "Calls and details"),
       usage(image), size && el("span", {}, size)));
 }

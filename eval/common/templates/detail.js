@@ -29,7 +29,7 @@ function showDetail(image, data, move) {
     image.objects.map((object) => el("li", {}, prose("b", "", object.name), " ", prose("span", "sub", object.description))))] : [];
   const copy = views[image.n - 1].layers[0].copy;
   pair.append(picture(image, copy ? readJson(copy) : image.thumb, () => openPicture(image.n), "Enlarge"),
-    el("div", {}, errorList(image), quads(image), candidates(image), objects));
+    el("div", {}, errorList(image), quads(image), doubtful(image), candidates(image), objects));
   const facts = { model: image.model, prompts: image.prompts, sha256: image.sha256 || "not known",
     input: amount(image.usage.input_tokens), cached: amount(image.usage.cached_tokens),
     output: amount(image.usage.output_tokens), cost: money(image.usage.cost_usd) };

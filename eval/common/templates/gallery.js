@@ -17,7 +17,7 @@ const ORDERS = {
 };
 
 function words(image) {
-  image.words ??= [image.image, ...image.anomalies.flatMap((a) => [a.name, a.kind, a.phenomenon, a.reasoning, ...a.objects]),
+  image.words ??= [image.image, ...[...image.anomalies, ...(image.doubtful || [])].flatMap((a) => [a.name, a.kind, a.phenomenon, a.reasoning, ...a.objects]),
     ...image.objects.map((object) => object.name), ...image.errors.flatMap((e) => [e.agent, e.kind, e.message])].join("\n").toLowerCase();
   return image.words;
 }

@@ -39,10 +39,14 @@ COLUMNS = ("run_a", "run_b", "group", "name", "a", "b", "difference", "low", "hi
 
 @dataclass(frozen=True, slots=True)
 class Settings(JsonFields):
-    """How runs were compared; `similarity` says which measure it was, with all that its scores depend on."""
+    """How runs were compared, without findings below `least_confidence`, 0-1.
+
+    `similarity` says which measure it was, with all that its scores depend on.
+    """
 
     json_keys: ClassVar = (
-        "by similarity threshold=match.similarity iou=match.iou balance=match.balance resamples seed level"
+        "by similarity threshold=match.similarity iou=match.iou balance=match.balance "
+        "min_confidence=least_confidence resamples seed level"
     )
 
     by: By
@@ -50,6 +54,7 @@ class Settings(JsonFields):
     match: MatchSettings
     resamples: int
     seed: int
+    least_confidence: float = 0.0
 
     @property
     def level(self) -> float:
@@ -193,6 +198,7 @@ class Comparison(TableResult):
                 "pairs": len(self.pairs_left_out),
                 **json_of(self, "a=a.left_out b=b.left_out"),
             },
+            "left_out_below_confidence": [run.sure.left_out for run in (self.a, self.b)],
             "pairing": dict(self.pairing),
             "anomalies": json_of(self, "in_common only_a only_b rules=match_rules"),
             **json_of(self, "changed=images_changed by_kind by_severity figures cost truth repeatability"),

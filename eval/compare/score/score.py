@@ -133,8 +133,10 @@ def compare(runs: Sequence[Compared], parameters: CompareParameters) -> CompareR
         match=MatchSettings(_threshold(parameters), parameters.iou, parameters.balance),
         resamples=parameters.resamples,
         seed=parameters.seed,
+        least_confidence=parameters.min_confidence,
     )
-    first, *others = read_runs(runs, None if parameters.root is None else Path(parameters.root))
+    root = None if parameters.root is None else Path(parameters.root)
+    first, *others = read_runs(runs, root, parameters.min_confidence)
     true = None if truth is None else load(truth, role="truth")
     paired = [pair_runs(first, other, by) for other in others]
     return CompareResult(tuple(_compared(each, true, measure, settings) for each in paired), settings)

@@ -189,6 +189,8 @@ def _notes(score: SemanticScore) -> Iterator[str]:
 
 def _prediction_notes(prediction: PredictionScore) -> Iterator[str]:
     left = prediction.left_out
+    if prediction.sure:
+        yield str(prediction.sure)
     if clean := prediction.without_truth:
         images = "image has" if clean == 1 else "images have"
         yield f"{clean:,} {images} no true anomaly, which release scores 0 whatever is predicted"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from uncanny.errors import UsageError
 from uncanny.eval.common.anomalies.image import ImagePair
 from uncanny.eval.common.anomalies.read import ScoredAnomaly
+from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import proven
@@ -244,8 +245,8 @@ class PredictionScore:
     """One prediction file, run or list of records against the truth.
 
     `path` is where it came from. `paired_by` counts by which rule its images were paired with those of the
-    truth; `blank_texts`, `unread_severities`, `unread_answers`, `unfinished` and `texts` are as in
-    `AnomalySet`.
+    truth; `blank_texts`, `unread_severities`, `unread_answers`, `unfinished`, `texts` and `sure` are
+    as in `AnomalySet`.
     """
 
     name: str
@@ -262,6 +263,7 @@ class PredictionScore:
     columns: ImageColumns
     unfinished: Unfinished | None = None
     texts: tuple[str, ...] = ()
+    sure: Sure = field(default_factory=Sure)
 
     def to_json(self) -> dict[str, Any]:
         detection = self.accuracy is not None
@@ -269,6 +271,7 @@ class PredictionScore:
             **as_json(self.protocols),
             "accuracy": self.accuracy.estimate.value if self.accuracy else None,
             **json_of(self, "detection=accuracy path prompts=texts left_out unfinished paired_by"),
+            **json_of(self, "left_out_below_confidence=sure.left_out"),
             "reading": json_of(self, "blank_texts unread_severities unread_answers"),
             "spread": {"bins": BINS, **as_json(self.spread)},
             "examples": json_of(self.examples, "best worst missed matched missed_total"),
@@ -364,7 +367,7 @@ class SemanticScore(RowsResult):
     `predictions` are by name, `score[name]` is one of them. `measure` describes the similarity, `balance` is
     λ, the share of the phenomenon in the view `full`. `no_comparison` says why published scores do not
     compare, None where they do; `published`, whether tables and page are to show them. `groups` are
-    images that intervals and tests take together.
+    images that intervals and tests take together. Anomalies below `least_confidence`, 0-1, are left out.
     """
 
     columns: ClassVar = COLUMNS
@@ -381,6 +384,7 @@ class SemanticScore(RowsResult):
     seed: int
     published: bool = False
     groups: ImageGroups | None = None
+    least_confidence: float = 0.0
 
     def __getitem__(self, name: str) -> PredictionScore:
         return self.predictions[name]
@@ -403,7 +407,10 @@ class SemanticScore(RowsResult):
             "predictions": as_json(self.predictions),
             "backbone": self.measure.get("backbone"),
             "num_layers": self.measure.get("num_layers"),
-            **json_of(self, "signature measure no_comparison lambda=balance thresholds"),
+            **json_of(
+                self,
+                "signature measure no_comparison lambda=balance thresholds min_confidence=least_confidence",
+            ),
             "protocols": dict(VERSIONS),
             **json_of(self, "truth differences"),
             "about": about({"truth": self.truth.digest}, self.texts, **made, groups=self.groups),

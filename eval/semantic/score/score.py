@@ -79,7 +79,7 @@ def score(predictions: Predictions, parameters: SemanticParameters) -> SemanticS
         raise UsageError(f"{true.origin} has no image with status ok", remedy="Finish the run it comes from.")
     groups = image_groups(images, parameters.group_by)
     codes = None if groups is None else groups.codes
-    openers = _checked(openers, true)
+    openers = _checked(openers, true, parameters.min_confidence)
     measure = open_measure(parameters.similarity, parameters.part(MeasureParameters))
     if parameters.on_start is not None:
         parameters.on_start(len(true.images) * len(openers))
@@ -113,16 +113,23 @@ def score(predictions: Predictions, parameters: SemanticParameters) -> SemanticS
         parameters.seed,
         parameters.published,
         groups,
+        parameters.min_confidence,
     )
 
 
 def _checked(
-    openers: Mapping[str, Callable[[], AnomalySet]], truth: AnomalySet
+    openers: Mapping[str, Callable[[], AnomalySet]], truth: AnomalySet, min_confidence: float
 ) -> dict[str, Callable[[], AnomalySet]]:
     """All predictions read once, so that they are known to be sound before the long work begins.
 
-    One set stays in memory; of several none does, and each is read again when its turn comes.
+    One set stays in memory; of several none does, and each is read again when its turn comes. Anomalies below
+    `min_confidence` are left out.
     """
+
+    def sure(open_set: Callable[[], AnomalySet]) -> AnomalySet:
+        return open_set().only_sure(min_confidence)
+
+    openers = {name: partial(sure, open_set) for name, open_set in openers.items()}
     read = None
     for open_set in openers.values():
         read = open_set()
@@ -163,6 +170,7 @@ class _ScoredSet:
             columns,
             self.predictions.unfinished,
             self.predictions.texts,
+            self.predictions.sure,
         )
 
 

@@ -17,7 +17,7 @@ from uncanny.eval.common.inputs.runs import open_run
 from uncanny.images.overlay import draw_numbers
 from uncanny.images.prepared import shrunk
 from uncanny.schema import Annotation, Anomaly, Box, Pictured, Place
-from uncanny.wording import harmless, shown
+from uncanny.wording import harmless, percent_sure, shown
 
 if TYPE_CHECKING:
     from uncanny.schema import Picture
@@ -90,7 +90,7 @@ class FindingsPicture:
     def __str__(self) -> str:
         if isinstance(self._record, Annotation):
             return str(self._record)
-        return harmless(f"{self._record.severity:3}  {self._record.name}: {self._record.phenomenon}")
+        return harmless(self._record.in_words())
 
     def _repr_html_(self) -> str:
         try:
@@ -196,6 +196,8 @@ def _paragraph(text: str) -> Markup:
 
 def _item(number: int, finding: Anomaly) -> Markup:
     about = [f"realism {finding.severity} of 100", *([finding.kind] if finding.kind else [])]
+    if finding.confidence is not None:
+        about.append(percent_sure(finding.confidence))
     if finding.box is None:
         about.append("no box")
     return Markup('<li value="{}"><b>{}</b> ({})<br>{}<br><small>{}</small></li>').format(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from uncanny.errors import ImageError, UsageError
+from uncanny.eval.common.confidence import is_sure
 from uncanny.eval.common.groups import Groups
 from uncanny.eval.common.inputs.image_files import read_bytes, repeated_images, take_apart
 from uncanny.eval.common.inputs.runs import ReadRun, stream_annotations
@@ -45,10 +46,18 @@ class Selection:
     """Which findings go out: those that reviewers accept, and besides what else is asked for.
 
     `all`: also those that nobody has reviewed, or that reviewers are unsure of. `rejected`: also those.
+    Findings below `least_confidence`, 0-1, are as if they were not there, unless people have judged, edited
+    or added them: what people say counts for more than how sure the model was.
     """
 
     all: bool = False
     rejected: bool = False
+    least_confidence: float = 0.0
+
+    def counts(self, finding: ReviewedAnomaly) -> bool:
+        """Whether a finding is one at all."""
+        by_people = finding.votes or finding.edited_by or finding.added_by
+        return bool(by_people) or is_sure(finding.anomaly, self.least_confidence)
 
     def reason_against(self, finding: ReviewedAnomaly) -> str | None:
         """What keeps a finding from going out, as counted; None where nothing does."""
@@ -168,6 +177,11 @@ def export_images(
     for record in stream_annotations(read.file):
         image = review_image(record, reviews.get(record.image, ()))
         left_out.stale += len(image.stale)
+        sure = tuple(filter(selection.counts, image.anomalies))
+        if len(sure) < len(image.anomalies):
+            below = f"below confidence {selection.least_confidence:g}"
+            left_out.anomalies[below] += len(image.anomalies) - len(sure)
+            image = replace(image, anomalies=sure)
         for each in image.anomalies:
             left_out.judge(each)
         if record.status in ("failed", "unreadable") and not any(each.added_by for each in image.anomalies):
@@ -262,6 +276,7 @@ def attributes_of(finding: ReviewedAnomaly) -> dict[str, Any]:
         "phenomenon": anomaly.phenomenon,
         "reasoning": anomaly.reasoning,
         "severity": anomaly.severity,
+        "confidence": anomaly.confidence,
         "objects": list(anomaly.objects),
         "found_by": list(anomaly.found_by or ()),
         **review_fields(finding),

@@ -167,7 +167,7 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
         images = export_images(
             read,
             log,
-            Selection(parameters.all, parameters.rejected),
+            Selection(parameters.all, parameters.rejected, parameters.min_confidence),
             sources,
             parameters.test_fraction,
             left_out,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from uncanny.annotation.report.calls import CallIndex
+from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.pages.page import percent
 from uncanny.records.run_manifest import RunManifest
 from uncanny.schema import Annotation, Status
@@ -28,7 +29,8 @@ class RunCounts:
     `severities` has one key per severity 0-100. `per_image` counts images by number of anomalies, over
     `ok` and `partial` records: the others say nothing about how many there are. `unpriced` is the number
     of records with calls and without a price. `texts` are the ids of the texts that were asked. Tokens and
-    cost are None until one record reports them.
+    cost are None until one record reports them. Findings that the model is not sure enough of are
+    counted in `sure` alone.
     """
 
     statuses: Counter[Status] = field(default_factory=Counter)
@@ -43,6 +45,7 @@ class RunCounts:
     cost_usd: float | None = None
     unpriced: int = 0
     texts: set[str] = field(default_factory=set)
+    sure: Sure = field(default_factory=Sure)
 
     @property
     def images(self) -> int:
@@ -52,7 +55,8 @@ class RunCounts:
     def anomalies(self) -> int:
         return self.severities.total()
 
-    def add(self, record: Annotation) -> None:
+    def add(self, whole: Annotation) -> None:
+        record = self.sure.record(whole)
         self.statuses[record.status] += 1
         self.texts.add(record.prompts)
         if record.status in ("ok", "partial"):
@@ -92,16 +96,25 @@ def _worst(record: Annotation) -> int:
     return min((anomaly.severity for anomaly in record.anomalies), default=101)
 
 
-def select(records: Iterable[Annotation], limit: int) -> tuple[list[Annotation], RunCounts]:
-    """Count all `records` and keep the `limit` that rank first, worst first; only these are in memory."""
-    counts = RunCounts()
+def select(
+    records: Iterable[Annotation], limit: int, min_confidence: float = 0.0
+) -> tuple[list[Annotation], RunCounts]:
+    """Count all `records` and keep the `limit` that rank first, worst first; only these are in memory.
+
+    Findings below `min_confidence` do not count, and are still in the records.
+    """
+    counts = RunCounts(sure=Sure(min_confidence))
+
+    def sure(record: Annotation) -> Annotation:
+        return Sure(min_confidence).record(record)
 
     def counted() -> Iterator[Annotation]:
         for record in records:
             counts.add(record)
             yield record
 
-    return sorted(heapq.nsmallest(limit, counted(), key=rank), key=worst_first), counts
+    first = heapq.nsmallest(limit, counted(), key=lambda each: rank(sure(each)))
+    return sorted(first, key=lambda each: worst_first(sure(each))), counts
 
 
 OUTCOMES = {

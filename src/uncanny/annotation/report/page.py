@@ -24,6 +24,7 @@ from uncanny.annotation.report.counts import (
     select,
     severity_histogram,
 )
+from uncanny.eval.common.confidence import Sure, is_sure
 from uncanny.eval.common.inputs.runs import open_annotations, page_of_run, stream_annotations
 from uncanny.eval.common.pages.page import page_environment, stamp, write_rendered
 from uncanny.eval.common.pages.pictures import (
@@ -34,7 +35,7 @@ from uncanny.eval.common.pages.pictures import (
     page_json,
     record_view,
 )
-from uncanny.eval.common.parameters import ReportParameters
+from uncanny.eval.common.parameters import MIN_CONFIDENCE, ReportParameters
 from uncanny.eval.common.published import other_texts
 from uncanny.eval.common.tables.table import Table
 from uncanny.files import dump_json
@@ -67,7 +68,13 @@ class PageScores:
 def page_of(run: Path, parameters: ReportParameters) -> Path:
     """Write the page of a run of `annotate`, or of a file of annotations, as `uncanny.report` does."""
     out = None if parameters.out is None else Path(parameters.out)
-    return write_report(run, max_images=parameters.max_images, out=out, pictures=parameters.pictures)
+    return write_report(
+        run,
+        max_images=parameters.max_images,
+        out=out,
+        pictures=parameters.pictures,
+        min_confidence=parameters.min_confidence,
+    )
 
 
 def write_report(
@@ -77,11 +84,13 @@ def write_report(
     out: Path | None = None,
     pictures: PicturesMode = "link",
     scores: PageScores | None = None,
+    min_confidence: float = MIN_CONFIDENCE,
 ) -> Path:
     """Write the report of a run folder or a file of annotations, and return its path.
 
     That is `run/report.html`, or beside a file the same name with `.html`, unless `out` is given.
 
+    Findings below `min_confidence`, 0-1, are in no figure, and each image offers its own behind a click.
     Totals and histograms are over all images. Above `max_images` the gallery holds the failed, partial and
     unreadable ones and the least realistic of the others, and the page says how many it leaves out. Full-size
     pictures are linked or embedded, as `pictures` says. The file appears whole or not at all. Raises
@@ -93,11 +102,16 @@ def write_report(
     broken: list[int] = []
     # A run sets them aside when it goes on; nobody else looks after a file.
     lines = stream_annotations(read.file, broken.append if read.is_run else None)
-    records, counts = select(lines, max_images)
+    records, counts = select(lines, max_images, min_confidence)
     index = index_calls(read.calls, {record.image for record in records})
     views = PageViews(target, pictures, copies=PICTURE_BYTES)
     shots = [Shot(read.picture(record.image), read.digest(record)) for record in records]
-    shown = views.add([record_view(*each) for each in zip(records, shots, strict=True)])
+    shown = views.add(
+        [
+            record_view(Sure(min_confidence).record(record), shot)
+            for record, shot in zip(records, shots, strict=True)
+        ]
+    )
     packer = CallPacker(CALL_BYTES)
     details = [{"packed": packer.pack(timeline(index, record.image))} for record in records]
     return write_rendered(
@@ -122,7 +136,7 @@ def write_report(
             ("Kinds of anomalies", counts.kinds.most_common()),
             ("Names that recur", [each for each in counts.names.most_common(_TOP_NAMES) if each[1] > 1]),
         ],
-        data=page_json(_gallery(records, shown, index, scores.right if scores else {})),
+        data=page_json(_gallery(records, shown, index, scores.right if scores else {}, min_confidence)),
         page_views=views,
         scores=scores,
         lead=scores.lead if scores else anomalies_lead(counts),
@@ -134,14 +148,23 @@ def write_report(
 
 
 def _gallery(
-    records: Sequence[Annotation], shown: Sequence[Shown], index: CallIndex, right: Mapping[str, bool]
+    records: Sequence[Annotation],
+    shown: Sequence[Shown],
+    index: CallIndex,
+    right: Mapping[str, bool],
+    min_confidence: float,
 ) -> dict[str, Any]:
+    """What the script shows; an image has `doubtful` findings where some are below the confidence."""
     entries = []
     for record, view in zip(records, shown, strict=True):
         fields = record.model_dump(mode="json", include=set(Annotation.model_fields))
+        found = list(zip(record.anomalies, fields["anomalies"], strict=True))
+        fields["anomalies"] = [each for finding, each in found if is_sure(finding, min_confidence)]
+        if doubtful := [each for finding, each in found if not is_sure(finding, min_confidence)]:
+            fields["doubtful"] = doubtful
         extra = {"extra": record.model_extra or {}, "right": right.get(record.image)}
         entries.append(fields | {"thumb": view.thumbs[0], **extra})
-    return {"images": entries, "calls_present": index.present}
+    return {"images": entries, "calls_present": index.present, "least": min_confidence}
 
 
 @cache

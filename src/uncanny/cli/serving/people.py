@@ -21,6 +21,7 @@ from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place
 from uncanny.demo.sets import BUNDLED
 from uncanny.errors import UsageError, writable
+from uncanny.eval.common.parameters import ConfidenceParameters
 from uncanny.eval.edits.parameters import PeopleParameters
 from uncanny.eval.mcq.parameters import ItemsParameters, Question
 
@@ -78,9 +79,16 @@ def _open(address: str) -> None:
     default=None,
     help="Verdicts after which a finding leaves the queue, unless they tie.  [default: everybody judges all]",
 )
+@parameter_options(ConfidenceParameters)
 @page_server_options
 def review_command(
-    run: Path, reviewer: str | None, order: Order, per_finding: int | None, port: int, opens: bool
+    run: Path,
+    reviewer: str | None,
+    order: Order,
+    per_finding: int | None,
+    port: int,
+    opens: bool,
+    **values: Any,
 ) -> None:
     """Judge the findings of RUN on a local page, one key per verdict: accept, reject, unsure.
 
@@ -90,13 +98,15 @@ def review_command(
 
     \b
     Keys: a accept, r reject, u unsure, z undo, j/k next and previous finding, n/p image,
-    e edit, b box, m add what was missed, ? all keys.
+    e edit, b box, m add what was missed, d show doubtful findings, ? all keys.
     """
     reviewer = checked_name(reviewer, "--reviewer")
     from uncanny.service.review.pages import ReviewSite, review_app
     from uncanny.service.review.run import ReviewRun
 
-    site = ReviewSite(ReviewRun.open(run, per_finding=per_finding), reviewer=reviewer, order=order)
+    least = ConfidenceParameters(**given_parameters(ConfidenceParameters, values)).min_confidence
+    opened = ReviewRun.open(run, per_finding=per_finding, min_confidence=least)
+    site = ReviewSite(opened, reviewer=reviewer, order=order)
     serve_page(review_app(site), port, opens=opens)
 
 

@@ -26,7 +26,7 @@ _REVIEW: Final = ("decision", "accept", "reject", "unsure", "edited", "added")
 COLUMNS: Final = (
     *("image", "run_image", "sha256", "width", "height", "status", "source", "split", "group"),
     *("columns", "model", "prompts"),
-    *("anomaly", *_ANOMALY, "objects", *_BOX, "found_by", *_REVIEW, "text_sha256"),
+    *("anomaly", *_ANOMALY, "confidence", "objects", *_BOX, "found_by", *_REVIEW, "text_sha256"),
 )
 _CELL_LIMIT: Final = 2**24
 # What spreadsheets put between cells, by the country that they are set to.
@@ -45,7 +45,7 @@ class CsvWriter(FormatWriter):
     def add(self, image: ExportImage) -> None:
         about = image.cells(self.reference(image))
         for finding in map(finding_cells, image.anomalies):
-            row = {name: finding[name] for name in (*_ANOMALY, *_REVIEW, "text_sha256")}
+            row = {name: finding[name] for name in (*_ANOMALY, "confidence", *_REVIEW, "text_sha256")}
             row |= {name: _SEPARATOR.join(finding[name] or ()) for name in ("objects", "found_by")}
             self._write(
                 about
@@ -92,19 +92,20 @@ def _delimiter(header: str, file: Path) -> str:
 def _returned(row: Mapping[str | Any, Any], file: Path, line: int) -> Returned:
     cells = {name: csv_content(value).strip() for name, value in row.items() if isinstance(value, str)}
 
-    def number(name: str) -> int | None:
+    def real(name: str) -> float | None:
         cell = cells.get(name, "")
-        if not cell:
-            return None
         try:
-            value = float(cell)  # spreadsheets like to write 3.0
-            if value != int(value):
-                raise ValueError
-            return int(value)
-        except (ValueError, OverflowError) as error:
+            return float(cell) if cell else None
+        except ValueError as error:
+            raise RecordError(f"is not a number: {cell[:40]!r}", path=file, line=line, field=name) from error
+
+    def number(name: str) -> int | None:
+        value = real(name)  # spreadsheets like to write 3.0
+        if value is not None and not value.is_integer():
             raise RecordError(
-                f"is not a whole number: {cell[:40]!r}", path=file, line=line, field=name
-            ) from error
+                f"is not a whole number: {cells[name][:40]!r}", path=file, line=line, field=name
+            )
+        return None if value is None else int(value)
 
     box = [number(name) for name in _BOX]
     anomaly = {name: cells.get(name) or None for name in _ANOMALY if name != "severity"}
@@ -124,6 +125,7 @@ def _returned(row: Mapping[str | Any, Any], file: Path, line: int) -> Returned:
             {
                 **anomaly,
                 "severity": number("severity"),
+                "confidence": real("confidence"),
                 "objects": tuple(filter(None, cells.get("objects", "").split(_SEPARATOR))),
                 "found_by": tuple(filter(None, cells.get("found_by", "").split(_SEPARATOR))) or None,
                 "box": None if None in box else tuple(each for each in box if each is not None),

@@ -38,6 +38,7 @@ _ATTRIBUTES: Final = {
     "phenomenon": ("text", ""),
     "reasoning": ("text", ""),
     "severity": ("number", "0;100;1"),
+    "confidence": ("text", ""),
     "objects": ("text", ""),
     "decision": ("select", "\n".join((_UNDECIDED, *DECISIONS))),
     "index": ("text", ""),

@@ -1,8 +1,9 @@
 """Label Studio: a task an image with the findings as predictions, and the labelling interface they are for.
 
 A finding is a region: a rectangle, and texts, a number and the verdict, which belong to it by sharing its
-`id`. Coordinates are percent of the picture. A finding without a box covers the whole picture, since only
-regions can have texts of their own; it comes back without one unless somebody has moved it.
+`id`; its `score` is the confidence. Coordinates are percent of the picture. A finding without a box covers
+the whole picture, since only regions can have texts of their own; it comes back without one unless somebody
+has moved it.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class LabelStudioWriter(FormatWriter):
             "rotation": 0,
         }
         whole_or_box = "image" if box is None else "box"
-        common = {
+        common: dict[str, Any] = {
             "id": f"uncanny-{finding.index}-{quadruple_sha256(anomaly)}-{whole_or_box}",
             "to_name": "image",
             "original_width": record.width,
@@ -127,6 +128,9 @@ class LabelStudioWriter(FormatWriter):
 
         def control(name: str, kind: str, key: str, value: object) -> dict[str, Any]:
             return {**common, "from_name": name, "type": kind, "value": {**place, key: value}}
+
+        if anomaly.confidence is not None:
+            common["score"] = anomaly.confidence
 
         yield control("kind", "rectanglelabels", "rectanglelabels", [anomaly.kind or NO_KIND])
         for name in TEXTS:

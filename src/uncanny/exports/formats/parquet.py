@@ -25,7 +25,7 @@ _ROWS_READ: Final = 100
 _IMAGE: Final = {"run_image": "text", "sha256": "text", "width": "numbers", "height": "numbers"}
 _ANOMALY: Final = {
     **dict.fromkeys(("name", "phenomenon", "reasoning", "kind", "decision", "text_sha256"), "text"),
-    **dict.fromkeys(("index", "severity"), "numbers"),
+    **dict.fromkeys(("index", "severity", "confidence"), "numbers"),
     **dict.fromkeys(("objects", "found_by"), "lists of text"),
     "box": "lists of numbers",
 }
@@ -39,7 +39,13 @@ def fields() -> list[Any]:
     anomaly = arrow.struct(
         [
             *(("index", whole), *((name, text) for name in TEXTS), ("severity", whole), ("kind", text)),
-            *(("objects", texts), ("box", box), ("found_by", texts), ("decision", text)),
+            *(
+                ("confidence", arrow.float64()),
+                ("objects", texts),
+                ("box", box),
+                ("found_by", texts),
+                ("decision", text),
+            ),
             *((name, whole) for name in DECISIONS),
             *(("edited", flag), ("added", flag), ("text_sha256", text)),
         ]
@@ -264,7 +270,7 @@ def _returned(
     fields = returned_anomaly(
         {
             **cells,
-            "severity": _number(cells.get("severity")),
+            **{name: _number(cells.get(name)) for name in ("severity", "confidence")},
             "box": None if box is None else tuple(_number(each) for each in box),
         }
     )

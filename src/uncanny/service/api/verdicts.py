@@ -29,7 +29,8 @@ Finding = Annotated[str, StringConstraints(pattern=_FINDING)]
 
 
 class AnomalyAnswer(Answer):
-    """What is said to be wrong, as people have left it. `severity` is 0, unreal, to 100, realistic."""
+    """What is said to be wrong, as people have left it. `severity` is 0, unreal, to 100, realistic;
+    `confidence`, 0 to 1, is how sure the model is of it, null if it did not say."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -41,6 +42,7 @@ class AnomalyAnswer(Answer):
     box: tuple[int, int, int, int] | None
     kind: str | None
     found_by: list[str] | None
+    confidence: float | None
 
 
 class FindingAnswer(Answer):
@@ -163,7 +165,7 @@ def findings(
 ) -> FindingPage:
     """As the review page puts them to people; verdicts of others are in them."""
     start = None if after is None else _known(run, after)
-    ids = run.page(start, Filters(show, order, kind, agent), who.name, limit + 1)
+    ids = run.page(start, Filters(show, order, kind, agent, doubtful=True), who.name, limit + 1)
     page = [_answer(run.view(at, None, None)) for at in ids[:limit]]
     return FindingPage(findings=page, next=page[-1].id if len(ids) > limit else None)
 
@@ -226,7 +228,7 @@ def reviews(
 def agreement(who: Reader, run: Run) -> AgreementAnswer:
     """Krippendorff's α over all findings that two or more have judged, and the counts of decisions."""
     alpha = run.agreement()
-    counts = asdict(run.progress(Filters("all"), who.name))
+    counts = asdict(run.progress(Filters("all", doubtful=True), who.name))
     return AgreementAnswer(alpha=alpha.alpha, judged_twice=alpha.units, reviewers=run.reviewers, **counts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
 import orjson
@@ -28,6 +28,7 @@ from uncanny.service.review.findings import FindingId, FindingView
 from uncanny.service.review.queue import MOVES, ORDERS, Filters, Order
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.safety import Body, Words
+from uncanny.wording import percent_sure
 
 SHOW_WORDS: Final[Mapping[Show, str]] = {
     "todo": "not judged by me",
@@ -59,10 +60,11 @@ class _InQueue(Body):
     order: Order = "uncertain"
     kind: Annotated[str, StringConstraints(max_length=40)] = ""
     agent: Annotated[str, StringConstraints(max_length=200)] = ""
+    doubtful: Literal["", "yes"] = ""
 
     @property
     def filters(self) -> Filters:
-        return Filters(self.show, self.order, self.kind or None, self.agent or None)
+        return Filters(self.show, self.order, self.kind or None, self.agent or None, bool(self.doubtful))
 
 
 class _Verdict(_InQueue):
@@ -273,7 +275,8 @@ def _asked(request: Request, site: ReviewSite) -> tuple[Filters, FindingId | Non
         finding = FindingId.read(at) if at else None
     except UsageError:
         finding = None
-    return Filters(show, order, kind, agent), finding if finding and site.run.has(finding) else None
+    filters = Filters(show, order, kind, agent, query.get("doubtful") == "yes")
+    return filters, finding if finding and site.run.has(finding) else None
 
 
 def _still_there(site: ReviewSite, at: FindingId, filters: Filters, name: str | None) -> FindingId | None:
@@ -296,6 +299,8 @@ def _whole(
         "shows": SHOW_WORDS,
         "orders": ORDER_WORDS,
         "all_kinds": KINDS,
+        "doubtful": site.run.progress(filters, name).doubtful,
+        "below": f"below confidence {site.run.min_confidence:g}",
     }
     if name is not None:
         content |= _content(request, site, name, filters, at, "")
@@ -315,6 +320,7 @@ def _panel(
     at = None if at is None else _still_there(site, at, filters, name)
     content = _content(request, site, name, filters, at, notice)
     asked = {"show": filters.show, "order": filters.order, "kind": filters.kind, "agent": filters.agent}
+    asked["doubtful"] = "yes" if filters.doubtful else None
     address = {key: value for key, value in (asked | {"at": at and str(at)}).items() if value}
     headers = {"HX-Replace-Url": f"{base_of(request)}/?{urlencode(address)}"}
     return _ASSETS.html(request, "panel.html.j2", content, status=status, headers=headers)
@@ -334,6 +340,8 @@ def _content(
         "image_name": None if view is None else site.image_name(view.record.image),
         "notice": notice,
         "decided": DECIDED,
+        "below": f"below confidence {site.run.min_confidence:g}",
+        "percent_sure": percent_sure,
         "show_word": SHOW_WORDS[filters.show],
     }
     if view is None:

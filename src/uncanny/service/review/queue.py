@@ -8,7 +8,7 @@ number, so that verdicts of others never shift it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
@@ -32,6 +32,7 @@ _CHUNK = 1024
 class Filters:
     """Which findings are in a queue and how they are ordered. `kind` "none" is those without one.
 
+    `doubtful`: also findings that the model was not sure enough of.
     `show`: `todo`, what this reviewer has not judged, `unjudged` by anybody, `ties`, or by the decision of
     the majority, which a tie has none of; `changed` were edited by people, `added` by people only.
     """
@@ -40,11 +41,15 @@ class Filters:
     order: Order = "uncertain"
     kind: str | None = None
     agent: str | None = None
+    doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A finding as the queue knows it. `image` is the number of its image, `anomaly` its place there."""
+    """A finding as the queue knows it. `image` is the number of its image, `anomaly` its place there.
+
+    `doubtful`: the model was not sure enough of it, so that it is hidden until somebody asks for it.
+    """
 
     image: int
     anomaly: int
@@ -52,6 +57,7 @@ class Row:
     kind: str | None
     agents: Sequence[str]
     added: bool = False
+    doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,8 @@ class Standing:
 class Progress:
     """How far it is: `mine` of `findings` judged by this reviewer, `judged` by anybody; `left` are in the
     queue; the majority's decisions, and `ties`, which are none of these; `mine` by decision in `said`, as
-    accept, reject and unsure."""
+    accept, reject and unsure. `doubtful` findings are those that the model was not sure enough of; the other
+    figures count them only where the queue has them."""
 
     findings: int
     left: int
@@ -82,6 +89,7 @@ class Progress:
     unsure: int
     ties: int
     said: tuple[int, int, int]
+    doubtful: int = 0
 
 
 class ReviewQueue:
@@ -103,6 +111,7 @@ class ReviewQueue:
         self._decision = np.zeros(count, np.int8)
         self._tied, self._edited, self._gone = (np.zeros(count, np.bool_) for _ in range(3))
         self._added = np.array([row.added for row in rows], np.bool_)
+        self._doubtful = np.array([row.doubtful for row in rows], np.bool_)
         self._rows: dict[Order, npt.NDArray[np.intp]] = {}
         # Where a row is in an order; empty where rows came since it was made.
         self._places: dict[Order, npt.NDArray[np.intp]] = {}
@@ -151,6 +160,7 @@ class ReviewQueue:
             longer(each, nothing) for each in (self._tied, self._edited, self._gone)
         )
         self._added = longer(self._added, [row.added for row in rows])
+        self._doubtful = longer(self._doubtful, [row.doubtful for row in rows])
         self._votes = {name: longer(votes, nothing) for name, votes in self._votes.items()}
         self._places = {}
 
@@ -210,7 +220,7 @@ class ReviewQueue:
         return page[:limit]
 
     def progress(self, filters: Filters, reviewer: str | None) -> Progress:
-        there = ~self._gone
+        there = self._there(filters)
         by_decision = np.bincount(self._decision[there & ~self._tied], minlength=1 + len(DECISIONS))
         ties = int((self._tied & there).sum())
         mine = self._votes.get(reviewer) if reviewer is not None else None
@@ -225,10 +235,17 @@ class ReviewQueue:
             unsure=int(by_decision[_CODES["unsure"]]),
             ties=ties,
             said=(int(said[1]), int(said[2]), int(said[3])),
+            doubtful=int((self._doubtful & ~self._gone).sum()),
         )
 
+    def is_doubtful(self, row: int) -> bool:
+        return bool(self._doubtful[row])
+
+    def _there(self, filters: Filters) -> Mask:
+        return ~self._gone if filters.doubtful else ~(self._gone | self._doubtful)
+
     def _mask(self, filters: Filters, reviewer: str | None) -> Mask:
-        wanted = self._shown(filters.show, reviewer) & ~self._gone
+        wanted = self._shown(filters.show, reviewer) & self._there(filters)
         if filters.kind is not None:
             code = self._kinds.get(None if filters.kind == "none" else filters.kind, -1)
             wanted &= self._kind == code
@@ -286,7 +303,7 @@ class ReviewQueue:
 
 
 def _all(filters: Filters) -> Filters:
-    return Filters("all", filters.order, filters.kind, filters.agent)
+    return replace(filters, show="all")
 
 
 def _first(wanted: Mask, rows: npt.NDArray[np.intp]) -> int | None:

@@ -1,6 +1,6 @@
 """The records of a run under review: where each lies, and how doubtful its findings are.
 
-People see the most doubtful first. Four signs, each from 0 to 1, as far as a record knows them; their
+People see the most doubtful first. Five signs, each from 0 to 1, as far as a record knows them; their
 mean is the doubt.
 """
 
@@ -19,7 +19,13 @@ from uncanny.files import open_file
 from uncanny.records.jsonl import parse_line
 from uncanny.schema import Annotation, Anomaly
 
-Sign = Literal["agents disagree", "realism in the middle", "found by one agent only", "object partial"]
+Sign = Literal[
+    "agents disagree",
+    "model unsure",
+    "realism in the middle",
+    "found by one agent only",
+    "object partial",
+]
 # Of a finding that somebody has added: nobody else has seen it yet.
 ADDED: Final = 1.0
 _SHOWN_FROM: Final = 0.5
@@ -45,8 +51,9 @@ class Doubt:
 def doubts(annotation: Annotation) -> list[Doubt]:
     """The doubt of each anomaly of a record, in their order.
 
-    Agents disagree about one whose candidates the integrator corrected or said nothing of. Realism is in the
-    middle at 50, and not at all at 0 and 100. An object is partial where a step about it failed.
+    Agents disagree about one whose candidates the integrator corrected or said nothing of. The model is
+    unsure at a confidence of 0.5, and not at all at 0 and 1. Realism is in the middle at 50, and not at all
+    at 0 and 100. An object is partial where a step about it failed.
     """
     fates = _fates(annotation)
     partial = _partial(annotation)
@@ -60,6 +67,8 @@ def _signs(anomaly: Anomaly, fates: Sequence[str] | None, partial: frozenset[str
     signs: dict[Sign, float] = {}
     if fates:
         signs["agents disagree"] = float(any(fate in ("corrected", "unchecked") for fate in fates))
+    if anomaly.confidence is not None:
+        signs["model unsure"] = 1 - abs(anomaly.confidence - 0.5) / 0.5
     signs["realism in the middle"] = 1 - abs(anomaly.severity - 50) / 50
     if anomaly.found_by is not None:
         signs["found by one agent only"] = float(len(anomaly.found_by) == 1)
@@ -90,8 +99,8 @@ def _partial(annotation: Annotation) -> frozenset[str]:
     return frozenset(names)
 
 
-# Doubt, kind and agents of a finding.
-Known = tuple[float, str | None, tuple[str, ...]]
+# Doubt, kind, agents and confidence of a finding.
+Known = tuple[float, str | None, tuple[str, ...], float | None]
 
 
 @dataclass(slots=True)
@@ -129,7 +138,7 @@ def read_records(path: Path) -> Iterable[tuple[ImageRecord, list[Known]]]:
                 known = zip(record.anomalies, doubts(record), strict=True)
                 records[record.image] = (
                     image,
-                    [(doubt.value, each.kind, each.found_by or ()) for each, doubt in known],
+                    [(doubt.value, each.kind, each.found_by or (), each.confidence) for each, doubt in known],
                 )
             offset += len(line)
     return records.values()

@@ -18,6 +18,7 @@ from typing import Final
 
 from uncanny.errors import RecordError, ReviewConflictError, UsageError
 from uncanny.eval.common.inputs.runs import ReadRun, open_run
+from uncanny.eval.common.parameters import MIN_CONFIDENCE
 from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
 from uncanny.files import open_file
 from uncanny.records.jsonl import parse_line
@@ -25,6 +26,7 @@ from uncanny.records.reviews import (
     DECISIONS,
     Decision,
     Review,
+    ReviewedAnomaly,
     ReviewedImage,
     ReviewLog,
     new_review,
@@ -56,26 +58,33 @@ _IMAGES_AT_ONCE: Final = 1000
 
 
 class ReviewRun:
-    """One run folder under review. `per_finding` verdicts of a finding are enough; None: all judge all."""
+    """One run folder under review. `per_finding` verdicts of a finding are enough; None: all judge all.
 
-    def __init__(self, read: ReadRun, *, per_finding: int | None = None) -> None:
+    Findings below `min_confidence`, 0-1, are hidden until somebody asks for them.
+    """
+
+    def __init__(
+        self, read: ReadRun, *, per_finding: int | None = None, min_confidence: float = MIN_CONFIDENCE
+    ) -> None:
         """Reads the annotations and all reviews. Raises RecordError, UsageError."""
         self.folder = read.folder.path
         self.name = self.folder.resolve().name
-        self._read, self._per_finding = read, per_finding
+        self._read, self._per_finding, self.min_confidence = read, per_finding, min_confidence
         self._log = ReviewLog.of_run(self.folder)
         self._lock = RLock()
         self._load()
 
     @classmethod
-    def open(cls, folder: Path, *, per_finding: int | None = None) -> ReviewRun:
+    def open(
+        cls, folder: Path, *, per_finding: int | None = None, min_confidence: float = MIN_CONFIDENCE
+    ) -> ReviewRun:
         """Raises UsageError where `folder` is no run with annotations, RecordError for an invalid line."""
         if not folder.is_dir():
             raise UsageError(f"{folder} is not a run folder", remedy="Pass the folder of a run.")
         read = open_run(folder)
         if not read.file.is_file():
             check_recorded(folder, read.file.name)
-        return cls(read, per_finding=per_finding)
+        return cls(read, per_finding=per_finding, min_confidence=min_confidence)
 
     # What is there
 
@@ -161,15 +170,20 @@ class ReviewRun:
                 record,
                 finding,
                 quadruple_sha256(finding.anomaly),
-                tuple(
-                    (FindingId(at.image, each.index), each)
-                    for each in reviewed.anomalies
-                    if each is not finding
-                ),
+                tuple(self._siblings(at, reviewed, filters)),
                 doubts(record)[at.anomaly] if finding.original is not None else None,
                 tuple(line for line in lines if line.anomaly == at.anomaly),
                 None if following is None else self._images[int(self._queue.image[following])].key,
             )
+
+    def _siblings(
+        self, at: FindingId, reviewed: ReviewedImage, filters: Filters | None
+    ) -> Iterator[tuple[FindingId, ReviewedAnomaly]]:
+        for each in reviewed.anomalies:
+            other = FindingId(at.image, each.index)
+            shown = filters is None or filters.doubtful or not self._queue.is_doubtful(self._rows[other])
+            if other != at and shown:
+                yield other, each
 
     def picture(self, key: str) -> Picture | None:
         """The file of the image that pages call `key`; None for no such image."""
@@ -314,10 +328,11 @@ class ReviewRun:
             number = len(self._images)
             self._images.append(image)
             self._numbers[image.key] = number
-            for place, (doubt, kind, agents) in enumerate(findings):
+            for place, (doubt, kind, agents, confidence) in enumerate(findings):
+                doubtful = confidence is not None and confidence < self.min_confidence
                 self._rows[FindingId(image.key, place)] = len(rows)
                 image.rows.append(len(rows))
-                rows.append(Row(number, place, doubt, kind, agents))
+                rows.append(Row(number, place, doubt, kind, agents, doubtful=doubtful))
         return rows
 
     def _catch_up(self) -> None:

@@ -143,10 +143,15 @@
     beginBox(null);
   }
   const help = () => one("#help").showModal();
+  // What the model was not sure of is hidden until asked for.
+  function doubtful() {
+    const shown = one("#filters").elements.doubtful;
+    if (shown) { shown.checked = !shown.checked; ask("GET", "/finding", {}); }
+  }
 
   const KEYS = {
     j: () => go("next"), k: () => go("previous"), n: () => go("next-image"), p: () => go("previous-image"),
-    f: zoom, h: hide, "?": help,
+    f: zoom, h: hide, d: doubtful, "?": help,
   };
   // Who only reads has no editor either.
   if (editor) Object.assign(KEYS, {
@@ -182,6 +187,7 @@
     else if (show) { one("#filters").elements.show.value = show; ask("GET", "/finding", {}); }
     else if (button.dataset.do === "undo") undo();
     else if (button.dataset.do === "edit") openEditor();
+    else if (button.dataset.do === "doubtful") doubtful();
     else if (button.id === "open-help") help();
     else if (button.id === "open-agreement") openAgreement();
     else if (button.id === "change-name") uncanny.rename("/reviewer", "Who judges?");

@@ -1,0 +1,64 @@
+"""Findings that a model is not sure of: which of them count, and how many do not.
+
+The parameter is `ConfidenceParameters` in `eval.common.parameters`. A finding without a confidence, as of a
+model that was not asked for one, always counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from uncanny.schema import Annotation
+from uncanny.wording import counted
+
+
+class _Doubtable(Protocol):
+    @property
+    def confidence(self) -> float | None: ...
+
+
+D = TypeVar("D", bound=_Doubtable)
+A = TypeVar("A", bound=Annotation)
+
+
+def is_sure(finding: _Doubtable, min_confidence: float) -> bool:
+    """Whether a finding counts: its confidence is at least that, 0-1, or not known."""
+    return finding.confidence is None or finding.confidence >= min_confidence
+
+
+def sure_enough(findings: Iterable[D], min_confidence: float) -> tuple[tuple[D, ...], int]:
+    """The findings that count, in their order, and how many do not."""
+    every = tuple(findings)
+    kept = tuple(each for each in every if is_sure(each, min_confidence))
+    return kept, len(every) - len(kept)
+
+
+@dataclass(slots=True)
+class Sure:
+    """Takes findings of at least the confidence `least`, 0-1, and those without one; counts all others.
+
+    It is true where some were `left_out`, and says so in words, without a full stop.
+    """
+
+    least: float = 0.0
+    left_out: int = 0
+
+    def record(self, record: A) -> A:
+        """The record with the findings that count."""
+        kept, left_out = sure_enough(record.anomalies, self.least)
+        self.left_out += left_out
+        return record.model_copy(update={"anomalies": kept}) if left_out else record
+
+    def __bool__(self) -> bool:
+        return self.left_out > 0
+
+    def __str__(self) -> str:
+        return f"{self.hidden} left out"
+
+    @property
+    def hidden(self) -> str:
+        """The beginning of such a sentence, of one finding or more."""
+        verb = "is" if self.left_out == 1 else "are"
+        return f"{counted(self.left_out, 'finding')} below confidence {self.least:g} {verb}"
