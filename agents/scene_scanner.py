@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from uncanny.agents.common.annotate_context import Context, PackedState, ScanState, Sighting, as_findings
 from uncanny.agents.steps import LIST_ALL, SCAN, ListStep
-from uncanny.answers.forms import ANOMALIES
+from uncanny.answers.forms import LISTED
 from uncanny.answers.lists import read_first
 from uncanny.answers.packed import Fault
 
@@ -30,9 +30,9 @@ async def list_anomalies(_state: PackedState, image: Context) -> PackedState:
     listed = await image.generate(
         LIST_ALL,
         image.opening((image.image,), image.prompts[LIST_ALL.prompt].fill(), shared=0),
-        lambda text: read_first(text, ANOMALIES),
+        lambda text: read_first(text, LISTED),
         repair=image.repair("repair"),
     )
-    image.leave_out(ANOMALIES.key, listed.left_out)
+    image.leave_out(LISTED.key, listed.left_out)
     by = (LIST_ALL.agent,)
     return {"objects": [], "anomalies": [each.model_copy(update={"found_by": by}) for each in listed.items]}

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from uncanny.answers.forms import ANOMALIES, FORMS, RELATIONS, ListForm, RelationFinding
-from uncanny.answers.lists import read_list, read_severity
+from uncanny.answers.forms import ANOMALIES, FORMS, LISTED, RELATIONS, ListForm, RelationFinding
+from uncanny.answers.lists import read_first, read_list
+from uncanny.answers.scores import read_confidence, read_severity
 from uncanny.errors import AnswerError
 from uncanny.schema import Anomaly
 
@@ -194,3 +195,101 @@ def test_a_severity_reads_the_same_however_it_is_written(severity: int, written:
 def test_a_megabyte_and_deep_nesting_are_errors(text: str) -> None:
     with pytest.raises(AnswerError):
         read_list(text, ANOMALIES)
+
+
+@given(st.one_of(st.integers(), st.floats(), st.text(), st.booleans(), st.lists(st.integers()), near_answers))
+@example("85" + " " * 100_000)
+@example("9" * 5_000)
+@example("Confidence: " * 5_000)
+def test_any_value_is_a_confidence_or_none(value: object) -> None:
+    confidence = read_confidence(value)
+    assert confidence is None or (isinstance(confidence, float) and 0 <= confidence <= 1)
+
+
+@given(st.integers(0, 100))
+def test_a_confidence_is_read_however_it_is_written(number: int) -> None:
+    share = number / 100
+    forms = (
+        str(number),
+        f"{number}%",
+        f"{number} %",
+        f"{number}/100",
+        f"Confidence: {number}",
+        f"**{number}**",
+    )
+    more = (
+        number,
+        f"{number} out of 100",
+        f"certainty: {number}/100 (rather sure)",
+        f"{number} - plain to see",
+    )
+    assert {read_confidence(each) for each in (*forms, *more)} == {share}
+
+
+@given(st.floats(0, 1))
+def test_a_share_is_the_confidence_itself(share: float) -> None:
+    assert read_confidence(share) == share
+    assert read_confidence(f"{share:.4f}") == float(f"{share:.4f}")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("high", "", "7/10", "80-90", "-5", "101", "1e2", "85 or 90", "0.85/1", None, True, [85], {"a": 1}),
+        *(-1, 101, 1.5e300, float("nan"), float("inf"), -0.5, "20 of 30"),
+    ],
+)
+def test_what_says_no_confidence_is_none(value: object) -> None:
+    assert read_confidence(value) is None
+
+
+LISTING = """\
+@1. Name: Six fingers
+Phenomenon: The hand has six fingers.
+Reasoning: Hands have five.
+Realism: 10
+Confidence: {}
+
+@2. Name: No shadow
+Phenomenon: The cup casts no shadow.
+Reasoning: Light falls from the left.
+Realism: 30
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "confidence"), [("85", 0.85), ("85 %", 0.85), ("0.4", 0.4), ("sure", None), ("999", None)]
+)
+def test_an_entry_without_a_readable_confidence_is_still_one(written: str, confidence: float | None) -> None:
+    items = read_list(LISTING.format(written), LISTED)
+    assert [each.confidence for each in items] == [confidence, None]
+    assert [each.severity for each in items] == [10, 30]
+    # Where nobody asked for one, none is read.
+    assert [each.confidence for each in read_list(LISTING.format(written), ANOMALIES)] == [None, None]
+
+
+def test_a_confidence_is_read_from_json_and_from_one_line() -> None:
+    item = {"name": "n", "phenomenon": "p", "reasoning": "r", "realism": 5, "certainty": "70%"}
+    assert read_list(json.dumps({"anomalies": [item]}), LISTED)[0].confidence == 0.7
+    line = "@1. Name: n Phenomenon: p Reasoning: r Realism: 5 Confidence: 60"
+    assert read_list(line, LISTED)[0].confidence == 0.6
+
+
+NOTHING = ("No anomalies", "no anomalies found", "None", "none", "Nothing", "Nothing is wrong", "N/A", "n/a")
+
+
+@pytest.mark.parametrize("form", [*FORMS, LISTED], ids=lambda form: f"{form.key}-{len(form.fields)}")
+@pytest.mark.parametrize("text", [*NOTHING, "Nothing wrong", "Nothing is wrong in this picture", "No {}"])
+def test_nothing_is_read_alike_however_it_is_set(text: str, form: ListForm[Any]) -> None:
+    text = text.replace("anomalies", "{}").format(form.nouns[-1])
+    for written in (
+        text,
+        f"{text}.",
+        f'"{text}."',
+        f'"{text}".',
+        f"**{text}**",
+        f"**{text}.**",
+        f"*{text}*.",
+    ):
+        assert read_list(written, form) == ()
+        assert read_first(f" {written}\n", form).items == ()

@@ -15,8 +15,9 @@ from uncanny.agents.object_perceiver import object_key
 from uncanny.answers.boxes import given_box
 from uncanny.answers.forms import ANOMALIES, FORMS, RELATIONS, ListForm
 from uncanny.answers.json_text import read_text
-from uncanny.answers.lists import read_first, read_list, read_numbers, read_severity
+from uncanny.answers.lists import read_first, read_list, read_numbers
 from uncanny.answers.packed import FINAL_TEXTS, JUDGEMENTS, PACKED_FORMS, Numbered, read_batch
+from uncanny.answers.scores import read_severity
 from uncanny.answers.verdicts import read_position, read_realistic, read_source
 from uncanny.demo.recognition import Turn, recognize
 from uncanny.errors import AnswerError

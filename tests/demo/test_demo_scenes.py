@@ -146,6 +146,9 @@ def test_every_mistake_is_about_something_in_a_scene(mistake: Any) -> None:
             assert mistake.target in objects
             assert mistake.text != mistake.target
             assert key_of(mistake.text) == key_of(mistake.target)
+        case "unsure":
+            assert mistake.target in {*anomalies, *(each.target for each in mistakes_in(mistake.scene))}
+            assert 0 < mistake.confidence < 50
 
 
 def test_every_kind_of_mistake_is_made_and_documented() -> None:

@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
-from uncanny.answers.forms import ANOMALIES, FieldKind, ListForm, label_key, make_form
-from uncanny.answers.lists import read_list, read_severity
+from uncanny.answers.forms import ANOMALIES, LISTED, FieldKind, ListForm, label_key, make_form
+from uncanny.answers.lists import read_list
+from uncanny.answers.scores import read_severity
 from uncanny.errors import AnswerError, Problem
 from uncanny.eval.common.confidence import Sure, sure_enough
 from uncanny.eval.common.inputs.image_files import TEXT_KEYS, Entry
@@ -326,12 +327,13 @@ class _TextAnomaly(BaseModel):
     phenomenon: str
     reasoning: str
     severity: Annotated[int | None, BeforeValidator(_severity_in_words)] = None
+    confidence: float | None = None
 
 
 def _form(severity: FieldKind) -> ListForm[_TextAnomaly]:
     fields = tuple(
         replace(each, kind=severity, required=False) if each.name == "severity" else each
-        for each in ANOMALIES.fields
+        for each in LISTED.fields
         if each.name != "objects"
     )
     return make_form("anomalies", _TextAnomaly, fields, nouns=ANOMALIES.nouns, title="name")

@@ -23,15 +23,15 @@ T = TypeVar("T", bound=BaseModel)
 MAX_ITEMS = 500
 MAX_NAMES = 100
 
-FieldKind = Literal["text", "names", "ids", "severity", "number", "numbers", "choice", "box"]
+FieldKind = Literal["text", "names", "ids", "severity", "confidence", "number", "numbers", "choice", "box"]
 
 
 @dataclass(frozen=True, slots=True)
 class ItemField:
     """One field of an item.
 
-    `kind` is what it holds: a string, a list of names, or of names and numbers (`ids`), a severity, whole
-    numbers, one of `choices`, or a box.
+    `kind` is what it holds: a string, a list of names, or of names and numbers (`ids`), a severity, a
+    confidence, whole numbers, one of `choices`, or a box. A confidence that cannot be read is not known.
     `labels` are other words models use for it, as JSON keys or as labels in text; the field's own name always
     counts and needs no entry. Labels are compared by their letters and digits alone, in any case. `key` is
     the name it is asked for by, where that is not its own. A choice is offered as one of `offered`; `choices`
@@ -218,6 +218,13 @@ _SEVERITY = ItemField(
     ),
     note="whole number from 0, cannot be, to 100, fully realistic",
 )
+CONFIDENCE_FIELD = ItemField(
+    "confidence",
+    kind="confidence",
+    labels=("certainty", "probability", "confidence score", "confidence level", "likelihood"),
+    required=False,
+    note="whole number from 0 to 100: how likely it is that this is there and is a fault",
+)
 _OBJECT_LABELS = ("objects involved", "involved objects", "objects concerned", "related objects", "object")
 
 OBJECTS: ListForm[SceneObject] = make_form(
@@ -263,6 +270,16 @@ ANOMALIES: ListForm[Anomaly] = make_form(
     check=_named,
 )
 
+LISTED: ListForm[Anomaly] = make_form(
+    "anomalies",
+    Anomaly,
+    (*ANOMALIES.fields, CONFIDENCE_FIELD),
+    nouns=ANOMALIES.nouns,
+    title="name",
+    check=_named,
+)
+"""`ANOMALIES`, each with how sure the model is, as the schedule `single` asks for them."""
+
 FORMS: tuple[ListForm[Any], ...] = (OBJECTS, ATTRIBUTES, RELATIONS, FINDINGS, ANOMALIES)
 
 
@@ -297,7 +314,7 @@ def _field(field: ItemField) -> dict[str, Any]:
             schema = {"type": "string"}
         case "names" | "ids":
             schema = {"type": "array", "items": {"type": "string"}}
-        case "severity" | "number":
+        case "severity" | "confidence" | "number":
             schema = {"type": "integer"}
         case "numbers":
             schema = {"type": "array", "items": {"type": "integer"}}

@@ -175,7 +175,7 @@ def _values(draft: _Draft, form: ListForm[Any]) -> dict[str, object]:
             continue
         if lines[0] in _YAML_BLOCK:
             lines = lines[1:]
-        if each.kind == "severity":
+        if each.kind in ("severity", "confidence"):
             lines = [next((line for line in lines if line.strip()), "")]
         values[each.name] = _plain("\n".join(lines))
     if form.title and draft.title:
@@ -262,7 +262,8 @@ def says_nothing(text: str, form: ListForm[Any]) -> bool:
         re.fullmatch(pattern, plain)
         for pattern in (
             r"none(?: found)?",
-            r"nothing (?:was )?found",
+            r"n a",
+            f"nothing(?: (?:is |was )?(?:wrong|{_FOUND}))?{_WHERE}",
             f"{nouns} none(?: {_FOUND})?",
             f"{nothing}(?: (?:is |are |were |was |have been )?{_FOUND})?{_WHERE}",
             f"there (?:is|are) {nothing}(?: {_FOUND})?{_WHERE}",

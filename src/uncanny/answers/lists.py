@@ -1,14 +1,11 @@
 """From the text of an answer to a list of validated items, or to one error that a model can act upon.
 
-`read_list` finds the items, `read_items` validates them, and `read_severity` reads their scores, integers
-from 0, completely unreal, to 100, fully realistic.
+`read_list` finds the items, `read_items` validates them; their numbers are read in `scores`.
 """
 
 from __future__ import annotations
 
-import math
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +19,7 @@ from uncanny.answers.boxes import given_box
 from uncanny.answers.forms import MAX_ITEMS, MAX_NAMES, ItemField, ListForm, label_key
 from uncanny.answers.json_text import check_length, excerpt, json_values, opening, without_thinking
 from uncanny.answers.labelled_text import has_labels, labelled_items, says_nothing
+from uncanny.answers.scores import read_confidence, read_severity
 from uncanny.errors import AnswerError
 
 T = TypeVar("T", bound=BaseModel)
@@ -297,6 +295,8 @@ def _value(value: object, field: ItemField) -> object:
             pass
         case "severity":
             return read_severity(value, field.asked_as)
+        case "confidence":
+            return read_confidence(value)
         case "names":
             return _names(value, field)
         case "ids":
@@ -409,67 +409,3 @@ def _validation_message(error: ValidationError) -> str:
     field = str(first["loc"][0]) if first["loc"] else "it"
     reason = _MESSAGES.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
     return f"{field} {reason}"[:150]
-
-
-_NUMBER = re.compile(
-    r"""(?:(?:severity|realism)(?:\s++(?:score|rating|level))?|score)?\s*+[:=]?\s*+
-        (?P<sign>[-+]?)(?P<digits>\d+)(?:\.(?P<decimals>\d+))?
-        (?:\s*+(?:/|out\ of)\s*+(?P<scale>\d+)|\s*+%)?
-        (?P<rest>.*)""",
-    re.VERBOSE | re.IGNORECASE | re.DOTALL,
-)
-# What may follow the number: a comment that is set apart and holds no other number outside parentheses.
-_COMMENT = re.compile(
-    r"\s*+(?:[.!]?\s*+|[.;,:\s]*+\([^()]*+\)\s*+\.?\s*+|[.;,:]?\s*+[-–—:;,.]\D*+)", re.DOTALL
-)
-# More than that is no severity and no comment on one.
-_LONGEST = 2_000
-_MARKUP = re.compile(r"[*_`\"“”]+")
-
-
-def read_severity(value: object, name: str = "severity") -> int:
-    """The severity `value` says, 0–100; errors call it `name`.
-
-    Takes integers, integral floats, and text such as `20`, `20/100`, `5/100 (very unreal)`,
-    `Severity: 20`, `Realism: 20`, `20 - clearly impossible`. `20%` is 20: a percentage is by definition out
-    of 100. Other scales (`7/10`), fractions (`0.2`), ranges (`20-30`) and words (`high`) are not converted,
-    since what they mean here is a guess. Nothing is clipped and nothing has a default.
-
-    Raises `AnswerError` for everything else; its message can be shown to the model.
-    """
-    if value is None:
-        raise AnswerError(f"{name} is missing")
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise AnswerError(f"{name} must be an integer from 0 to 100")
-    if isinstance(value, str):
-        return _within(_from_text(value, name), name)
-    if isinstance(value, float):
-        if not math.isfinite(value) or not value.is_integer():
-            raise AnswerError(f"{name} {value!r} is not a whole number from 0 to 100")
-        return _within(int(value), name)
-    return _within(value, name)
-
-
-def _from_text(text: str, name: str) -> int:
-    shown = excerpt(text, 26)
-    plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text[:_LONGEST])).strip()[:_LONGEST]
-    if not plain:
-        raise AnswerError(f"{name} is missing")
-    match = _NUMBER.fullmatch(plain)
-    if match is None or not _COMMENT.fullmatch(match["rest"]):
-        raise AnswerError(f"{name} {shown} is not a single whole number from 0 to 100")
-    if match["scale"] is not None and match["scale"] != "100":
-        raise AnswerError(f"{name} {shown} is on another scale; give an integer from 0 to 100")
-    if match["decimals"] is not None and match["decimals"].strip("0"):
-        raise AnswerError(f"{name} {shown} is not a whole number from 0 to 100")
-    if len(match["digits"]) > 9:
-        raise AnswerError(f"{name} {shown} is outside 0–100")
-    number = int(match["digits"])
-    return -number if match["sign"] == "-" else number
-
-
-def _within(number: int, name: str) -> int:
-    if not 0 <= number <= 100:
-        shown = str(number) if -(10**12) < number < 10**12 else "with so many digits"
-        raise AnswerError(f"{name} {shown} is outside 0–100")
-    return number

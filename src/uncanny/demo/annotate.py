@@ -159,12 +159,17 @@ def quadruples(anomalies: Sequence[SeenAnomaly], merged: int | None) -> list[dic
     return [_quadruple(anomalies[start::groups]) for start in range(groups)]
 
 
-def as_text(view: View, nothing: str) -> str:
-    """The picture's quadruples as numbered text, `nothing` where there are none."""
+def as_text(view: View, nothing: str, *, confidence: bool = False) -> str:
+    """The picture's quadruples as numbered text, `nothing` where there are none.
+
+    With `confidence` each says how sure the model is of the first anomaly in it.
+    """
+    # The first of several that are folded into one stand ahead, in the order of the quadruples.
+    rows = zip(quadruples(view.anomalies, view.merged), view.anomalies, strict=False)
     entries = [
         f"@{number}. Name: {row['name']}\nPhenomenon: {row['phenomenon']}\nReasoning: {row['reasoning']}\n"
-        f"Realism: {row['severity']}"
-        for number, row in enumerate(quadruples(view.anomalies, view.merged), 1)
+        f"Realism: {row['severity']}" + (f"\nConfidence: {lead.confidence}" if confidence else "")
+        for number, (row, lead) in enumerate(rows, 1)
     ]
     return "\n\n".join(entries) or nothing
 

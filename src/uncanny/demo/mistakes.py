@@ -10,7 +10,9 @@ from typing import Literal, get_args
 
 from uncanny.schema import ArtifactCategory
 
-MistakeKind = Literal["misses", "invents", "mislocates", "misjudges", "overlooks-once", "names-twice"]
+MistakeKind = Literal[
+    "misses", "invents", "mislocates", "misjudges", "overlooks-once", "names-twice", "unsure"
+]
 MISTAKE_KINDS: tuple[MistakeKind, ...] = get_args(MistakeKind)
 
 
@@ -20,7 +22,8 @@ class Mistake:
 
     `text` is the wrong phenomenon (`mislocates`, `invents`) or the second name (`names-twice`); `reasoning`
     goes with `invents`; `severity` is the wrong value (`misjudges`) or the invented one (`invents`).
-    For `invents`, `target` is the invented anomaly's name and `at` the object it is claimed of.
+    For `invents`, `target` is the invented anomaly's name and `at` the object it is claimed of. `confidence`,
+    0-100, is how sure the model says it is (`unsure`), which is no mistake about an invented one.
     """
 
     scene: str
@@ -30,6 +33,7 @@ class Mistake:
     reasoning: str = ""
     severity: int = 0
     at: str = ""
+    confidence: int = 0
 
 
 ANNOTATE_MISTAKES: tuple[Mistake, ...] = (
@@ -48,7 +52,11 @@ ANNOTATE_MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "d04-bicycle-no-fork", "misjudges", target="Front wheel is not joined to the bicycle", severity=65
     ),
+    Mistake("d07-calendar-date-twice", "unsure", target="Calendar has a date twice", confidence=40),
     Mistake("d08-gable-other-in-water", "misses", target="House has another gable in the water"),
+    Mistake(
+        "d09-painting-reversed-perspective", "unsure", target="Painting grows with distance", confidence=40
+    ),
     Mistake(
         "r01-cup-on-saucer",
         "invents",
@@ -60,6 +68,7 @@ ANNOTATE_MISTAKES: tuple[Mistake, ...] = (
         severity=35,
         at="lemons",
     ),
+    Mistake("r01-cup-on-saucer", "unsure", target="Two lemons grow into each other", confidence=30),
     Mistake("r02-mirror-candlestick", "overlooks-once", target="hairbrush"),
     Mistake(
         "r03-shadow-towards-sun",

@@ -11,8 +11,8 @@ from uncanny.demo.views import View
 
 
 def list_all(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
-    """The picture's quadruples as text."""
-    return as_text(views[0], "No anomalies.")
+    """The picture's quadruples as text, with how sure the model is of each."""
+    return as_text(views[0], "No anomalies.", confidence=True)
 
 
 ANSWERERS: Final = {"list": list_all}

@@ -27,6 +27,8 @@ Place = tuple[float, float, float, float]
 # The kinds of records by the types of the scenes' questions; of the others it depends.
 _SORTS = {"count": "count", "anatomy": "anatomy", "topology": "structure", "plausibility": "logic"}
 
+# Of made-up anomalies none is left out for its confidence unless somebody asks for that.
+_SYNTHETIC_CONFIDENCE = range(55, 100)
 SYNTHETIC_MARK = "synthetic answer of the fake server"
 
 _ARTICLE = re.compile(r"^(?:a|an|the)\s+")
@@ -65,7 +67,10 @@ class SeenObject:
 
 @dataclass(frozen=True, slots=True)
 class SeenAnomaly:
-    """An anomaly as the model sees it, right or wrong; it arises at the first of its `objects`."""
+    """An anomaly as the model sees it, right or wrong; it arises at the first of its `objects`.
+
+    `confidence`, 0-100, is how sure the model says it is.
+    """
 
     name: str
     phenomenon: str
@@ -76,6 +81,7 @@ class SeenAnomaly:
     place: Place | None = None
     sort: str | None = None
     category: ArtifactCategory | None = None
+    confidence: int = 95
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +227,7 @@ def _synthetic_pair(
         f"({SYNTHETIC_MARK})",
         reasoning=f"It cannot be real because {law}; made up from the image's digest.",
         severity=(draws[0] + draws[1]) % 101,
+        confidence=_SYNTHETIC_CONFIDENCE[draws[0] % len(_SYNTHETIC_CONFIDENCE)],
         objects=(thing.name,),
         kind="attribute",
         place=thing.place,
@@ -231,6 +238,7 @@ def _synthetic_pair(
         phenomenon=f"{thing.name} {relation}, {neighbour.name}, near its {side} end ({SYNTHETIC_MARK})",
         reasoning=f"It cannot be real because {relation_law}; made up from the image's digest.",
         severity=(draws[2] + draws[3]) % 101,
+        confidence=_SYNTHETIC_CONFIDENCE[draws[1] % len(_SYNTHETIC_CONFIDENCE)],
         objects=(thing.name,) if neighbour is thing else (thing.name, neighbour.name),
         kind="relation",
     )
@@ -321,6 +329,8 @@ def _make(mistake: Mistake, view: View) -> View:
             return _change(view, mistake.target, phenomenon=mistake.text)
         case "misjudges":
             return _change(view, mistake.target, severity=mistake.severity)
+        case "unsure":
+            return _change(view, mistake.target, confidence=mistake.confidence)
         case "invents":
             invented = SeenAnomaly(
                 mistake.target, mistake.text, mistake.reasoning, mistake.severity, (mistake.at,), "attribute"
