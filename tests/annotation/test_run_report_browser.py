@@ -85,3 +85,28 @@ async def test_deep_link_on_a_phone_needs_no_sideways_scrolling(shared_run: Path
         await tab.until(f"!{OPEN}")
         assert await tab.js(f"{wide}(document.documentElement)")
         assert await tab.js("document.querySelectorAll('#cards script, #cards [onerror]').length") == 0
+
+
+async def test_doubtful_findings_are_behind_a_click(
+    tmp_path: Path, write_run: WriteRun, record: MakeRecord
+) -> None:
+    image = record(1)
+    found = image["anomalies"][0]
+    image["anomalies"] = [
+        found | {"name": "plain", "confidence": 0.85},
+        *(found | {"name": f"doubtful {number}", "confidence": 0.2} for number in range(3)),
+    ]
+    alone = record(2)
+    alone["anomalies"] = [found | {"name": "alone", "confidence": 0.4}]
+    async with browser(tmp_path) as tab:
+        await tab.visit(write_report(write_run(tmp_path, [image, alone])).resolve().as_uri(), 1280)
+        await tab.until("document.querySelectorAll('.card').length === 2")
+        shown = "[...document.querySelectorAll('.card .quad .name')].map((one) => one.textContent).join()"
+        assert await tab.js(shown) == "plain"
+        assert await tab.js("document.querySelector('.quad .sev').textContent.endsWith('85 % sure')")
+        offers = (
+            "[...document.querySelectorAll('.card .rest > summary')].map((one) => one.textContent).join()"
+        )
+        assert await tab.js(offers) == "3 more below confidence 0.5,1 below confidence 0.5"
+        await tab.js("document.querySelector('.card .rest > summary').click()")
+        await tab.until(f"{shown} === 'plain,doubtful 0,doubtful 1,doubtful 2'")

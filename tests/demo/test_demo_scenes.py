@@ -12,12 +12,13 @@ from typing import Any
 import orjson
 import pytest
 
+import uncanny
 from uncanny.answers.forms import ANOMALIES, ATTRIBUTES, FINDINGS, OBJECTS, RELATIONS, Finding
 from uncanny.answers.lists import read_list
 from uncanny.demo.mistakes import ANNOTATE_MISTAKES, MISTAKE_KINDS, mistakes_in
 from uncanny.demo.model import DemoProvider
 from uncanny.demo.scenes import Scene, scenes
-from uncanny.demo.views import key_of
+from uncanny.demo.views import key_of, synthetic_view
 from uncanny.errors import RequestRejectedError
 from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, SentImage
 from uncanny.prompts import prompt_set
@@ -171,3 +172,23 @@ async def test_counts_tokens_by_characters() -> None:
     assert reply.tokens.input == 255 + -(-len(text) // 4)
     assert reply.tokens.output == -(-len(reply.text) // 4)
     assert reply.tokens.cached is None
+
+
+def test_the_single_schedule_has_the_confidence_that_the_table_says(tmp_path: Path) -> None:
+    unsure = {each.target: each.confidence / 100 for each in ANNOTATE_MISTAKES if each.kind == "unsure"}
+    assert sorted(unsure.values()) == [0.3, 0.4, 0.4]
+    paths = [scene.image_path for scene in SCENES]
+    run = uncanny.annotate(paths, model="demo", out=tmp_path / "run", schedule="single")
+    found = {each.name: each.confidence for record in run.annotations for each in record.anomalies}
+    assert {name: found[name] for name in unsure} == unsure
+    assert {confidence for name, confidence in found.items() if name not in unsure} == {0.95}
+    score = uncanny.audit({"demo": run.annotations}, resamples=0)["demo"]
+    assert (score.anomalies, score.sure.left_out) == (len(found) - 3, 3)
+
+
+def test_no_made_up_anomaly_is_left_out_unless_asked_for() -> None:
+    views = [synthetic_view(hashlib.sha256(bytes([number])).hexdigest(), 6) for number in range(40)]
+    given = {each.confidence for view in views for each in view.anomalies}
+    assert min(given) >= 55
+    assert max(given) <= 99
+    assert len(given) > 20

@@ -33,14 +33,15 @@ from uncanny.cli.common.summary import (
 )
 from uncanny.cli.common.terminal import say
 from uncanny.errors import UsageError
-from uncanny.eval.common.parameters import ReportParameters
-from uncanny.wording import harmless
+from uncanny.eval.common.parameters import MIN_CONFIDENCE, ReportParameters
+from uncanny.wording import harmless, percent_sure
 
 if TYPE_CHECKING:
     from uncanny.annotation.run import AnnotateRun
     from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.common.run_result import RunResult
     from uncanny.runs.run import RunEnd
+    from uncanny.schema import Anomaly
 
 A_co = TypeVar("A_co", bound="AnnotateRun", covariant=True)
 MOST_SHOWN = 12
@@ -109,6 +110,13 @@ def forecast_lines(end: RunEnd) -> list[str]:
     return [] if words is None else [f"Forecast {words}"]
 
 
+def _doubt(anomaly: Anomaly) -> str:
+    """Says of a finding that scores and pages leave out how sure the model is of it."""
+    if anomaly.confidence is None or anomaly.confidence >= MIN_CONFIDENCE:
+        return ""
+    return f" ({percent_sure(anomaly.confidence)})"
+
+
 @dataclass(frozen=True, slots=True)
 class AnnotateSummary(Summary[A_co]):
     """The worst of what was found, what failed, and totals; `report` False writes no page."""
@@ -151,7 +159,7 @@ class AnnotateSummary(Summary[A_co]):
                 if with_anomalies <= MOST_SHOWN:
                     worst_first = sorted(record.anomalies, key=lambda anomaly: anomaly.severity)
                     shown.append(place_of(record, self.run, self.root))
-                    shown += [f"  {anomaly.severity:>3}/100  {anomaly.name}" for anomaly in worst_first]
+                    shown += [f"  {each.severity:>3}/100  {each.name}{_doubt(each)}" for each in worst_first]
         if with_anomalies > MOST_SHOWN:
             shown.append(f"  … and {with_anomalies - MOST_SHOWN:,} more images with anomalies")
         heading, failed = "Not annotated, or in part only:", end.progress.failures

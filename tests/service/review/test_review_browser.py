@@ -286,3 +286,25 @@ def test_nothing_keeps_people_out(
         for _ in range(3):
             ann.press("u")
         ann.check("nothing left")
+
+
+def test_doubtful_findings_are_shown_by_a_key(browser: Browser, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [[anomaly("sure", confidence=0.9), anomaly("doubtful", confidence=0.2)]])
+    with served(run, "--order", "file") as address:
+        ann = Reviewer(browser, address, "Ann")
+        assert ann.heading == "sure"
+        assert ann.page.locator("#filters [name=doubtful]").is_visible()
+        assert "1 below confidence 0.5" in ann.page.locator("#filters").inner_text()
+        assert "90 % sure" in ann.page.locator(".tags").inner_text()
+        assert ann.page.locator("rect.other").count() == 0
+        ann.press("a")
+        assert ann.heading == "Nothing left here"
+        ann.press("d")
+        assert ann.heading == "doubtful"
+        ann.press("r")
+        assert ann.heading == "Nothing left here"
+        assert "2 of 2 judged" in ann.page.locator(".progress").inner_text()
+    with served(run, "--min-confidence", "0.1") as address:
+        other = Reviewer(browser, address, "Ben")
+        assert other.page.locator("#filters [name=doubtful]").count() == 0
+        assert "0 of 2 judged" in other.page.locator(".progress").inner_text()
