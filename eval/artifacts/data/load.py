@@ -176,7 +176,7 @@ class _Reader:
             return self._document(document, path)
         # What a line holds says the first one: its keys are those of one format or the other.
         first = _document(data.splitlines()[0])
-        if isinstance(first, dict) and "anomalies" in first and "regions" not in first:
+        if isinstance(first, dict) and _is_annotation(first):
             parsed = self._lines(path, data, AnnotatedImage)
             return [
                 ArtifactImage(of_annotation(record, self.notes), path.parent, line) for line, record in parsed
@@ -299,3 +299,14 @@ def _scenes(name: str) -> ArtifactSet:
         )
         images.append(ArtifactImage(record, DATA))
     return ArtifactSet(tuple(images), name, DATA, {})
+
+
+def _is_annotation(record: Mapping[str, Any]) -> bool:
+    """Whether it is of a run that finds anomalies: its regions, if any, say why they were looked at."""
+    regions = record.get("regions")
+    enlarged = (
+        isinstance(regions, list)
+        and regions
+        and all(isinstance(each, dict) and "why" in each for each in regions)
+    )
+    return "anomalies" in record and ("regions" not in record or bool(enlarged))

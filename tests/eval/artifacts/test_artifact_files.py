@@ -367,6 +367,10 @@ def test_annotations_are_boxes_with_kinds_for_categories(tmp_path: Path) -> None
     artifacts = uncanny.artifacts.load(write_lines(tmp_path / "annotations.jsonl", [record]))
     assert [region.category for region in artifacts.records[0].regions or ()] == ["semantics", None]
     assert artifacts.notes == {NO_BOX: 1, NO_KIND: 1}
+    # An annotation has regions of its own: the parts that the model saw enlarged.
+    record["regions"] = [{"number": 1, "box": [0, 0, 4, 4], "why": "finding", "objects": [], "scale": 2.0}]
+    again = uncanny.artifacts.load(write_lines(tmp_path / "enlarged.jsonl", [record]))
+    assert again.records[0].regions == artifacts.records[0].regions
     assert set(CATEGORY_OF_KIND) == set(KINDS)
     assert set(LEVELS) == set(ARTIFACT_CATEGORIES)
 

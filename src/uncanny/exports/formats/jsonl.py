@@ -21,7 +21,7 @@ from uncanny.records.reviews import quadruple_sha256
 from uncanny.schema import Annotation
 
 # They number findings that are not all there any more; the form `agents` has what agents said.
-_OF_THE_RUN = ("candidates", "boxes", "cut_objects", "left_out", "file_stamp", "pixels")
+_OF_THE_RUN = ("candidates", "regions", "boxes", "cut_objects", "left_out", "file_stamp", "pixels")
 
 
 class JsonlWriter(FormatWriter):
@@ -97,7 +97,7 @@ class AgentsWriter(FormatWriter):
             self.note("images without calls on record")
         content = annotation_fields(image, self.reference(image))
         # Of the objects, too, records have all that agents said.
-        content |= {key: more[key] for key in ("candidates", "cut_objects") if key in more}
+        content |= {key: more[key] for key in ("candidates", "regions", "cut_objects") if key in more}
         self._file.write(json_line(content | {"answers": calls}))
 
     def _call(self, number: int, line: bytes) -> dict[str, Any]:

@@ -100,8 +100,9 @@ def _headline(record: Mapping[str, Any], status: str) -> tuple[str, int | None, 
         return str(worst.get("name", "")), max(0, min(100, worst["severity"])), len(findings) - 1
     if status in ("failed", "unreadable"):
         return failure_of(record).message, None, 0
-    if regions := _list(record, "regions"):
-        return str(regions[0].get("category", "region")).replace("_", " "), None, len(regions) - 1
+    # An annotation has regions, too: the parts that were looked at again.
+    if regions := [each for each in _list(record, "regions") if "category" in each]:
+        return str(regions[0]["category"] or "region").replace("_", " "), None, len(regions) - 1
     for key in ("label", "raw", "source"):
         if isinstance(record.get(key), str):
             return str(record[key]).replace("_", " "), None, 0
