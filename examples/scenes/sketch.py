@@ -35,6 +35,11 @@ class Sketch:
         self._numbers: dict[str, int] = {"": 0}
         self._part = ""
 
+    @property
+    def now(self) -> str:
+        """The part that strokes belong to."""
+        return self._part
+
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """What is drawn inside belongs to this part; an inner part wins."""
@@ -134,7 +139,8 @@ class Sketch:
     def _draw(self, path: skia.Path, paint: skia.Paint, mapped: bool) -> None:
         self._canvas.drawPath(path, paint)
         if mapped:
-            mark = skia.Paint(AntiAlias=False, Color=skia.Color(self._numbers[self._part], 0, 0))
+            number = self._numbers[self._part]
+            mark = skia.Paint(AntiAlias=False, Color=skia.Color(number % 256, number // 256, 0))
             mark.setStyle(paint.getStyle())
             mark.setStrokeWidth(paint.getStrokeWidth())
             mark.setStrokeCap(paint.getStrokeCap())
@@ -144,7 +150,8 @@ class Sketch:
     def result(self) -> tuple[Image.Image, Regions]:
         """The picture and the visible region of every part."""
         picture = Image.fromarray(np.asarray(self._picture.toarray(colorType=skia.kRGBA_8888_ColorType)))
-        numbers = self._map.toarray(colorType=skia.kRGBA_8888_ColorType)[..., 0]
+        levels = self._map.toarray(colorType=skia.kRGBA_8888_ColorType).astype(np.uint16)
+        numbers = levels[..., 0] + 256 * levels[..., 1]
         regions = {name: numbers == number for name, number in self._numbers.items() if name}
         return picture.convert("RGB"), regions
 

@@ -51,7 +51,7 @@ def command() -> None:
 def run_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
     """Ask a model for boxes around the artifacts of each image, with one call per category.
 
-    IMAGES are image files and folders, or the word `scenes` for the bundled images. Results go to
+    IMAGES are image files and folders, or `scenes` or `large-scenes` for the bundled images. Results go to
     RUN/artifacts.jsonl as they come; the same command resumes the run. With several models, each gets its own
     run folder in RUN, and a table of all follows. Exit code: 0 all answered, 1 some failed, 2 usage error, 3
     budget spent, 130 interrupted; with several models, the worst of them.

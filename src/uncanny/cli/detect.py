@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 def command(images: tuple[Path, ...], report: bool, pictures: PicturesMode, **values: Any) -> None:
     """Ask a model whether each image is generated or real, and what gives it away.
 
-    IMAGES are image files and folders, or the word `scenes` for the bundled images. Results go to
+    IMAGES are image files and folders, or `scenes` or `large-scenes` for the bundled images. Results go to
     RUN/annotations.jsonl as they come; the same command resumes the run. With several models, each gets its
     own run folder in RUN, and a table of all follows. --csv, --markdown and --latex write the scores if the
     ground truth is known, else the verdicts. Exit code: 0 all judged, 1 some failed, 2 usage error, 3 budget

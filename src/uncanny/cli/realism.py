@@ -38,7 +38,7 @@ def command() -> None:
     """Find out which edited images would fool a viewer, with a check in both orders (UGDA).
 
     PAIRS is a JSON Lines file with one pair of an original and its edit per line, a folder that contains
-    original/ and edited/, or the word `scenes` for the bundled pairs.
+    original/ and edited/, or `scenes` or `large-scenes` for the bundled pairs.
 
     \b
     Out of the box:
