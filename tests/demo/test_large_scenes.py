@@ -59,7 +59,11 @@ def test_the_fault_is_small_and_in_its_box(wrong: Picture, clean: Picture) -> No
 
 @EACH_PAIR
 def test_a_pair_differs_only_where_the_fault_is(wrong: Picture, clean: Picture) -> None:
-    """But for what the encoder makes of it: 16 pixels around the fault, and faint noise elsewhere."""
+    """But for what the encoder makes of it: 16 pixels around the fault, and noise elsewhere.
+
+    Before encoding, `make.py` puts every pixel that differs into the mask. The noise, which is strongest at sharp
+    edges, was measured at 0.08 to 0.32 of the fault, in the means of blocks of 8 pixels.
+    """
     pixels = []
     for picture in (wrong, clean):
         with Image.open(picture.image_path) as image:
@@ -68,12 +72,12 @@ def test_a_pair_differs_only_where_the_fault_is(wrong: Picture, clean: Picture) 
     inside = np.asarray(mask_of(wrong)) > 0
     near = np.asarray(Image.fromarray(inside).convert("L").filter(ImageFilter.MaxFilter(33))) > 0
     assert differs[inside].max() > 60
-    assert mean_of_blocks(differs * ~near).max() < 10
+    assert mean_of_blocks(differs * ~near).max() < 0.4 * mean_of_blocks(differs * near).max()
 
 
 def mean_of_blocks(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    height, width = (side // 16 for side in values.shape)
-    blocks = values[: height * 16, : width * 16].reshape(height, 16, width, 16)
+    height, width = (side // 8 for side in values.shape)
+    blocks = values[: height * 8, : width * 8].reshape(height, 8, width, 8)
     return np.asarray(blocks.mean(axis=(1, 3)))
 
 

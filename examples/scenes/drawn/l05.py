@@ -64,10 +64,10 @@ def spine(
         s.line(polyline((4, -tall * at), (wide - 4, -tall * at)), 2, gold, 0.9, mapped=False)
     title, author = book
     room = tall * 0.655
-    size = min(23.0, wide * 0.6, room / (len(title) * 0.74))
+    size = min(23.0, wide * 0.6, room / (len(title) * 0.83))
     with s.moved(wide / 2, -tall * 0.39, turn=90), s.part("odd title" if odd else s.now):
         s.words(title, (0, 0), size, gold, face="Sans-Bold")
-    size = min(15.0, tall * 0.2 / (len(author) * 0.78))
+    size = min(15.0, tall * 0.2 / (len(author) * 0.86))
     with s.moved(wide / 2, -tall * 0.842, turn=90):
         s.words(author, (0, 0), size, gold, face="Sans-Bold")
 

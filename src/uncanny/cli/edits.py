@@ -174,7 +174,7 @@ def stress_command(predictions: tuple[str, ...], **values: Any) -> None:
 def compress_command(images: tuple[str, ...], as_json: bool, quiet: bool, **values: Any) -> None:
     """Write compressed copies of IMAGES, to test a detector on them.
 
-    IMAGES are folders or files, `scenes` or `large-scenes` (the bundled ones). The copy of IMAGES/a/cat.png is
+    IMAGES are folders or files, or `scenes` or `large-scenes` (bundled). The copy of IMAGES/a/cat.png is
     DIR/jpeg-85/a/cat.jpg. Existing copies are kept, so the same command resumes. Run the detector on
     DIR/jpeg-85, and pass its predictions to `uncanny edits stress` as jpeg-85=PREDICTIONS.
 
@@ -201,7 +201,7 @@ def perturb_command(texts: str, force: bool, **values: Any) -> None:
     """Ask a model to change captions and labels a little, more, or much.
 
     TEXTS is a JSON Lines file with `id` and `caption`, `label` or both per line, and optionally the image as
-    `original`, such as an edits.jsonl; or `scenes` or `large-scenes`, the bundled sets. Each text is changed once
+    `original`, such as an edits.jsonl; or `scenes` or `large-scenes` (bundled). Each text is changed once
     per magnitude; uncanny asks again for a text that fails the gates of `edits gate`. Results go to
     RUN/perturbations.jsonl as they come; the same command resumes the run. With several models, each gets its
     own run folder in RUN.
