@@ -61,8 +61,8 @@ def test_the_fault_is_small_and_in_its_box(wrong: Picture, clean: Picture) -> No
 def test_a_pair_differs_only_where_the_fault_is(wrong: Picture, clean: Picture) -> None:
     """But for what the encoder makes of it: 16 pixels around the fault, and noise elsewhere.
 
-    Before encoding, `make.py` puts every pixel that differs into the mask. The noise, which is strongest at sharp
-    edges, was measured at 0.08 to 0.32 of the fault, in the means of blocks of 8 pixels.
+    Before encoding, `make.py` puts every pixel that differs into the mask. The noise was measured at 0.08 to
+    0.32 of the fault, in the means of blocks of 8 pixels.
     """
     pixels = []
     for picture in (wrong, clean):
