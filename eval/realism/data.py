@@ -183,6 +183,8 @@ def pairs_of_run(pairs: PairSet, run: Path, *, store: bool) -> PairSet:
     stored = load_pairs(file)
     remedy = f"It is not the bundled set: remove {folder}, or {another_run()}."
     check_within(run, file, (side for pair in stored for side in (pair.original, pair.edited)), remedy=remedy)
+    if not {pair.id for pair in stored} & {pair.id for pair in pairs}:
+        raise UsageError(f"{file} holds another bundled set than {pairs.source}", remedy=remedy)
     return stored
 
 
