@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import Final, Literal, NamedTuple
+from typing import NamedTuple
 
 from PIL import ExifTags, Image
 
@@ -31,7 +31,6 @@ from uncanny.images.decode import (
 from uncanny.images.encode import PixelPolicy, SendLimits, encode, on_white, plain
 from uncanny.images.file_bytes import check_size, open_image_file, read_image_file, read_stamped
 from uncanny.images.signature import MEDIA_TYPES, RAW_SUFFIXES
-from uncanny.schema import Box
 from uncanny.wording import short_path
 
 
@@ -190,7 +189,7 @@ def thumbnail(
     key = (sha256 or hashlib.sha256(data).hexdigest(), side, quality, policy)
     encoded = _THUMBNAILS.get(key)
     if encoded is None:
-        encoded = _webp(_shrunk(data, side, policy), quality)
+        encoded = webp(_shrunk(data, side, policy), quality)
         if encoded is not None and len(encoded) <= _REMEMBERED_BYTES:
             with _REMEMBERING:
                 _THUMBNAILS[key] = encoded
@@ -205,7 +204,8 @@ _THUMBNAILS: OrderedDict[tuple[str, int, int, PixelPolicy], bytes] = OrderedDict
 _REMEMBERING = Lock()
 
 
-def _webp(image: Image.Image | None, quality: int) -> bytes | None:
+def webp(image: Image.Image | None, quality: int) -> bytes | None:
+    """Lossy, `quality` 1–100; None for what the format does not take, and where there is nothing."""
     if image is None:
         return None
     try:
@@ -358,92 +358,3 @@ def _fits_as_it_is(
         and (limits.max_bytes is None or size <= limits.max_bytes)
         and all(side is None or longest <= side for side in (policy.max_side, limits.max_side))
     )
-
-
-# Shorter than that, a part is enlarged, so that models do not see it as a few patches; longer, it is reduced.
-LEAST_SIDE: Final = 512
-MOST_SIDE: Final = 1_024
-LEAST_SHARE: Final = 1 / 4
-# A part shows something that the whole picture does not only where it is larger than it is there.
-LEAST_SCALE: Final = 1.5
-# With colours at full resolution, so that thin coloured lines stay what they are.
-JPEG: Final = {"quality": 95, "subsampling": 0}
-
-
-@dataclass(frozen=True, slots=True)
-class Crop:
-    """A part as a file; `width` and `height` are in pixels."""
-
-    data: bytes = field(repr=False)
-    sha256: str
-    media_type: Literal["image/jpeg", "image/png"]
-    width: int
-    height: int
-
-
-@without_warnings()
-def crops(
-    source: Path | bytes,
-    boxes: Sequence[Box],
-    margin: float,
-    *,
-    seen: tuple[int, int] | None = None,
-    sha256: str | None = None,
-    jpeg: bool = True,
-    max_pixels: int = PixelPolicy().max_pixels,
-) -> tuple[Crop, ...]:
-    """The parts of `source` in `boxes`, with `margin` of their sides around them.
-
-    They are JPEG files of high quality, made in a ninth of the time of PNG; PNG without `jpeg`, and where
-    there is transparency. None is narrower or lower than `LEAST_SHARE` of the picture: most faults show by
-    what is around them. `seen` is the size at which the whole picture is looked at, by default its own.
-
-    None of them where the file cannot be read any more, has more than `max_pixels`, or with `sha256` has
-    other bytes: they are an aid, and the picture itself was sent.
-    Blocking, and heavy on CPU and memory.
-    """
-    most_bytes = PixelPolicy().max_file_bytes
-    try:
-        data = source if isinstance(source, bytes) else read_image_file(source, most_bytes)
-        if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
-            return ()
-        header = read_header(data, max_pixels)
-        with PIXELS.hold(header.pixels):
-            image, _, _ = plain(decode(data, header))
-            return tuple(_part(image, box, margin, seen or image.size, jpeg) for box in boxes)
-    except Exception:  # whatever is wrong with a file that was readable a minute ago
-        return ()
-
-
-def _part(image: Image.Image, box: Box, margin: float, seen: tuple[int, int], jpeg: bool) -> Crop:
-    across, down = (
-        max(margin * (end - start), (LEAST_SHARE * side - (end - start)) / 2)
-        for start, end, side in ((box[0], box[2], image.width), (box[1], box[3], image.height))
-    )
-    place = (
-        max(0, round(box[0] - across)),
-        max(0, round(box[1] - down)),
-        min(image.width, round(box[2] + across)),
-        min(image.height, round(box[3] + down)),
-    )
-    # Pillow cuts nothing out that is above its own limit on pixels, but reduces what is of any size.
-    times = max(place[2] - place[0], place[3] - place[1]) // (4 * MOST_SIDE)
-    part = image.reduce(times, place) if times > 1 else image.crop(place)
-    part.info = {}
-    longest = max(part.size)
-    in_whole = max(place[2] - place[0], place[3] - place[1]) * max(seen) / max(image.size)
-    wanted = min(max(longest, LEAST_SIDE, LEAST_SCALE * in_whole), MOST_SIDE)
-    if longest != wanted:
-        factor = wanted / longest
-        size = (max(1, round(part.width * factor)), max(1, round(part.height * factor)))
-        part = part.resize(size, Image.Resampling.LANCZOS)
-    file = BytesIO()
-    if jpeg and part.mode in ("L", "RGB"):
-        part.save(file, "JPEG", **JPEG)
-    else:
-        jpeg = False
-        # The quickest compression takes a third of the time of the usual one, for a seventh more bytes.
-        part.save(file, "PNG", compress_level=1)
-    data = file.getvalue()
-    media_type: Literal["image/jpeg", "image/png"] = "image/jpeg" if jpeg else "image/png"
-    return Crop(data, hashlib.sha256(data).hexdigest(), media_type, part.width, part.height)
