@@ -224,12 +224,19 @@ class Anomaly(Pictured):
         return f"{self.severity:3}  {self.name}: {self.phenomenon}{sure}"
 
 
+Sort = Literal["thing", "group", "person", "hand", "face", "writing", "reflection", "shadow"]
+
+
 class SceneObject(Record):
-    """An object, person or body part that the perceiver found. `box` is where it is, None where not known."""
+    """An object, person or body part that the perceiver found. `box` is where it is, None where not known.
+
+    `sort` is what it is, left out where the perceiver was not asked for it.
+    """
 
     name: Name
     description: str
     box: Box | None = None
+    sort: Annotated[Sort | None, Field(exclude_if=lambda sort: sort is None)] = None
 
 
 class StepError(Record):
@@ -377,14 +384,14 @@ class Annotation(Pictured):
 def names_nothing(record: Annotation) -> bool:
     """Whether an `ok` record has neither objects nor anomalies: there was nothing to examine in the image.
 
-    False for those of detection, and of tools that list no objects.
+    False for those of detection, of tools that list no objects, and where enlarged parts were looked at.
     """
     if record.status != "ok" or record.objects or record.anomalies:
         return False
     # A detection may have been read as an annotation, and a single call lists no objects.
     more = record.model_extra or {}
     lists_none = isinstance(record, Detection) or "source" in more or more.get("schedule") == "single"
-    return "objects" in record.model_fields_set and not lists_none
+    return "objects" in record.model_fields_set and not lists_none and not more.get("regions")
 
 
 class Detection(Annotation):

@@ -3,10 +3,10 @@
 `corpus/*.jsonl`: `id`, `form` (its key), `text`, and either `items` or `error`, a part of the message.
 
 `corpus/packed/*.jsonl`: the same for the forms of the packed schedule (with `paper`, of the paper's). With
-`batch` the answer is about the objects of these numbers, `invalid` has those that must be asked about again,
-with a part of the reason. With `count` it accounts for so many findings, and beside an `error` may stand what
-is kept of it, `best`, and the numbers that are `missing`. Boxes were asked for in the format `boxes`, and
-stand in `items` in pixels of a picture of 1000 × 500.
+`parts` the answer is about enlarged parts by their numbers, each with the numbers of its doubts; `invalid`
+has those that must be asked about again, with a part of the reason. With `count` it accounts for so many
+findings, and beside an `error` may stand what is kept of it, `best`, and the numbers that are `missing`.
+Boxes were asked for in the format `boxes`, and stand in `items` in pixels of a picture of 1000 × 500.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from uncanny.answers.boxes import BOX_FORMATS, DEFAULT_BOX_FORMAT, GivenBox, pixels
 from uncanny.answers.forms import FORMS, ListForm
 from uncanny.answers.lists import read_list
-from uncanny.answers.packed import PACKED_FORMS, Numbered, asked_in, read_batch
+from uncanny.answers.packed import PACKED_FORMS, PART_FAULTS, Numbered, asked_in, read_parts
 from uncanny.errors import AnswerError
 
 FOLDER = Path(__file__).parent / "corpus"
@@ -38,7 +38,7 @@ def cases(folder: Path) -> list[Any]:
 
 
 FORM = {form.key: form for form in FORMS}
-PACKED_FORM = {form.key: form for form in PACKED_FORMS}
+PACKED_FORM = {form.key: form for form in PACKED_FORMS if form is not PART_FAULTS}
 CASES = cases(FOLDER)
 PACKED_CASES = cases(FOLDER / "packed")
 
@@ -64,8 +64,8 @@ def test_reads_as_expected(case: dict[str, Any]) -> None:
 def test_packed_reads_as_expected(case: dict[str, Any]) -> None:
     if case.get("paper"):
         test_reads_as_expected(case)
-    elif "batch" in case:
-        read_as_batch(case)
+    elif "parts" in case:
+        read_as_parts(case)
     elif "count" in case:
         read_as_numbered(case)
     elif "error" in case:
@@ -76,13 +76,14 @@ def test_packed_reads_as_expected(case: dict[str, Any]) -> None:
         assert dumped(read_list(case["text"], form_of(case)), case) == case["items"]
 
 
-def read_as_batch(case: dict[str, Any]) -> None:
+def read_as_parts(case: dict[str, Any]) -> None:
+    parts = {int(number): doubts for number, doubts in case["parts"].items()}
     if "error" in case:
         with pytest.raises(AnswerError) as caught:
-            read_batch(case["text"], case["batch"])
+            read_parts(case["text"], parts)
         check_message(caught.value, case)
         return
-    answer = read_batch(case["text"], case["batch"])
+    answer = read_parts(case["text"], parts)
     assert dumped(answer.items, case) == case["items"]
     invalid = {int(number): reason for number, reason in case.get("invalid", {}).items()}
     assert answer.invalid.keys() == invalid.keys()

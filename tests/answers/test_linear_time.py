@@ -16,8 +16,16 @@ from uncanny.answers.boxes import given_box
 from uncanny.answers.forms import ANOMALIES, FORMS, RELATIONS, ListForm
 from uncanny.answers.json_text import read_text
 from uncanny.answers.lists import read_first, read_list, read_numbers
-from uncanny.answers.packed import FINAL_TEXTS, JUDGEMENTS, PACKED_FORMS, Numbered, read_batch
-from uncanny.answers.scores import read_severity
+from uncanny.answers.packed import (
+    FINAL_TEXTS,
+    JUDGEMENTS,
+    PACKED_FORMS,
+    PART_FAULTS,
+    Numbered,
+    read_look,
+    read_parts,
+)
+from uncanny.answers.scores import read_confidence, read_severity
 from uncanny.answers.verdicts import read_position, read_realistic, read_source
 from uncanny.demo.recognition import Turn, recognize
 from uncanny.errors import AnswerError
@@ -28,8 +36,13 @@ KEY = "sk-0123456789abcdef"
 
 READERS: dict[str, Callable[[str], object]] = {
     **{f"list of {form.key}": partial(read_list, form=form) for form in FORMS},
-    **{f"packed {form.key}": partial(read_list, form=form) for form in PACKED_FORMS},
-    "batch": lambda text: read_batch(text, range(1, 7)),
+    **{
+        f"packed {form.key}{' of parts' * (form is PART_FAULTS)}": partial(read_list, form=form)
+        for form in PACKED_FORMS
+    },
+    "parts": lambda text: read_parts(text, {number: (number + 10,) for number in range(1, 7)}),
+    "look": read_look,
+    "confidence": read_confidence,
     "judgements": lambda text: Numbered(JUDGEMENTS, 40).read(text),
     "final texts": lambda text: Numbered(FINAL_TEXTS, 40).read(text),
     "numbers": read_numbers,
@@ -68,6 +81,7 @@ REPEATED = (
     "x", "a:", '[{"a":', "{ a:", "[{},", "1. a\n", "# a\n", "- **a**: b\n",
     "Name: A Phenomenon: B ", "Severity: 1\n", "@1\n",
     '{"entries": [{"ids": [', '{"findings": [{"objects": ["1', "Ids: 1, ", "1, ", "id: ", "1 (", "1 - a",
+    "Part: 1\n", '{"part": 1, "doubt": 2}, ', "85%", "85/",
     "Box: [1, 2", "[1, 2, 3, 4], ", "Decision: keep\n", "Objects: 1\n",
     "***", "&amp;", "<title>", "<!--", "A ", "A, ", "(A", "$A", "option ",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Answers of the packed schedule: batches with a bad object, accounts of numbers, every box convention."""
+"""Answers of the packed schedule: parts with a bad item, accounts of numbers, every box convention."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.answers.boxes import BOX_FORMATS, BoxFormatName, GivenBox, in_format, overlap, pixels
-from uncanny.answers.forms import own_schema, shared_schema
+from uncanny.answers.forms import own_schema
 from uncanny.answers.lists import read_list, read_numbers
 from uncanny.answers.packed import (
     FAULTS,
@@ -19,10 +19,12 @@ from uncanny.answers.packed import (
     INVENTORY,
     JUDGEMENTS,
     PACKED_FORMS,
+    PART_FAULTS,
     Judgement,
     Numbered,
     asked_in,
-    read_batch,
+    read_look,
+    read_parts,
 )
 from uncanny.errors import AnswerError
 
@@ -31,23 +33,20 @@ def answer(key: str, *items: object) -> str:
     return orjson.dumps({"answer": {key: items}}).decode()
 
 
-def fault(number: object, **more: object) -> dict[str, object]:
-    return {
-        "objects": [str(number)],
-        "observed": f"fault of {number}",
-        "explanation": "no",
-        "box": [],
-        **more,
-    }
+def fault(part: object, **more: object) -> dict[str, object]:
+    return {"part": part, "observed": f"fault of {part}", "explanation": "no", "box": [], **more}
 
 
-def test_a_batch_is_read_whole() -> None:
-    text = answer("findings", fault(2), fault(3, box=[10, 20, 30, 40]), fault(2))
-    read = read_batch(text, (1, 2, 3))
-    assert [item.numbers for item in read.items] == [(2,), (3,)]
-    assert read.items[1].box == GivenBox((10, 20, 30, 40), "box")
-    assert read.invalid == {}
-    assert read_batch(answer("findings"), (1, 2)).items == ()
+PARTS = {1: (), 2: (7, 8), 3: (9,)}
+
+
+def test_an_answer_about_parts_is_read_whole() -> None:
+    text = answer("findings", fault(2), fault(3, box=[10, 20, 30, 40], doubt=9), fault(2))
+    read = read_parts(text, PARTS, "mine/one")
+    assert [(item.part, item.doubt) for item in read.items] == [(2, 0), (3, 9)]
+    assert read.items[1].box == GivenBox((10, 20, 30, 40), "box", "mine/one")
+    assert (read.invalid, read.set_aside, read.left_out) == ({}, {}, 0)
+    assert read_parts(answer("findings"), PARTS).items == ()
 
 
 @pytest.mark.parametrize(
@@ -55,46 +54,49 @@ def test_a_batch_is_read_whole() -> None:
     [
         fault(2, observed=""),
         fault(2, explanation=None),
-        {"objects": ["2"], "observed": "seen"},
-        {"objects": "2", "observed": ["seen"], "explanation": "x"},
-        {"object": "object 2", "observed": "seen", "explanation": " "},
-        {"object_ids": [2], "observed": "seen", "explanation": ""},
+        {"part": "2", "observed": "seen"},
+        {"part": "part 2", "observed": ["seen"], "explanation": "x"},
+        {"part_number": [2], "observed": "seen", "explanation": ""},
+        {"doubt": 8, "observed": "seen", "explanation": ""},
         fault(2, observed=7),
+        fault(2, doubt="the first"),
     ],
 )
-def test_one_bad_object_costs_no_other_its_answer(bad: dict[str, object]) -> None:
-    text = answer("findings", fault(1), fault(2), bad, fault(3))
-    read = read_batch(text, (1, 2, 3))
-    # What was said of the object before is said again when it is asked about alone.
-    assert [item.numbers for item in read.items] == [(1,), (3,)]
+def test_one_bad_item_costs_no_other_part_its_answer(bad: dict[str, object]) -> None:
+    text = answer("findings", fault(1), fault(2, doubt=7), bad, fault(3))
+    read = read_parts(text, PARTS)
+    # What was said of the part before is said again when it is asked about alone.
+    assert [item.part for item in read.items] == [1, 3]
     assert list(read.invalid) == [2]
     assert read.invalid[2].startswith("item 3: ")
+    # For when nothing comes of that.
+    assert [(item.part, item.doubt) for item in read.set_aside[2]] == [(2, 7)]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (answer("findings", fault(9)), "item 1: objects 9 is none of the numbers asked about: 1, 2"),
-        (answer("findings", {"observed": "x", "explanation": "y"}), "item 1: objects is missing"),
-        (answer("findings", fault("the cup")), "item 1: objects the cup is none of the numbers asked about"),
+        (answer("findings", fault(9)), "item 1: part 9 is not one of the parts asked about: 1, 2, 3"),
+        (answer("findings", {"observed": "x", "explanation": "y"}), "item 1: part 0 is not one of the parts"),
+        (answer("findings", fault("the cup")), "item 1: part must be one whole number"),
         (
-            answer("findings", fault(1, observed=""), fault(2, observed="")),
+            answer("findings", *(fault(number, observed="") for number in PARTS)),
             "item 1: observed is empty; item 2",
         ),
-        (answer("findings", "cup"), "item 1: is not an object with the fields objects, observed"),
+        (answer("findings", "cup"), "item 1: is not an object with the fields part, doubt, objects"),
         ("I see nothing of the kind", "expected a JSON object"),
         ("", "the answer is empty"),
     ],
 )
-def test_a_batch_of_which_nothing_can_be_used_is_asked_again(text: str, message: str) -> None:
+def test_an_answer_of_which_nothing_can_be_used_is_asked_again(text: str, message: str) -> None:
     with pytest.raises(AnswerError) as caught:
-        read_batch(text, (1, 2))
+        read_parts(text, PARTS)
     assert message in caught.value.message
 
 
-def test_of_a_batch_with_too_many_findings_the_first_are_read_and_the_others_counted() -> None:
+def test_of_an_answer_with_too_many_findings_the_first_are_read_and_the_others_counted() -> None:
     many = [fault(1 + number % 2, observed=f"odd {number}") for number in range(503)]
-    read = read_batch(answer("findings", *many), (1, 2))
+    read = read_parts(answer("findings", *many), PARTS)
     assert (len(read.items), read.items[-1].observed, read.left_out, dict(read.invalid)) == (
         500,
         "odd 499",
@@ -103,19 +105,72 @@ def test_of_a_batch_with_too_many_findings_the_first_are_read_and_the_others_cou
     )
 
 
-@pytest.mark.parametrize("objects", [2, [2], [2, "7"], ["2", 7]])
-def test_objects_may_be_given_as_numbers(objects: object) -> None:
-    (item,) = read_batch(answer("findings", fault(2, objects=objects)), (1, 2)).items
-    assert item.numbers[0] == 2
+def test_a_doubt_is_answered_in_its_part_and_is_a_finding_of_its_own_elsewhere() -> None:
+    text = answer("findings", fault(2, doubt=8), fault(1, doubt=8), fault(1, doubt=77), fault(3, doubt=0))
+    read = read_parts(text, PARTS)
+    assert [(item.part, item.doubt) for item in read.items] == [(2, 8), (1, 0), (3, 0)]
 
 
-def test_a_relation_may_name_objects_outside_its_batch() -> None:
-    item = {"objects": ["7", "2"], "observed": "it floats", "explanation": "weight"}
-    read = read_batch(answer("findings", item), (1, 2))
-    assert read.items[0].numbers == (7, 2)
-    broken = {"objects": "2; 7", "observed": ""}
-    read = read_batch(answer("findings", item, broken), (1, 2))
-    assert (read.items, list(read.invalid)) == ((), [2])
+@pytest.mark.parametrize("number", [2, "2", "#2", "Part 2", 2.0, [2]])
+def test_a_part_may_be_named_in_many_ways(number: object) -> None:
+    (item,) = read_parts(answer("findings", fault(number)), PARTS).items
+    assert item.part == 2
+
+
+def test_where_the_whole_image_is_asked_about_it_is_what_an_item_without_a_part_is_about() -> None:
+    text = answer("findings", {"observed": "x", "explanation": "y"}, fault(4))
+    assert [item.part for item in read_parts(text, {0: (), 4: ()}).items] == [0, 4]
+    assert [item.part for item in read_parts(text.replace('"part":4', '"part":0'), {4: ()}).items] == [4, 4]
+
+
+def look(findings: list[object], inventory: list[object]) -> str:
+    return orjson.dumps({"findings": findings, "inventory": inventory}).decode()
+
+
+THING = {"name": "cup", "description": "there", "sort": "thing", "bbox_2d": [1, 2, 3, 4]}
+
+
+def test_a_look_has_both_lists() -> None:
+    read = read_look(look([fault(0, box=[1, 2, 3, 4], confidence=85)], [THING]), "mine/one")
+    (item,), (thing,) = read.faults, read.inventory
+    assert (item.observed, item.confidence) == ("fault of 0", 0.85)
+    assert (thing.name, thing.sort) == ("cup", "thing")
+    assert item.box is not None
+    assert thing.box is not None
+    assert (item.box.model, thing.box.model, thing.box.key) == ("mine/one", "mine/one", "bbox_2d")
+    wrapped = f'```json\n{{"answer": {look([], [])}}}\n```'
+    assert (read_look(wrapped).faults, read_look(wrapped).inventory) == ((), ())
+    assert read_look(look([], [{**THING, "sort": "tool"}])).inventory[0].sort is None
+
+
+def test_the_two_lists_of_a_look_may_come_apart() -> None:
+    text = f"First: {answer('findings', fault(0))}\nThen: {answer('inventory', THING)}"
+    read = read_look(text)
+    assert (len(read.faults), len(read.inventory)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (answer("findings"), 'no list under the key "inventory"'),
+        (answer("inventory", THING), 'no list under the key "findings"'),
+        (look([fault(0, observed="")], [THING]), "item 1: observed is empty"),
+        (look([], [{"name": "cup"}]), "item 1: description is missing"),
+        ("", "the answer is empty"),
+    ],
+)
+def test_a_look_without_one_of_its_lists_is_no_answer(text: str, message: str) -> None:
+    with pytest.raises(AnswerError) as caught:
+        read_look(text)
+    assert message in caught.value.message
+
+
+def test_of_a_look_with_lists_that_are_too_long_the_beginnings_are_read() -> None:
+    things = [{**THING, "name": f"cup {number}"} for number in range(502)]
+    faults = [fault(0, observed=f"odd {number}") for number in range(501)]
+    read = read_look(look([*faults], [*things]))
+    assert (len(read.faults), len(read.inventory)) == (500, 500)
+    assert read.left_out == {"findings": 1, "inventory": 2}
 
 
 @pytest.mark.parametrize(
@@ -147,8 +202,10 @@ def entry(*ids: int, decision: str = "keep", **more: object) -> dict[str, object
         "ids": list(ids),
         "why": "seen",
         "decision": decision,
+        "name": "" if dropped else "n",
         "phenomenon": "" if dropped else "p",
         "reasoning": "" if dropped else "r",
+        "realism": 0 if dropped else 20,
         "box": [],
         **more,
     }
@@ -193,6 +250,10 @@ def test_a_number_stands_in_one_entry_and_keeping_goes_before_dropping() -> None
     [
         entry(2, decision="drop", why=""),
         entry(2, decision="correct", phenomenon=" "),
+        entry(2, name=""),
+        entry(2, reasoning=""),
+        entry(2, realism=None),
+        entry(2, realism=101),
         entry(2, decision="perhaps"),
         {"ids": [2], "phenomenon": "p", "reasoning": "r"},
     ],
@@ -202,6 +263,16 @@ def test_an_entry_that_says_too_little_leaves_its_numbers_missing(bad: dict[str,
     with pytest.raises(AnswerError, match=r"item 2: .*; these numbers stand in no entry: 2"):
         reader.read(answer("entries", entry(1), bad))
     assert reader.missing == (2,)
+
+
+def test_what_is_added_is_of_no_finding() -> None:
+    reader = Numbered(JUDGEMENTS, 1)
+    added = [entry(0, decision="add"), entry(1, decision="added", name="another"), entry(1)]
+    assert [(each.ids, each.decision) for each in reader.read(answer("entries", *added))] == [
+        ((0,), "add"),
+        ((0,), "add"),
+        ((1,), "keep"),
+    ]
 
 
 numbers = st.lists(st.integers(-2, 14), max_size=5)
@@ -246,12 +317,13 @@ def test_realism_is_never_made_up() -> None:
 
 
 def test_labelled_text_is_read_where_a_model_takes_no_schema() -> None:
-    text = """@1. Objects: 2
+    text = """@1. Part: 2
+Objects: hand
 Observed: six fingers
 Explanation: hands have five
 Box: [1, 2, 3, 4]"""
-    (item,) = read_batch(text, (1, 2)).items
-    assert (item.numbers, item.observed) == ((2,), "six fingers")
+    (item,) = read_parts(text, PARTS).items
+    assert (item.part, item.objects, item.observed) == (2, ("hand",), "six fingers")
     assert item.box is not None
     assert item.box.numbers == (1, 2, 3, 4)
 
@@ -270,7 +342,7 @@ SAME: dict[BoxFormatName, list[float]] = {
 def test_a_box_is_the_same_place_in_every_convention(name: BoxFormatName) -> None:
     form = BOX_FORMATS[name]
     inventory = asked_in(INVENTORY, name)
-    text = answer("objects", {"name": "cup", "description": "d", form.key: SAME[name]})
+    text = answer("inventory", {"name": "cup", "description": "d", form.key: SAME[name]})
     (item,) = read_list(text, inventory)
     assert item.box is not None
     assert pixels(item.box, form, sent=WHOLE, original=WHOLE) == (50, 20, 100, 80)
@@ -285,10 +357,19 @@ def test_the_schema_asks_for_the_key_of_the_convention(name: BoxFormatName) -> N
         assert sum("box" in key for key in item["properties"]) == 1
 
 
-def test_the_shared_schema_has_every_packed_form_once() -> None:
-    forms = shared_schema(PACKED_FORMS)["properties"]["answer"]["anyOf"]
-    assert [next(iter(form["properties"])) for form in forms] == [form.key for form in PACKED_FORMS]
-    assert len({form.key for form in PACKED_FORMS}) == len(PACKED_FORMS)
+def test_a_schema_has_all_lists_of_an_answer() -> None:
+    schema = own_schema(FAULTS, INVENTORY)["properties"]["answer"]
+    assert [*schema["properties"]] == schema["required"] == ["findings", "inventory"]
+    for form in (FAULTS, INVENTORY):
+        (alone,) = own_schema(form)["properties"]["answer"]["properties"].values()
+        assert schema["properties"][form.key] == alone
+
+
+def test_every_form_has_a_key_of_its_own_but_for_findings_of_the_whole_and_of_parts() -> None:
+    assert [form.key for form in PACKED_FORMS if form is not PART_FAULTS] == [
+        "inventory", "findings", "entries", "anomalies",
+    ]  # fmt: skip
+    assert PART_FAULTS.key == FAULTS.key
 
 
 @pytest.mark.parametrize(
@@ -313,7 +394,7 @@ def test_the_shared_schema_has_every_packed_form_once() -> None:
 def test_what_is_no_box_costs_no_finding(box: object) -> None:
     # The library's own JSON: numbers of any length, and `Infinity`.
     text = json.dumps({"answer": {"findings": [fault(1, box=box)]}})
-    (item,) = read_batch(text, (1,)).items
+    (item,) = read_parts(text, {1: ()}).items
     assert item.box is None
 
 

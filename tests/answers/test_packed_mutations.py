@@ -15,10 +15,19 @@ from pydantic import BaseModel
 from uncanny.answers.boxes import BOX_FORMATS, BoxFormatName, GivenBox, given_box, pixels
 from uncanny.answers.forms import ListForm
 from uncanny.answers.lists import read_list
-from uncanny.answers.packed import FAULTS, FINAL_TEXTS, INVENTORY, JUDGEMENTS, Numbered, asked_in, read_batch
+from uncanny.answers.packed import (
+    FAULTS,
+    FINAL_TEXTS,
+    INVENTORY,
+    JUDGEMENTS,
+    Numbered,
+    asked_in,
+    read_look,
+    read_parts,
+)
 from uncanny.errors import AnswerError
 
-BATCH: Final = (4, 5, 6)
+PARTS: Final = {0: (), 4: (1,), 5: (), 6: (2, 3)}
 COUNT: Final = 3
 SIZE: Final = (1000, 500)
 LINES: Final = [
@@ -43,12 +52,13 @@ values = st.recursive(
     ),
     max_leaves=6,
 )
-KEYS: Final = ("objects", "observed", "explanation", "ids", "why", "decision", "phenomenon", "reasoning",
+KEYS: Final = ("objects", "part", "doubt", "confidence", "sort",
+               "observed", "explanation", "ids", "why", "decision", "phenomenon", "reasoning",
                "realism", "kind", "name", "description", "box", "box_2d", "bbox_2d", "bbox")  # fmt: skip
 items = st.dictionaries(st.sampled_from(KEYS), values, max_size=len(KEYS))
 odd_answers = st.builds(
     lambda key, listed: json.dumps({"answer": {key: listed}}),
-    st.sampled_from(["findings", "entries", "anomalies", "objects"]),
+    st.sampled_from(["findings", "entries", "anomalies", "inventory"]),
     st.one_of(st.lists(st.one_of(items, values), max_size=4), values),
 )
 
@@ -90,10 +100,20 @@ def check_all_readers(text: str, form: BoxFormatName) -> None:
         assert 0 < len(error.message) <= 600
 
     try:
-        batch = read_batch(text, BATCH)
-        check_items(batch.items)
-        assert batch.invalid.keys() <= set(BATCH)
-        assert all(set(item.numbers) & set(BATCH) for item in batch.items)
+        answer = read_parts(text, PARTS)
+        check_items(answer.items)
+        assert answer.invalid.keys() == answer.set_aside.keys() <= PARTS.keys()
+        for item in (*answer.items, *(each for items in answer.set_aside.values() for each in items)):
+            assert item.part in PARTS
+            assert item.doubt in (0, *PARTS[item.part])
+            assert item.confidence is None or 0 <= item.confidence <= 1
+        assert not {item.part for item in answer.items} & answer.invalid.keys()
+    except AnswerError as error:
+        check(error)
+    try:
+        look = read_look(text)
+        check_items(look.faults)
+        check_items(look.inventory)
     except AnswerError as error:
         check(error)
     forms: tuple[ListForm[Any], ...] = (INVENTORY, FAULTS)
@@ -146,18 +166,18 @@ def test_whatever_stands_for_a_box_is_one_or_none(value: object) -> None:
         assert not box or (0 <= box[0] < box[2] <= SIZE[0] and 0 <= box[1] < box[3] <= SIZE[1])
 
 
-def test_a_batch_cut_off_anywhere_is_never_another_list() -> None:
-    whole = json.dumps(
-        {
-            "answer": {
-                "findings": [
-                    {"objects": [str(n)], "observed": "odd [1]", "explanation": "{no}", "box": [1, 2, 3, 4]}
-                    for n in BATCH
-                ]
-            }
-        }
-    )
-    assert len(read_batch(whole, BATCH).items) == 3
+def test_an_answer_cut_off_anywhere_is_never_another_list() -> None:
+    odd = {"observed": "odd [1]", "explanation": "{no}", "box": [1, 2, 3, 4]}
+    faults = [{"part": number, **odd} for number in PARTS]
+    whole = json.dumps({"answer": {"findings": faults}})
+    assert len(read_parts(whole, PARTS).items) == 4
     for end in range(len(whole)):
         with pytest.raises(AnswerError):
-            read_batch(whole[:end], BATCH)
+            read_parts(whole[:end], PARTS)
+    things = [{"name": "cup", "description": "there"}]
+    both = json.dumps({"answer": {"findings": [odd], "inventory": things}})
+    look = read_look(both)
+    assert (len(look.faults), len(look.inventory)) == (1, 1)
+    for end in range(len(both)):
+        with pytest.raises(AnswerError):
+            read_look(both[:end])

@@ -283,9 +283,11 @@ LISTED: ListForm[Anomaly] = make_form(
 FORMS: tuple[ListForm[Any], ...] = (OBJECTS, ATTRIBUTES, RELATIONS, FINDINGS, ANOMALIES)
 
 
-def own_schema(form: ListForm[Any]) -> dict[str, Any]:
-    """The schema of one form's answer, `{"answer": {form.key: [item, …]}}`, as prompts show it."""
-    return _closed({"answer": _bare(form)})
+def own_schema(*forms: ListForm[Any]) -> dict[str, Any]:
+    """The schema of an answer with the lists of `forms`, `{"answer": {form.key: [item, …]}}`, as prompts show
+    it."""
+    lists = [_bare(form)["properties"] for form in forms]
+    return _closed({"answer": _closed({key: items for each in lists for key, items in each.items()})})
 
 
 def shared_schema(forms: tuple[ListForm[Any], ...] = FORMS) -> dict[str, Any]:

@@ -383,10 +383,11 @@ def read_numbers(value: object, name: str = "ids") -> tuple[int, ...]:
 
 
 def _number(value: object, field: ItemField) -> int:
-    numbers = read_numbers(value, field.asked_as)
-    if len(numbers) != 1:
-        raise AnswerError(f"{field.asked_as} must be one whole number")
-    return numbers[0]
+    try:
+        (number,) = read_numbers(value, field.asked_as)
+    except (AnswerError, ValueError):  # of more than one
+        raise AnswerError(f"{field.asked_as} must be one whole number") from None
+    return number
 
 
 def _choice(value: object, field: ItemField) -> str | None:

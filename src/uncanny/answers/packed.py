@@ -1,8 +1,8 @@
 """What the answers of the packed schedule look like, and how they are read.
 
-A batch is about several objects: one item that does not validate costs its object the answer and no other
-one, so that this object alone is asked about again. Findings are numbered from 1, and an answer accounts for
-every number: what it leaves out is named when it is asked for again.
+A batch is about several enlarged parts of the image: one item that does not validate costs its part the
+answer and no other one, so that this part alone is asked about again. Findings are numbered from 1, and an
+answer accounts for every number: what it leaves out is named when it is asked for again.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from pydantic import BaseModel, Field
 from uncanny.answers.boxes import BOX_FORMATS, AnyBox, BoxFormatName, GivenBox
 from uncanny.answers.forms import (
     BOX_FIELD,
+    CONFIDENCE_FIELD,
     MAX_NAMES,
     AnswerItem,
     ItemField,
     ListForm,
-    Names,
     make_form,
     with_box_key,
 )
-from uncanny.answers.lists import InvalidItem, read_each, read_numbers, values_of
+from uncanny.answers.lists import InvalidItem, read_each, read_first, read_numbers, values_of
 from uncanny.errors import AnswerError
-from uncanny.schema import KINDS, Kind, Name, Severity, Text
+from uncanny.schema import KINDS, Kind, Name, Severity, Sort, Text
 
-Decision = Literal["keep", "correct", "drop"]
+Decision = Literal["keep", "correct", "drop", "add"]
 DECISIONS: Final[tuple[Decision, ...]] = get_args(Decision)
 Ids = Annotated[tuple[int, ...], Field(min_length=1)]
+SomeNames = Annotated[tuple[str, ...], Field(max_length=MAX_NAMES)]
 
 
 class InventoryItem(AnswerItem):
@@ -39,42 +40,51 @@ class InventoryItem(AnswerItem):
 
     name: Name
     description: Text
+    sort: Sort | None = None
     box: AnyBox = None
 
 
 class Fault(AnswerItem):
-    """Something wrong. `objects` are names where the whole picture is looked at, numbers in a batch."""
+    """Something wrong or doubtful. `confidence`, 0 to 1, is how likely it is there and a fault.
 
-    objects: Names
+    `part` is the number of the enlarged part that it was seen in, 0 for the whole image, and `doubt` the
+    number of the finding that it answers, 0 for a further one. `box` is within what it was seen in.
+    """
+
+    part: int = 0
+    doubt: int = 0
+    objects: SomeNames = ()
     observed: Text
     explanation: Text
+    kind: Kind | None = None
+    confidence: float | None = None
     box: AnyBox = None
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The objects as numbers. Raises AnswerError where they are none."""
-        return read_numbers(self.objects, "objects")
 
 
 class Judgement(AnswerItem):
-    """What became of the findings `ids`, all about one fault.
+    """What became of the findings `ids`, all about one fault, and its final texts.
 
-    An empty text keeps that of the first of them; where it is dropped there is nothing to be said.
+    An entry that drops its findings gives the reason, `why`. `add` is a fault that no finding is about.
+    `part` is the number of the enlarged part that `box` is within, 0 for the whole image. `realism` is from
+    0, cannot be, to 100, fully realistic.
     """
 
     ids: Ids
     why: str = ""
     decision: Decision
+    confidence: float | None = None
+    name: Annotated[str, Field(max_length=200)] = ""
     phenomenon: str = ""
     reasoning: str = ""
+    realism: Severity | None = None
+    kind: Kind | None = None
+    objects: SomeNames = ()
+    part: int = 0
     box: AnyBox = None
 
 
 class FinalText(AnswerItem):
-    """The quadruple of the faults `ids`; an empty text leaves that of the fault.
-
-    `realism` is from 0, cannot be, to 100, fully realistic.
-    """
+    """What the fault `ids` lacks: its name and its realism, from 0, cannot be, to 100, fully realistic."""
 
     ids: Ids
     name: Name
@@ -82,15 +92,17 @@ class FinalText(AnswerItem):
     reasoning: str = ""
     realism: Severity
     kind: Kind | None = None
-    objects: Annotated[tuple[str, ...], Field(max_length=MAX_NAMES)] = ()
+    objects: SomeNames = ()
 
 
 def _judged(judgement: Judgement) -> Judgement:
     if judgement.decision == "drop":
         if not judgement.why:
             raise ValueError("why is empty: a finding is dropped for a reason")
-    elif judgement.decision == "correct" and not judgement.phenomenon:
-        raise ValueError("phenomenon is empty: what is corrected has to be said")
+        return judgement
+    missing = [key for key in ("name", "phenomenon", "reasoning") if not getattr(judgement, key)]
+    if missing or judgement.realism is None:
+        raise ValueError(f"{(*missing, 'realism')[0]} is missing: a fault that stands has final texts")
     return judgement
 
 
@@ -106,6 +118,7 @@ _DECISION = ItemField(
         **dict.fromkeys(("keep", "kept", "confirm", "confirmed"), "keep"),
         **dict.fromkeys(("correct", "corrected", "revise", "revised", "keep corrected"), "correct"),
         **dict.fromkeys(("drop", "dropped", "remove", "removed", "reject", "rejected", "discard"), "drop"),
+        **dict.fromkeys(("add", "added", "new"), "add"),
     },
 )
 _KIND = ItemField(
@@ -117,34 +130,62 @@ _KIND = ItemField(
     choices={**{each: each for each in KINDS}, "other": None},
 )
 
-INVENTORY: Final[ListForm[InventoryItem]] = make_form(
+_REALISM = ItemField(
+    "realism",
+    kind="severity",
+    labels=("realism score", "severity", "severity score", "score"),
+)
+_CONCERNED = ItemField(
     "objects",
+    kind="ids",
+    labels=("object", "object name", "objects involved", "objects concerned"),
+    required=False,
+)
+_SORT = ItemField(
+    "sort",
+    kind="choice",
+    labels=("type", "category"),
+    required=False,
+    offered=get_args(Sort),
+    choices={each: each for each in get_args(Sort)},
+)
+_PART = ItemField("part", kind="number", labels=("part number", "region", "crop"), required=False)
+_SEEN_THERE = (
+    _CONCERNED,
+    ItemField("observed", labels=(*_SEEN, "description")),
+    _EXPLANATION,
+    _KIND,
+    CONFIDENCE_FIELD,
+    BOX_FIELD,
+)
+
+INVENTORY: Final[ListForm[InventoryItem]] = make_form(
+    "inventory",
     InventoryItem,
     (
         ItemField("name", labels=("title", "object name", "object")),
         ItemField("description", labels=("details", "appearance", "location")),
+        _SORT,
         BOX_FIELD,
     ),
     nouns=("objects",),
     title="name",
 )
-# One form for everybody who looks for faults: a schema that all calls share is paid for with each of them.
 FAULTS: Final[ListForm[Fault]] = make_form(
+    "findings", Fault, _SEEN_THERE, nouns=("findings", "faults", "anomalies")
+)
+"""Answers that list faults of the whole image, as agents of the schedule `packed` get them."""
+PART_FAULTS: Final[ListForm[Fault]] = make_form(
     "findings",
     Fault,
     (
-        ItemField(
-            "objects",
-            kind="ids",
-            labels=("object", "object id", "object ids", "ids", "id", "object name", "objects involved"),
-        ),
-        ItemField("observed", labels=(*_SEEN, "description")),
-        _EXPLANATION,
-        BOX_FIELD,
+        _PART,
+        ItemField("doubt", kind="number", labels=("doubt id", "id", "finding"), required=False),
+        *_SEEN_THERE,
     ),
     nouns=("findings", "faults", "anomalies"),
 )
-"""Answers that list faults, as agents of the schedule `packed` get them."""
+"""Answers that list faults of enlarged parts of the image, and say what became of doubts about them."""
 JUDGEMENTS: Final[ListForm[Judgement]] = make_form(
     "entries",
     Judgement,
@@ -152,8 +193,14 @@ JUDGEMENTS: Final[ListForm[Judgement]] = make_form(
         ItemField("ids", kind="numbers", labels=("id", "findings", "numbers", "finding ids")),
         ItemField("why", labels=("reason", "check", "evidence"), required=False),
         _DECISION,
+        CONFIDENCE_FIELD,
+        ItemField("name", labels=("title", "anomaly name"), required=False),
         ItemField("phenomenon", labels=("observed", "observation", "description"), required=False),
         ItemField("reasoning", labels=("explanation", "rationale"), required=False),
+        replace(_REALISM, required=False),
+        _KIND,
+        _CONCERNED,
+        _PART,
         BOX_FIELD,
     ),
     check=_judged,
@@ -166,23 +213,14 @@ FINAL_TEXTS: Final[ListForm[FinalText]] = make_form(
         ItemField("name", labels=("title", "anomaly name")),
         ItemField("phenomenon", labels=("observed", "observation", "description"), required=False),
         ItemField("reasoning", labels=("explanation", "reason", "why", "rationale"), required=False),
-        ItemField(
-            "realism",
-            kind="severity",
-            labels=("realism score", "severity", "severity score", "score"),
-        ),
+        _REALISM,
         _KIND,
-        ItemField(
-            "objects",
-            kind="names",
-            labels=("objects involved", "object", "objects concerned"),
-            required=False,
-        ),
+        _CONCERNED,
     ),
     nouns=("anomalies", "semantic anomalies"),
     title="name",
 )
-PACKED_FORMS: Final[tuple[ListForm[Any], ...]] = (INVENTORY, FAULTS, JUDGEMENTS, FINAL_TEXTS)
+PACKED_FORMS: Final[tuple[ListForm[Any], ...]] = (INVENTORY, FAULTS, PART_FAULTS, JUDGEMENTS, FINAL_TEXTS)
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -200,8 +238,30 @@ def given_by(item: T, model: str) -> T:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchAnswer:
-    """The items of a batch that validate, and the objects whose part of it does not, with the reason.
+class LookAnswer:
+    """One open look at the image: what is wrong or doubtful, and what is there.
+
+    `left_out` counts what came after as many items as are read, by list.
+    """
+
+    faults: tuple[Fault, ...]
+    inventory: tuple[InventoryItem, ...]
+    left_out: Mapping[str, int]
+
+
+def read_look(text: str, model: str = "") -> LookAnswer:
+    """Both lists of `model`'s answer. Raises `AnswerError` where one of them is missing or invalid."""
+    faults, inventory = read_first(text, FAULTS), read_first(text, INVENTORY)
+    return LookAnswer(
+        tuple(given_by(each, model) for each in faults.items),
+        tuple(given_by(each, model) for each in inventory.items),
+        {FAULTS.key: faults.left_out, INVENTORY.key: inventory.left_out},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PartsAnswer:
+    """The items about parts that validate, and the parts whose items do not, with the reason.
 
     `set_aside` are valid items about the latter, for when nothing comes of asking anew. `left_out` items came
     after as many as are read.
@@ -213,45 +273,52 @@ class BatchAnswer:
     left_out: int = 0
 
 
-def read_batch(text: str, batch: Collection[int], model: str = "") -> BatchAnswer:
-    """What `model` says of the objects with the numbers of `batch`; an item's first of these is its subject.
+def read_parts(text: str, parts: Mapping[int, Collection[int]], model: str = "") -> PartsAnswer:
+    """What `model` says of parts of the image by their numbers, each with the numbers of its doubts.
 
-    Numbers of other objects are kept, of which only the subject must be in the batch. What else was said of
-    an object with an invalid item is set aside, since it will be said anew. Raises `AnswerError` where the
-    answer as a whole is none, where it cannot be told which object an item is about, and where nothing of it
-    can be used.
+    An item without a part is about the one its doubt is in, or the only one there is. What else was said of a
+    part with an invalid item is set aside, since it will be said anew. Raises `AnswerError` where the answer
+    as a whole is none, where it cannot be told which part an item is about, and where nothing of it can be
+    used.
     """
-    subjects: list[tuple[int, Fault]] = []
+    of_doubt = {doubt: part for part, doubts in parts.items() for doubt in doubts}
+    placed: list[tuple[int, Fault]] = []
     invalid: dict[int, str] = {}
-    answer = read_each(text, FAULTS)
+    answer = read_each(text, PART_FAULTS)
+
+    def part_of(part: int | None, doubt: int | None) -> int | None:
+        if part in parts:
+            return part
+        return of_doubt.get(doubt or 0, next(iter(parts)) if len(parts) == 1 else None)
+
     for place, item in enumerate(answer.items, start=1):
         if isinstance(item, InvalidItem):
-            subject = _subject(values_of(item.raw, FAULTS, "objects"), batch)
-            if subject is None:
+            part = part_of(_number(item, "part"), _number(item, "doubt"))
+            if part is None:
                 raise AnswerError(item.problem)
-            invalid.setdefault(subject, item.problem)
+            invalid.setdefault(part, item.problem)
             continue
-        subject = _subject(item.objects, batch)
-        if subject is None:
-            named, listed = ", ".join(item.objects), ", ".join(map(str, sorted(batch)))
-            raise AnswerError(f"item {place}: objects {named} is none of the numbers asked about: {listed}")
-        subjects.append((subject, given_by(item, model)))
-    if len(invalid) == len(batch):
+        part = part_of(item.part, item.doubt)
+        if part is None:
+            listed = ", ".join(map(str, sorted(parts)))
+            raise AnswerError(f"item {place}: part {item.part} is not one of the parts asked about: {listed}")
+        # A doubt about another part is a finding of its own here.
+        doubt = item.doubt if of_doubt.get(item.doubt) == part else 0
+        placed.append((part, given_by(item.model_copy(update={"part": part, "doubt": doubt}), model)))
+    if len(invalid) == len(parts):
         raise AnswerError("; ".join(invalid.values()))
-    items = dict.fromkeys(item for subject, item in subjects if subject not in invalid)
+    items = dict.fromkeys(item for part, item in placed if part not in invalid)
     set_aside = {
-        number: tuple(dict.fromkeys(item for subject, item in subjects if subject == number))
-        for number in invalid
+        number: tuple(dict.fromkeys(item for part, item in placed if part == number)) for number in invalid
     }
-    return BatchAnswer(tuple(items), invalid, set_aside, answer.left_out)
+    return PartsAnswer(tuple(items), invalid, set_aside, answer.left_out)
 
 
-def _subject(value: object, batch: Collection[int]) -> int | None:
+def _number(item: InvalidItem, name: str) -> int | None:
     try:
-        numbers = read_numbers(value)
+        return read_numbers(values_of(item.raw, PART_FAULTS, name))[0]
     except AnswerError:
         return None
-    return next((number for number in numbers if number in batch), None)
 
 
 N = TypeVar("N", Judgement, FinalText)
@@ -262,7 +329,7 @@ class Numbered(Generic[N]):
     """Reads answers that account for the findings 1 to `count`, and keeps the best for when none is whole.
 
     Of a number that stands in several entries the first counts that keeps it; numbers of no finding are left
-    out, and so are entries that name only such.
+    out, and so are entries that name only such, but for those that add a fault.
     """
 
     form: ListForm[N]
@@ -298,6 +365,9 @@ def _once(items: Sequence[N], count: int) -> tuple[N, ...]:
     taken: set[int] = set()
     entries: list[tuple[int, N]] = []
     for place, item in by_place:
+        if getattr(item, "decision", None) == "add":
+            entries.append((place, item.model_copy(update={"ids": (0,)})))
+            continue
         ids = tuple(number for number in item.ids if 1 <= number <= count and number not in taken)
         taken.update(ids)
         if ids:

@@ -68,6 +68,11 @@ class AnswerSchema:
     own: dict[str, Any]
     shared: dict[str, Any]
 
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The keys of the lists that the answer has to have; one, as a rule."""
+        return tuple(self.own["properties"]["answer"]["properties"])
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
