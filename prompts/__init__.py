@@ -10,12 +10,14 @@ Protocols of this package keep theirs here (`prompt_set`), others wherever they 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from string import Template
+from typing import Final
 
 from uncanny.errors import ExtensionError
 from uncanny.wording import shown
@@ -97,16 +99,30 @@ class PromptSet:
         return None
 
 
+# Texts that several sets have in common, and how a prompt takes one in: `{{realism}}`.
+SHARED: Final = "shared"
+_TAKEN_IN: Final = re.compile(r"\{\{(\w+)\}\}")
+
+
 @cache
 def set_names() -> tuple[str, ...]:
     """The sets kept here. `annotate` has the texts of its paper schedule; other schedules have their own."""
-    return tuple(sorted(each.name for each in files(__name__).iterdir() if _texts(each)))
+    folders = (each for each in files(__name__).iterdir() if each.name != SHARED)
+    return tuple(sorted(each.name for each in folders if _texts(each)))
 
 
 @cache
 def prompt_set(name: str) -> PromptSet:
     """The set kept in the folder `name`. Raises LookupError if there is none."""
-    return load_prompt_set(name, files(__name__) / name)
+    texts = _texts(files(__name__) / name) if name != SHARED else {}
+    if not texts:
+        raise LookupError(f"no prompts in {name!r}")
+    shared = _texts(files(__name__) / SHARED)
+
+    def whole(text: str) -> str:
+        return _TAKEN_IN.sub(lambda match: whole(shared[match[1]]), text)
+
+    return make_set(name, {each: whole(text) for each, text in texts.items()})
 
 
 def current_set(prompts: PromptSet) -> PromptSet:

@@ -16,7 +16,7 @@ from tests.client.scripted import in_turn, text_response, texts
 from uncanny.agents.config import AnnotateConfig
 from uncanny.errors import ExtensionError
 from uncanny.graphs.annotate import annotate_graph
-from uncanny.prompts import PromptSet, make_set, prompt_set
+from uncanny.prompts import SHARED, PromptSet, make_set, prompt_set, set_names
 
 FOLDER = Path(str(files("uncanny.prompts")))
 ANNOTATE = prompt_set("annotate")
@@ -64,12 +64,36 @@ async def test_every_prompt_is_asked_by_some_agent_and_every_text_asked_is_a_pro
 
 
 @pytest.mark.parametrize(
-    "folder", [each for each in FOLDER.iterdir() if each.is_dir() and each.name[0] != "_"]
+    "folder",
+    [each for each in FOLDER.iterdir() if each.is_dir() and each.name not in ("__pycache__", SHARED)],
 )
 def test_a_prompt_folder_holds_prompts_and_nothing_else(folder: Path) -> None:
     names = {path.stem for path in folder.iterdir()}
     assert {path.suffix for path in folder.iterdir()} == {".md"}
     assert set(prompt_set(folder.name).prompts) == names
+
+
+def test_shared_texts_are_taken_in_and_none_is_a_set_or_unused() -> None:
+    with pytest.raises(LookupError):
+        prompt_set(SHARED)
+    assert SHARED not in set_names()
+    written = [path.read_text(encoding="utf-8") for path in FOLDER.glob("*/*.md")]
+    used = {name for text in written for name in re.findall(r"\{\{(\w+)\}\}", text)}
+    assert used == {path.stem for path in (FOLDER / SHARED).iterdir()}
+    for name in set_names():
+        assert not any("{{" in text for text in prompt_set(name).texts().values())
+
+
+def test_a_change_of_a_shared_text_is_a_new_id(sets: Path) -> None:
+    (sets / SHARED).mkdir()
+    (sets / SHARED / "scale.md").write_text("from 0 to {{top}}")
+    (sets / SHARED / "top.md").write_text("100")
+    first = write_set(sets, rate="Rate it {{scale}}. {{other}")
+    assert first["rate"].fill() == "Rate it from 0 to 100. {{other}"
+    (sets / SHARED / "top.md").write_text("10")
+    changed = write_set(sets)
+    assert changed["rate"].fill() == "Rate it from 0 to 10. {{other}"
+    assert changed.id != first.id
 
 
 @pytest.mark.parametrize("name", ANNOTATE.prompts)
