@@ -63,10 +63,10 @@ def test_a_finding_is_shown_by_the_part_around_it(run: uncanny.AnnotateRun) -> N
     whole = record.picture()
     assert leg.size != whole.size
     assert red(leg)
-    html = record.anomalies[1]._repr_html_()
-    assert '<li value="2"><b>Lamp hangs from nothing</b> (realism 8 of 100, contact)' in html
+    html = record.anomalies[0]._repr_html_()
+    assert '<li value="1"><b>Lamp hangs from nothing</b> (realism 8 of 100, contact, 95 % sure)' in html
     assert "Table stands" not in html
-    without_box = record.anomalies[1].model_copy(update={"box": None})
+    without_box = record.anomalies[0].model_copy(update={"box": None})
     assert without_box.picture().size == whole.size
     assert "no box" in without_box._repr_html_()
 
@@ -75,8 +75,8 @@ def test_a_notebook_gets_the_picture_and_the_numbered_findings(run: uncanny.Anno
     record = run.annotations[0]
     html = record._repr_html_()
     assert html.count("<img ") == html.count("data:image/webp;base64,") == 1
-    assert '<li value="1"><b>Table' in html
-    assert '<li value="2"><b>Lamp' in html
+    assert '<li value="1"><b>Lamp' in html
+    assert '<li value="2"><b>Table' in html
     png = record._repr_png_()
     assert png is not None
     with PIL.Image.open(BytesIO(png)) as picture:
@@ -103,7 +103,7 @@ def test_a_record_that_does_not_know_its_picture_is_told(run: uncanny.AnnotateRu
     record = uncanny.Annotation.model_validate_json(run.annotations[0].model_dump_json())
     assert record == run.annotations[0]  # where a picture is is no part of what a record says
     assert "uncanny does not know where the image file is" in record._repr_html_()
-    assert '<li value="2"><b>Lamp' in record._repr_html_()
+    assert '<li value="2"><b>Table' in record._repr_html_()
     assert record._repr_png_() is None
     with pytest.raises(UsageError, match=r"Give its path, as in record.show\(image="):
         record.show()

@@ -16,6 +16,7 @@ import pytest
 
 from uncanny.annotation.report.page import write_report
 from uncanny.errors import RecordError, UsageError
+from uncanny.schema import KINDS
 
 WriteRun = Callable[..., Path]
 MakeRecord = Callable[..., dict[str, Any]]
@@ -130,8 +131,9 @@ def test_kinds_are_counted_and_only_recurring_names_listed(
         anomaly |= {"kind": kinds[number % 4], "name": f"name {number}"}
     counted = Counter(each["kind"] for one in records for each in one["anomalies"] if each["kind"])
     page = Page(write_report(write_run(tmp_path, records)))
-    listed = " ".join(f"{kind} {count}" for kind, count in counted.most_common())
-    assert f"Kinds of anomalies {listed}" in page.text
+    others = [(kind, 0) for kind in KINDS if kind not in counted]
+    listed = " ".join(f"{kind} {count}" for kind, count in [*counted.most_common(), *others])
+    assert f"Kinds of anomalies n = {counted.total()} anomalies {listed}" in page.text
     assert "Names that recur" not in page.text
 
 
@@ -168,6 +170,34 @@ def test_pictures_travel_with_the_page(page: Page) -> None:
         (layer,) = page.data["views"][place - 1]["layers"]
         assert bool(layer["copy"]) == bool(layer["src"]) == readable
         assert not readable or page.data[layer["copy"]].startswith("data:image/webp;base64,UklGR")
+
+
+def test_findings_bring_their_part_of_the_picture(
+    tmp_path: Path, write_run: WriteRun, record: MakeRecord
+) -> None:
+    image = record(1)
+    found = image["anomalies"][0] | {"objects": ["lamp"], "severity": 30}
+    image["objects"] = [{"name": "lamp", "description": "d", "box": [300, 200, 340, 260]}]
+    image["anomalies"] = [
+        found | {"name": "without a place", "objects": []},
+        found | {"name": "by its object"},
+        found | {"name": "not sure", "confidence": 0.2, "box": [0, 0, 40, 40], "severity": 1},
+        found | {"name": "worst", "box": [600, 440, 640, 480], "severity": 2},
+    ]
+    page = Page(write_report(write_run(tmp_path, [image])))
+    (shown,) = page.data["data"]["images"]
+    parts = {each["name"]: each["part"] for each in shown["anomalies"] + shown["doubtful"]}
+    assert list(parts) == ["worst", "without a place", "by its object", "not sure"]
+    assert parts["without a place"] is None
+    assert [parts[name]["number"] for name in ("worst", "by its object", "not sure")] == [0, 1, 2]
+    assert [parts[name]["box"] for name in ("worst", "by its object", "not sure")] == [
+        [512, 384, 640, 480],
+        [252, 179, 388, 281],
+        [0, 0, 128, 96],
+    ]
+    uris = page.data[page.data["views"][0]["parts"]]
+    assert len(uris) == 3
+    assert all(uri.startswith("data:image/webp;base64,UklGR") for uri in uris)
 
 
 def test_a_large_run_says_what_it_leaves_out(tmp_path: Path, write_run: WriteRun, record: MakeRecord) -> None:

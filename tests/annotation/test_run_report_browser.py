@@ -73,6 +73,54 @@ async def test_findings_show_their_part_of_the_picture(
         assert await tab.js("document.getElementById('more').hidden")
 
 
+async def test_a_part_leads_to_its_place_and_regions_are_drawn_on_request(
+    tmp_path: Path, write_run: WriteRun, record: MakeRecord
+) -> None:
+    image = record(1)
+    found = image["anomalies"][0] | {"box": [300, 200, 330, 220]}
+    image["anomalies"] = [found, found | {"name": "not sure", "confidence": 0.3}]
+    looked_at = {"box": [200, 100, 440, 330], "why": "finding", "objects": ["</script><b>" * 9], "scale": 2.5}
+    image["regions"] = [looked_at | {"number": number} for number in (1, 2, 3)]
+    candidate = {"number": 1, "found_by": "SceneScanner", "phenomenon": "p", "fate": "kept", "why": None}
+    image["candidates"] = [candidate | {"region": 2, "first_confidence": 0.4, "confidence": 0.95}]
+    address = write_report(write_run(tmp_path, [image, record(2)])).resolve().as_uri()
+    lines = "document.querySelectorAll('.v-line').length"
+    dashed = "document.querySelectorAll('.v-frame .dashed').length"
+    zoom = "parseInt(document.querySelector('.v-bar output').textContent)"
+    wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    async with browser(tmp_path / "profile") as tab:
+        for width in (390, 1280):
+            await tab.visit(address, width)
+            assert await tab.js(wide)
+            part = "document.querySelector('.part image').href.baseVal"
+            assert (await tab.js(part)).startswith("data:image/webp")
+            await tab.js("document.querySelector('.part').click()")
+            await tab.until(f"{lines} === 1 && {zoom} >= 400")
+            await tab.key("r")
+            assert await tab.js(f"[{lines}, {dashed}]") == [4, 3]
+            cut = "[...document.querySelectorAll('.v-bar *, .v-side *')].filter(node => {"
+            cut += "const box = node.getBoundingClientRect(); return box.right > innerWidth; }).length"
+            assert await tab.js(cut) == 0
+            await tab.key("n")
+            await tab.until(f"{dashed} === 0")
+            await tab.key("p")
+            await tab.until(f"{dashed} === 3")
+            await tab.key("r")
+            await tab.key("u")
+            await tab.until(f"{lines} === 2 && {dashed} === 0")
+            await tab.key("Escape")
+            await tab.js("document.querySelector('.card footer button').click()")
+            said = "document.getElementById('detail').textContent"
+            assert "40 % sure at first, 95 % after a closer look; region 2" in await tab.js(said)
+            offer = "[...document.querySelectorAll('#detail .link')].find(one => one.textContent"
+            await tab.js(offer + " === 'Show the 3 parts that were looked at closely').click()")
+            await tab.until(f"{dashed} === 3")
+            await tab.key("Escape")
+            await tab.key("Escape")
+        loud = [event["params"] for event in tab.events if event["method"] == "Runtime.exceptionThrown"]
+        assert loud == []
+
+
 async def test_deep_link_on_a_phone_needs_no_sideways_scrolling(shared_run: Path, tmp_path: Path) -> None:
     address = write_report(shared_run).resolve().as_uri()
     async with browser(tmp_path) as tab:

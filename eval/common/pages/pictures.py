@@ -12,6 +12,7 @@ its template as `page_views`; `page.html.j2` then brings data, dialog and script
 A view has layers, pictures that lie over one another and are flipped by a key, and marks, which are drawn at
 their boxes and listed beside the picture. Marks of several groups (two runs, predicted and true) are told
 apart by colour and can be hidden by group. A page that makes its elements in a script calls `openViewer`.
+The enlarged parts of a view come with the page, in a script element that is parsed when they are looked at.
 
 Full-size pictures are linked, by a path from the page to the file, or embedded. Linked ones are shown by the
 browser alone: where the file is gone the viewer says so and shows the largest copy in the page.
@@ -30,24 +31,29 @@ from typing import Any, Final, get_args
 from urllib.parse import quote
 
 from markupsafe import Markup
+from pydantic import TypeAdapter, ValidationError
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.parameters import PicturesMode as PicturesMode
 from uncanny.files import dump_json
+from uncanny.images.parts import parts_to_show
 from uncanny.images.prepared import stored_size, thumbnail
 from uncanny.images.row_files import row_of
-from uncanny.schema import Annotation, Anomaly
+from uncanny.schema import Annotation, Anomaly, Box, Region
 from uncanny.wording import shown
 
 PICTURES: Final[tuple[PicturesMode, ...]] = get_args(PicturesMode)
 
 THUMBNAIL_SIDE = 320
+PART_SIDE = 320
 LARGE_SIDE = 900
 # Above this side a picture is embedded reduced: the page has to open.
 EMBEDDED_SIDE = 4096
 EMBEDDED_BYTES = 200_000_000
 _EMBEDDED_QUALITY = 90
 _THREADS = 4
+# Of one view; the others are shown from its larger copy.
+_MOST_PARTS = 24
 # What every browser shows. A link of another name would lead to a file that may be anything.
 _SHOWN_BY_BROWSERS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".avif"})
 
@@ -89,7 +95,7 @@ class Mark:
 
     `box` is in pixels of the image file as seen upright, None where the place is not known. `outline` are
     rings of corners within it, drawn in its place. `severity` is 0–100, 100 fully realistic. `group` is whose
-    it is, where marks of several are shown together.
+    it is, where marks of several are shown together. A `dashed` box is of what was looked at, not found.
     """
 
     name: str
@@ -98,6 +104,7 @@ class Mark:
     text: str = ""
     group: str = ""
     outline: Outline = ()
+    dashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,9 @@ class View:
 
     Marks of the groups in `hidden` are drawn only when somebody asks for them. `groups` are in the order of
     their colours, so that a group without a mark keeps its own; else they come as the marks do.
+
+    `parts` are boxes, in pixels of a first layer of the given `size`, whose enlarged parts the page holds
+    while there is room: first the `n_parts` of each view that are seen without a click, then the others.
     """
 
     title: str
@@ -115,6 +125,8 @@ class View:
     size: tuple[int, int] | None = None
     hidden: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    parts: tuple[Box, ...] = ()
+    n_parts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +137,55 @@ class Shown:
     thumbs: tuple[str | None, ...]
 
 
-def record_view(record: Annotation, shot: Shot) -> View:
-    """The view of an image with its anomalies; boxes of its objects are there, and hidden at first."""
-    objects = tuple(
-        Mark(each.name, each.box, None, each.description, "objects") for each in record.objects if each.box
-    )
-    group = "anomalies" if objects else ""
+def record_view(
+    record: Annotation,
+    shot: Shot,
+    unsure: Iterable[Anomaly] = (),
+    *,
+    parts: Sequence[Box] = (),
+    n_parts: int = 0,
+) -> View:
+    """The view of an image with its anomalies; hidden at first are the boxes of findings that the model is
+    `unsure` of, those of objects, and of the parts that it saw enlarged."""
+    found = {
+        "unsure": anomaly_marks(unsure, "unsure"),
+        "objects": tuple(
+            Mark(each.name, each.box, None, each.description, "objects")
+            for each in record.objects
+            if each.box
+        ),
+        "regions": tuple(
+            Mark(str(each.number), each.box, None, _looked_at(each), "regions", dashed=True)
+            for each in record_regions(record)
+        ),
+    }
+    hidden = {group: marks for group, marks in found.items() if marks}
     size = (record.width, record.height) if record.width and record.height else None
-    marks = (*anomaly_marks(record.anomalies, group), *objects)
-    return View(record.image, (Layer("image", shot),), marks, size, ("objects",) if objects else ())
+    marks = anomaly_marks(record.anomalies, "anomalies" if hidden else "")
+    marks += tuple(mark for group in hidden.values() for mark in group)
+    layers = (Layer("image", shot),)
+    return View(record.image, layers, marks, size, tuple(hidden), parts=tuple(parts), n_parts=n_parts)
+
+
+def record_regions(record: Annotation) -> tuple[Region, ...]:
+    """The parts of the image that the model saw enlarged, as far as the record can be read; () for none."""
+    listed = (record.model_extra or {}).get("regions")
+    try:
+        return _REGIONS.validate_python(listed or ())
+    except ValidationError:
+        return ()
+
+
+_REGIONS: Final = TypeAdapter(tuple[Region, ...])
+
+
+def _looked_at(region: Region) -> str:
+    """What a part was chosen for, and how large it was seen."""
+    why = {"finding": "around a finding", "object": "around objects", "tile": "a part of the whole image"}
+    about = [why[region.why] + (f": {', '.join(region.objects)}" if region.objects else "")]
+    if region.scale is not None:
+        about.append(f"seen {f'{region.scale:.1f}'.removesuffix('.0')} times as large")
+    return ", ".join(about)
 
 
 def anomaly_marks(anomalies: Iterable[Anomaly], group: str = "") -> tuple[Mark, ...]:
@@ -171,6 +223,7 @@ class PageViews:
         with ThreadPoolExecutor(_THREADS) as pool:
             thumbs = list(pool.map(_thumbnail, layers))
             links = [self._link(layer, thumb) for layer, thumb in zip(layers, thumbs, strict=True)]
+            parts = self._add_parts(views, pool)
             copies = self._add_copies(layers, thumbs, links, pool)
         entries = [
             {
@@ -183,10 +236,11 @@ class PageViews:
             for number, (layer, link) in enumerate(zip(layers, links, strict=True))
         ]
         added, at = [], 0
-        for view in views:
+        for view, name in zip(views, parts, strict=True):
             end = at + len(view.layers)
             added.append(Shown(len(self._views), tuple(thumbs[at:end])))
-            self._views.append(_entry(view, entries[at:end], _size(view, thumbs[at])))
+            shape = _size(view, thumbs[at])
+            self._views.append(_entry(view, entries[at:end], shape) | ({"parts": name} if name else {}))
             at = end
         return added
 
@@ -197,7 +251,7 @@ class PageViews:
 
     @property
     def copies(self) -> Sequence[tuple[str, Markup]]:
-        """Ids and contents of the script elements that hold a data URI each, parsed when it is looked at."""
+        """Ids and contents of the script elements that hold data URIs, parsed when they are looked at."""
         return self._copies
 
     @property
@@ -209,6 +263,43 @@ class PageViews:
         if self.pictures == "embed" or layer.shot is None or thumb is None or layer.passing:
             return None
         return relative_link(self._page, layer.shot.path)
+
+    def _add_parts(self, views: Sequence[View], pool: ThreadPoolExecutor) -> list[str | None]:
+        """The names of the lists of enlarged parts by view, None for a view without any."""
+        lists: list[list[str | None]] = [[] for _ in views]
+        # What is seen after a click, while there may be room.
+        later: list[tuple[int, int, str]] = []
+        waiting = 0
+        cut = [number for number, view in enumerate(views) if view.parts]
+        for start in range(0, len(cut), _THREADS):
+            some = cut[start : start + _THREADS]
+            if self._room[False] <= 0:
+                break
+            for number, made in zip(some, pool.map(_parts, [views[each] for each in some]), strict=True):
+                lists[number] = [None] * len(made)
+                for place, part in enumerate(made):
+                    uri = _data_uri(part)
+                    if uri is None:
+                        continue
+                    if place < views[number].n_parts:
+                        self._put_part(lists[number], place, uri)
+                    elif waiting + len(uri) <= self._room[False]:
+                        waiting += len(uri)
+                        later.append((number, place, uri))
+        for number, place, uri in later:
+            self._put_part(lists[number], place, uri)
+        names: list[str | None] = []
+        for number, uris in enumerate(lists):
+            some_fit = any(uris)
+            names.append(f"parts-{len(self._views) + number}" if some_fit else None)
+            if some_fit:
+                self._copies.append((f"parts-{len(self._views) + number}", page_json(uris)))
+        return names
+
+    def _put_part(self, uris: list[str | None], place: int, uri: str) -> None:
+        if len(uri) <= self._room[False]:
+            self._room[False] -= len(uri)
+            uris[place] = uri
 
     def _add_copies(
         self,
@@ -266,6 +357,13 @@ def _thumbnail(layer: Layer) -> str | None:
     return _data_uri(thumbnail(layer.shot.path, THUMBNAIL_SIDE, sha256=layer.shot.sha256))
 
 
+def _parts(view: View) -> tuple[bytes | None, ...]:
+    shot = view.layers[0].shot
+    if shot is None or view.size is None:
+        return ()
+    return parts_to_show(shot.path, view.parts[:_MOST_PARTS], PART_SIDE, size=view.size, sha256=shot.sha256)
+
+
 def _copy(shot: Shot, full: bool) -> str | None:
     side, quality = (EMBEDDED_SIDE, _EMBEDDED_QUALITY) if full else (LARGE_SIDE, 80)
     return _data_uri(thumbnail(shot.path, side, sha256=shot.sha256, quality=quality))
@@ -291,7 +389,7 @@ def _size(view: View, thumb: str | None) -> tuple[int, int] | None:
 def _entry(view: View, layers: Sequence[Mapping[str, Any]], size: tuple[int, int] | None) -> dict[str, Any]:
     width, height = size or (None, None)
     marks = [
-        {key: value for key, value in asdict(mark).items() if value or key != "outline"}
+        {key: value for key, value in asdict(mark).items() if value or key not in ("outline", "dashed")}
         for mark in view.marks
     ]
     shape = {"width": width, "height": height}

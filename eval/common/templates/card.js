@@ -6,38 +6,33 @@ function picture(image, source, onclick, label) {
   const shot = el("img", { src: source, alt: image.image, decoding: "async", width: image.width, height: image.height });
   shot.style.height = "auto";
   const boxes = image.anomalies.map((anomaly) => anomaly.box).filter(Boolean);
-  const drawn = image.width && boxes.length ? svg("svg", { class: "marks", viewBox: `0 0 ${image.width} ${image.height}`, "aria-hidden": "true" }, boxes.map(outline)) : null;
+  const drawn = image.width && boxes.length ? svg("svg", { class: "marks", viewBox: `0 0 ${image.width} ${image.height}`, "aria-hidden": "true" }, boxes.map((box) => outline(box))) : null;
   return el("button", { type: "button", class: "shot", "aria-label": label, onclick }, shot, drawn);
 }
 
-function outline([x, y, right, bottom]) {
-  const size = { x, y, width: right - x, height: bottom - y };
+// `by` pixels outside of the box, so that the line hides nothing of what is in it.
+function outline([x, y, right, bottom], by = 0) {
+  const size = { x: x - by, y: y - by, width: right - x + 2 * by, height: bottom - y + 2 * by };
   return svg("g", {}, svg("rect", { ...size, class: "edge" }), svg("rect", { ...size, class: "line" }));
 }
 
-// Where an anomaly is: its own box, else one around the objects it names.
-function boxAround(image, anomaly) {
-  if (anomaly.box) return anomaly.box;
-  const boxes = image.objects.filter((object) => object.box && anomaly.objects.includes(object.name)).map((object) => object.box);
-  if (!boxes.length) return null;
-  const side = (i, end) => end(...boxes.map((box) => box[i]));
-  return [side(0, Math.min), side(1, Math.min), side(2, Math.max), side(3, Math.max)];
+// What is around an anomaly, enlarged: cut from the file when the page was made, else out of the copy in the page.
+function part(image, anomaly) {
+  if (!anomaly.part) return null;
+  const { layers: [{ copy }], parts } = views[image.n - 1], { box, number } = anomaly.part;
+  image.parts ??= (parts && readJson(parts)) || [];
+  const sharp = image.parts[number];
+  const source = sharp || (copy ? (image.large ??= readJson(copy)) : image.thumb);
+  if (!source) return null;
+  const [x, y, right, bottom] = box, place = { x, y, width: right - x, height: bottom - y };
+  const size = sharp ? place : { width: image.width, height: image.height };
+  const shown = svg("svg", { viewBox: `${x} ${y} ${place.width} ${place.height}`, "aria-hidden": "true" },
+    svg("image", { href: source, ...size, preserveAspectRatio: "none" }), anomaly.box && outline(anomaly.box, place.width / 60));
+  return el("button", { type: "button", class: "part marks", "aria-label": `Enlarge: ${anomaly.name}`, onclick: () => openPicture(image.n, { finding: anomaly }) }, shown);
 }
 
-// The part of the picture that an anomaly is about, enlarged, 4 : 3.
-function part(image, anomaly) {
-  const box = boxAround(image, anomaly), copy = views[image.n - 1].layers[0].copy;
-  const source = copy ? (image.large ??= readJson(copy)) : image.thumb;
-  if (!box || !source || !image.width || !image.height) return null;
-  const [x, y, right, bottom] = box;
-  const least = Math.max((right - x) * 1.4, (bottom - y) * 1.4 * 4 / 3, image.width / 5);
-  const width = Math.min(least, image.width), height = Math.min(least * 3 / 4, image.height);
-  const within = (middle, size, whole) => Math.max(0, Math.min(middle - size / 2, whole - size));
-  const at = [within((x + right) / 2, width, image.width), within((y + bottom) / 2, height, image.height)];
-  const shown = svg("svg", { viewBox: [...at, width, height].join(" "), "aria-hidden": "true" },
-    svg("image", { href: source, width: image.width, height: image.height, preserveAspectRatio: "none" }), anomaly.box && outline(box));
-  return el("button", { type: "button", class: "part marks", "aria-label": `Enlarge: ${anomaly.name}`, onclick: () => openPicture(image.n) }, shown);
-}
+// Rounded down, so that nothing below a limit reads as if it had reached it.
+const percentOf = (share) => `${Math.floor(100 * share + 1e-9)} %`;
 
 function severity(value, confidence) {
   const scale = svg("svg", { "aria-hidden": "true" },
@@ -45,10 +40,8 @@ function severity(value, confidence) {
     svg("circle", { cx: `${4 + value * 0.92}%`, cy: 5, r: 4 }));
   return el("div", { class: `sev ${shade(value)}`, title: "0 is completely unreal, 100 fully realistic" },
     el("small", {}, "realism "), String(value), el("small", {}, " of 100"), scale,
-    typeof confidence === "number" && el("small", { title: "How sure the model is that this is there and is a fault" }, `${Math.floor(100 * confidence + 1e-9)} % sure`));
+    typeof confidence === "number" && el("small", { title: "How sure the model is that this is there and is a fault" }, `${percentOf(confidence)} sure`));
 }
-
-const LISTED = 4;
 
 function quad(image, anomaly) {
   const names = [...anomaly.objects.map((name) => prose("span", "", name)), anomaly.kind && el("span", { class: "kind" }, anomaly.kind)];
@@ -59,20 +52,19 @@ function quad(image, anomaly) {
 }
 
 const quadList = (image, some) => el("ul", { class: "quads" }, some.map((anomaly) => quad(image, anomaly)));
-const worstFirst = (anomalies) => [...anomalies].sort((a, b) => a.severity - b.severity);
 
 // What the model is not sure of, behind a click; made when it is opened.
 function doubtful(image) {
   if (!image.doubtful) return null;
   const more = image.anomalies.length ? "more " : "";
   const rest = el("details", { class: "rest" }, el("summary", {}, `${count(image.doubtful.length)} ${more}below confidence ${data.least}`));
-  rest.addEventListener("toggle", () => rest.append(quadList(image, worstFirst(image.doubtful))), { once: true });
+  rest.addEventListener("toggle", () => rest.append(quadList(image, image.doubtful)), { once: true });
   return rest;
 }
 
 function quads(image, most = Infinity) {
   if (image.anomalies.length) {
-    const found = worstFirst(image.anomalies);
+    const found = image.anomalies;
     if (found.length <= most + 1) return quadList(image, found);
     return el("div", {}, quadList(image, found.slice(0, most)),
       el("details", { class: "rest" }, el("summary", {}, `${count(found.length - most)} more anomalies`), quadList(image, found.slice(most))));
@@ -93,7 +85,25 @@ function candidates(image) {
   const counts = Object.entries(fates).map(([fate, number]) => `${number} ${fate}`).join(", ");
   return [el("h3", {}, "Findings"), el("p", { class: "sub" }, `${plural(found.length, "finding")}: ${counts}`),
     el("ol", { class: "plain" }, found.map((one) => el("li", { value: one.number }, el("b", {}, String(one.fate)), " ",
-      prose("span", "", String(one.phenomenon)), " ", prose("span", "sub", [one.found_by, one.why].filter(Boolean).join(": ")))))];
+      prose("span", "", String(one.phenomenon)), " ", prose("span", "sub", [one.found_by, one.why].filter(Boolean).join(": ")), closerLook(one))))];
+}
+
+// What became of a finding when the part of the picture around it was looked at again.
+function closerLook({ region, confidence, first_confidence: first }) {
+  const known = (value) => typeof value === "number", words = [];
+  if (known(first) && known(confidence) && known(region)) words.push(`${percentOf(first)} sure at first, ${percentOf(confidence)} after a closer look`);
+  else if (known(confidence)) words.push(`${percentOf(confidence)} sure`);
+  else if (known(first)) words.push(`${percentOf(first)} sure at first`);
+  if (known(region)) words.push(`region ${region}`);
+  return words.length ? el("span", { class: "sub" }, ` (${words.join("; ")})`) : null;
+}
+
+// The parts of the picture that the model saw enlarged; the viewer draws them.
+function lookedAt(image) {
+  const regions = views[image.n - 1].marks.filter((mark) => mark.group === "regions");
+  if (!regions.length) return null;
+  return el("p", {}, el("button", { type: "button", class: "link", onclick: () => openPicture(image.n, { group: "regions" }) },
+    `Show ${regions.length === 1 ? "the part" : `the ${count(regions.length)} parts`} that ${regions.length === 1 ? "was" : "were"} looked at closely`));
 }
 
 // What is no failure and still must be known: objects above the limit, copies that were not asked about.
@@ -143,7 +153,7 @@ function card(image, open) {
     el("header", {}, el("span", { class: "sub" }, `#${image.n}`), el("h3", {}, prose("bdi", "", image.image)),
       el("span", { class: `badge is-${image.status}` }, image.status), sourceBadge(image),
       el("span", { class: "sub" }, image.anomalies.length ? plural(image.anomalies.length, "anomaly", "anomalies") : "")),
-    el("div", {}, errorList(image, 2), quads(image, LISTED), doubtful(image)),
+    el("div", {}, errorList(image, 2), quads(image, data.listed), doubtful(image)),
     el("footer", {}, el("button", { type: "button", class: "link", onclick: () => open(image.n) }, "Calls and details"),
       usage(image), size && el("span", {}, size)));
 }

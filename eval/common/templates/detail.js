@@ -29,7 +29,7 @@ function showDetail(image, data, move) {
     image.objects.map((object) => el("li", {}, prose("b", "", object.name), " ", prose("span", "sub", object.description))))] : [];
   const copy = views[image.n - 1].layers[0].copy;
   pair.append(picture(image, copy ? readJson(copy) : image.thumb, () => openPicture(image.n), "Enlarge"),
-    el("div", {}, errorList(image), quads(image), doubtful(image), candidates(image), objects));
+    el("div", {}, errorList(image), quads(image), doubtful(image), lookedAt(image), candidates(image), objects));
   const facts = { model: image.model, prompts: image.prompts, sha256: image.sha256 || "not known",
     input: amount(image.usage.input_tokens), cached: amount(image.usage.cached_tokens),
     output: amount(image.usage.output_tokens), cost: money(image.usage.cost_usd) };
@@ -38,7 +38,7 @@ function showDetail(image, data, move) {
     facts.file = `${format}, ${count(bytes)} bytes`;
     facts.sent = sent ? `${sent.media_type}, ${sent.width} × ${sent.height}, ${count(sent.bytes)} bytes (${changes.join(", ")})` : "as it is";
   }
-  const others = Object.fromEntries(Object.entries(image.extra).filter(([key]) => key !== "candidates"));
+  const others = Object.fromEntries(Object.entries(image.extra).filter(([key]) => key !== "candidates" && !(key === "regions" && lookedAt(image))));
   const extra = Object.keys(others).length ? [el("h3", {}, "Other fields of the record"), prose("pre", "", JSON.stringify(others, null, 1))] : [];
   dialog.replaceChildren(
     el("div", { class: "bar-top" }, el("h2", { id: "detail-title", tabindex: "-1" }, `#${image.n} `, prose("bdi", "", image.image)),

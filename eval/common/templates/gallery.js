@@ -75,7 +75,7 @@ function openImage(n) {
 }
 
 // The picture alone, at full size; next and previous lead through the images that are listed.
-function openPicture(n) {
+function openPicture(n, first = {}) {
   const among = listed.includes(images[n - 1]) ? listed : images;
   openViewer(among.map((image) => views[image.n - 1]), among.indexOf(images[n - 1]), 0, (at) => {
     if (dialog.open) { openImage(among[at].n); return; }
@@ -85,7 +85,7 @@ function openPicture(n) {
     const node = made.get(among[at].n);
     node.querySelector(".shot").focus({ preventScroll: true });
     node.scrollIntoView({ block: "nearest" });
-  });
+  }, first);
 }
 
 function move(step) {

@@ -2,7 +2,7 @@
 const openViewer = (() => {
 const viewer = byId("viewer");
 const GROUPS = 5, MOST_ZOOM = 32, STEP = 1.25;
-const look = { views: [], at: 0, layer: 0, scale: 1, fit: 1, x: 0, y: 0, boxes: true, hidden: new Set(), chosen: -1, left: () => {} };
+const look = { views: [], at: 0, layer: 0, scale: 1, fit: 1, x: 0, y: 0, boxes: true, hidden: new Set(), asked: new Set(), chosen: -1, first: {}, left: () => {} };
 const on = {};
 const KEYS = "+ − zoom · 0 whole picture · 1 pixel for pixel · Shift and arrows move · ← → other pictures · Esc close";
 
@@ -14,8 +14,9 @@ const realistic = (severity) => `${severity} of 100 realistic`;
 const bounded = (value, low, high) => Math.min(Math.max(value, low), high);
 
 // A list of views, which of them, which layer; `left` is called with the number of the view it is closed at.
-function open(views, at = 0, layer = 0, left = () => {}) {
-  Object.assign(look, { views, left, boxes: true });
+// `first` is what to show of the first one: the `group` of hidden marks, or a `finding`, by its name and box.
+function open(views, at = 0, layer = 0, left = () => {}, first = {}) {
+  Object.assign(look, { views, left, first, boxes: true, asked: new Set(first.group ? [first.group] : []) });
   if (!on.stage) build();
   if (!viewer.open) viewer.showModal();
   showView(at, layer);
@@ -29,6 +30,7 @@ function build() {
   on.layers = el("div", { class: "v-set", role: "group", "aria-label": "Pictures that lie over one another" });
   on.zoom = el("output", { "aria-label": "Zoom" });
   on.boxes = button("Boxes", "Boxes (b)", toggleBoxes);
+  on.groups = el("div", { class: "v-set", role: "group", "aria-label": "Further boxes" });
   on.file = el("a", { target: "_blank", rel: "noopener noreferrer" }, "File");
   on.move = el("div", { class: "v-set" }, button("‹", "Previous picture (←)", () => move(-1)), button("›", "Next picture (→)", () => move(1)));
   on.close = button("✕", "Close (Esc)", () => viewer.close());
@@ -44,7 +46,7 @@ function build() {
   viewer.replaceChildren(el("div", { class: "v-bar" }, on.title, on.place, on.layers,
     el("div", { class: "v-set" }, button("−", "Smaller (−)", () => zoom(1 / STEP)), on.zoom, button("+", "Larger (+)", () => zoom(STEP)),
       button("Fit", "Whole picture (0)", fitted), button("1:1", "Pixel for pixel (1)", pixelForPixel)),
-    on.boxes, on.file, on.move, on.close), on.stage, on.side, on.keys);
+    on.boxes, on.groups, on.file, on.move, on.close), on.stage, on.side, on.keys);
   viewer.addEventListener("keydown", viewerKey);
   viewer.addEventListener("close", () => { on.image.removeAttribute("src"); look.left(look.at); });
   on.stage.addEventListener("wheel", (event) => { event.preventDefault(); zoom(Math.exp(-bounded(event.deltaY, -120, 120) / (event.ctrlKey ? 60 : 300)), event); }, { passive: false });
@@ -56,17 +58,20 @@ function build() {
 function showView(at, layer = 0) {
   look.at = at;
   look.chosen = -1;
-  look.hidden = new Set(view().hidden);
-  const { title, marks } = view();
+  look.hidden = new Set(view().hidden.filter((group) => !look.asked.has(group)));
+  const { title, marks, hidden } = view();
   on.title.textContent = on.title.title = title;
   on.place.textContent = look.views.length > 1 ? `${count(at + 1)} of ${count(look.views.length)}` : "";
   on.move.hidden = look.views.length < 2;
   on.boxes.hidden = !marks.some((mark) => mark.box);
   const several = layers().length > 1;
   on.layers.hidden = !several;
-  on.keys.textContent = KEYS + (on.boxes.hidden ? "" : " · b boxes") + (several ? " · f flip" : "") + (layers().length > 2 ? ` · d ${layers()[2].name}` : "");
+  on.keys.textContent = KEYS + (on.boxes.hidden ? "" : " · b boxes") + (several ? " · f flip" : "") + (layers().length > 2 ? ` · d ${layers()[2].name}` : "") + hidden.map((group) => ` · ${group[0]} ${group}`).join("");
+  on.groups.hidden = !hidden.length;
+  on.groups.replaceChildren(...hidden.map((group) => el("button", { type: "button", title: `${titled(group)} (${group[0]})`, onclick: () => toggleGroup(group) }, titled(group))));
   on.layers.replaceChildren(...layers().map((each, n) => el("button", { type: "button", onclick: () => showLayer(n) }, each.name)));
   fillSide();
+  on.side.scrollTop = 0;
   look.width = look.height = 0;
   on.frame.hidden = true;
   showLayer(layer);
@@ -127,6 +132,7 @@ async function put(address, passing) {
     measure();
     drawBoxes();
     fitted();
+    chooseFirst();
   }
   return true;
 }
@@ -174,11 +180,12 @@ const chosen = (mark) => (mark.n === look.chosen ? " chosen" : "");
 
 function drawBoxes() {
   on.boxes.setAttribute("aria-pressed", look.boxes);
+  view().hidden.forEach((group, i) => on.groups.children[i].setAttribute("aria-pressed", look.boxes && !look.hidden.has(group)));
   on.drawn.replaceChildren(...drawnMarks().map((mark) => {
     const [x, y, right, bottom] = mark.box, rings = mark.outline || [];
     const d = rings.map((ring) => `M${ring.map((corner) => corner.join(" ")).join("L")}Z`).join("");
     const [shape, size] = d ? ["path", { d }] : ["rect", { x, y, width: right - x, height: bottom - y }];
-    return svg("g", { class: tone(mark) + chosen(mark) }, svg(shape, { ...size, class: "v-edge" }), svg(shape, { ...size, class: "v-line" }));
+    return svg("g", { class: tone(mark) + chosen(mark) + (mark.dashed ? " dashed" : "") }, svg(shape, { ...size, class: "v-edge" }), svg(shape, { ...size, class: "v-line" }));
   }));
   on.labels.replaceChildren(...drawnMarks().map((mark) => prose("div", `v-label ${tone(mark)}${chosen(mark)}`, mark.name)));
   if (look.width) placeLabels();
@@ -211,15 +218,40 @@ function fillSide() {
     mark.text ? prose("p", "", mark.text) : null,
     mark.box ? null : el("p", { class: "sub" }, "No place in the picture is given."));
   const list = (group) => !marks.some((mark) => mark.group === group) ? el("p", { class: "sub" }, "nothing") : el("ol", {}, marks.map((mark, n) => (mark.group === group ? one(mark, n) : null)));
+  const lists = (group) => (look.hidden.has(group) ? [] : [list(group)]);
   const heads = (group) => el("label", { class: tone({ group }) }, toggle(group), el("span", { class: "v-swatch" }), prose("b", "", group));
-  on.side.replaceChildren(...groups.flatMap((group) => (groups.length > 1 || group ? [heads(group), list(group)] : [list(group)])));
-  on.side.scrollTop = 0;
+  on.side.replaceChildren(...groups.flatMap((group) => (groups.length > 1 || group ? [heads(group), ...lists(group)] : [list(group)])));
 }
+
+// The group of hidden marks whose name begins with a key.
+const groupOf = (key) => view().hidden.find((group) => group[0] === key);
+const titled = (group) => group[0].toUpperCase() + group.slice(1);
 
 function toggle(group) {
   const box = el("input", { type: "checkbox", checked: !look.hidden.has(group) });
-  box.addEventListener("change", () => { look.hidden[box.checked ? "delete" : "add"](group); drawBoxes(); });
+  box.addEventListener("change", () => toggleGroup(group));
   return box;
+}
+
+// Those that are hidden at first stay as they were asked for in the next picture.
+function toggleGroup(group) {
+  const show = look.hidden.has(group) || !look.boxes;
+  look.hidden[show ? "delete" : "add"](group);
+  look.asked[show ? "add" : "delete"](group);
+  look.boxes ||= show;
+  const focused = on.side.contains(document.activeElement);
+  fillSide();
+  drawBoxes();
+  if (focused) on.side.querySelectorAll("input")[groupsOf(view()).indexOf(group)]?.focus();
+}
+
+function chooseFirst() {
+  const { finding } = look.first;
+  look.first = {};
+  if (!finding?.box) return;
+  const same = (mark) => mark.name === finding.name && mark.box && mark.box.every((side, i) => side === finding.box[i]);
+  const n = view().marks.findIndex(same);
+  if (n >= 0) choose(n);
 }
 
 function toggleBoxes() {
@@ -233,7 +265,7 @@ function choose(n) {
   look.chosen = n;
   look.boxes = true;
   look.hidden.delete(mark.group);
-  look.scale = bounded(Math.min(wide / (x1 - x0), high / (y1 - y0)) * 0.6, look.fit, 8);
+  look.scale = bounded(Math.min(wide / (x1 - x0), high / (y1 - y0)) * 0.6, look.fit, Math.max(look.fit, 4));
   look.x = wide / 2 - look.scale * (x0 + x1) / 2;
   look.y = high / 2 - look.scale * (y0 + y1) / 2;
   fillSide();
@@ -259,6 +291,7 @@ function viewerKey(event) {
   };
   if (arrow && (event.shiftKey || (!acts[event.key] && event.target === on.stage))) { look.x += arrow[0]; look.y += arrow[1]; place(); }
   else if (acts[event.key] && !(event.shiftKey && arrow)) acts[event.key]();
+  else if (!event.shiftKey && groupOf(event.key)) toggleGroup(groupOf(event.key));
   else return;
   event.preventDefault();
 }

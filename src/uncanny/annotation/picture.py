@@ -15,6 +15,7 @@ from PIL import Image
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.common.inputs.runs import open_run
 from uncanny.images.overlay import draw_numbers
+from uncanny.images.parts import around
 from uncanny.images.prepared import shrunk
 from uncanny.schema import Annotation, Anomaly, Box, Pictured, Place
 from uncanny.wording import harmless, percent_sure, shown
@@ -27,9 +28,6 @@ SIDE: Final = 900
 _WHOLE_SIDE: Final = 4096
 _PNG_SIDE: Final = 640
 _PART_SIDE: Final = 480
-# Around the box of a finding: this share of its longer side, and no part is smaller than this of the picture.
-_MARGIN: Final = 0.6
-_LEAST_SHARE: Final = 0.2
 _QUALITY: Final = 85
 
 
@@ -167,14 +165,9 @@ def _part(
 ) -> Image.Image:
     """What is around the box, with the box drawn, at a size to be looked at."""
     x0, y0, x1, y1 = box
-    margin = _MARGIN * max(x1 - x0, y1 - y0)
-    wide = max(x1 - x0 + 2 * margin, _LEAST_SHARE * picture.width) / 2
-    high = max(y1 - y0 + 2 * margin, _LEAST_SHARE * picture.height) / 2
-    x, y = (x0 + x1) / 2, (y0 + y1) / 2
-    left, top = max(0, round(x - wide)), max(0, round(y - high))
-    part = picture.crop(
-        (left, top, min(picture.width, round(x + wide)), min(picture.height, round(y + high)))
-    )
+    cut = around(box, picture.size)
+    left, top = cut[:2]
+    part = picture.crop(cut)
     scale = min(max(_PART_SIDE, min(side, max(part.size))) / max(part.size), 4)
     part = part.resize((max(1, round(part.width * scale)), max(1, round(part.height * scale))))
     moved = ((x0 - left) * scale, (y0 - top) * scale, (x1 - left) * scale, (y1 - top) * scale)

@@ -135,6 +135,68 @@ def test_a_record_brings_its_anomalies_and_objects_with_their_boxes() -> None:
     assert view.hidden == ("objects",)
 
 
+def looked_at(**changes: Any) -> dict[str, Any]:
+    return {"number": 1, "box": [0, 0, 6, 4], "why": "finding", "objects": ["cup"], "scale": 2.04} | changes
+
+
+def test_regions_and_findings_that_are_not_sure_are_hidden_at_first() -> None:
+    anomaly = {"name": "n", "phenomenon": "p", "reasoning": "r", "severity": 40, "box": [1, 2, 3, 4]}
+    fields: dict[str, Any] = {"image": "a.png", "sha256": None, "width": 9, "height": 8, "status": "ok"}
+    fields |= {"model": "m", "prompts": "p", "anomalies": [anomaly]}
+    tile = looked_at(number=2, why="tile", objects=[], scale=None)
+    record = Annotation.model_validate(fields | {"regions": [looked_at(), tile]})
+    view = record_view(record.model_copy(update={"anomalies": ()}), Shot(Path("a.png")), record.anomalies)
+    assert view.marks == (
+        Mark("n", (1, 2, 3, 4), 40, "p", "unsure"),
+        Mark("1", (0, 0, 6, 4), None, "around a finding: cup, seen 2 times as large", "regions", dashed=True),
+        Mark("2", (0, 0, 6, 4), None, "a part of the whole image", "regions", dashed=True),
+    )
+    assert view.hidden == ("unsure", "regions")
+    for unreadable in (3, "x", [7], [looked_at(box=[4, 4, 1, 1])], [looked_at(why="<b>")], None):
+        broken = Annotation.model_validate(fields | {"regions": unreadable})
+        assert record_view(broken, Shot(Path("a.png"))).hidden == ()
+
+
+def parts_of(views: PageViews, number: int) -> list[str | None]:
+    name = entry(views, number).get("parts")
+    uris: list[str | None] = json.loads(dict(views.copies)[name]) if name else []
+    return uris
+
+
+def test_the_page_holds_parts_while_there_is_room_those_first_that_are_seen(tmp_path: Path) -> None:
+    boxes = tuple((x, 0, x + 320, 240) for x in (0, 100, 200))
+
+    def made(room: int) -> PageViews:
+        views = PageViews(tmp_path / "report.html", copies=room)
+        files = [picture(tmp_path / name) for name in ("a.png", "b.png")]
+        layers = [(Layer("image", Shot(file)),) for file in files]
+        views.add([View("x", each, size=(800, 600), parts=boxes, n_parts=2) for each in layers])
+        return views
+
+    views = made(10_000_000)
+    every = [uri for number in (0, 1) for uri in parts_of(views, number)]
+    assert [size_of(uri or "") for uri in every] == [(320, 240)] * 6
+    assert [bool(entry(views, n)["layers"][0]["copy"]) for n in (0, 1)] == [True, True]
+    room = 4 * max(len(uri or "") for uri in every) + 50
+    views = made(room)
+    kept = [[bool(uri) for uri in parts_of(views, number)] for number in (0, 1)]
+    assert kept == [[True, True, False]] * 2
+    assert sum(len(uri or "") for number in (0, 1) for uri in parts_of(views, number)) <= room
+    assert [entry(views, n)["layers"][0]["copy"] for n in (0, 1)] == [None, None]
+    views = made(10)
+    assert [parts_of(views, number) for number in (0, 1)] == [[], []]
+
+
+def test_parts_are_of_the_picture_that_was_judged_alone(tmp_path: Path) -> None:
+    views = PageViews(tmp_path / "report.html", copies=10_000_000)
+    file, box = picture(tmp_path / "a.png"), (0, 0, 320, 240)
+    layers = [Layer("image", Shot(file, digest)) for digest in ("0" * 64, "", None)]
+    views.add([View("x", (layer,), size=(800, 600), parts=(box,), n_parts=1) for layer in layers])
+    views.add([View("x", (layers[2],), size=(801, 600), parts=(box,), n_parts=1)])
+    views.add([View("x", (layers[2],), parts=(box,), n_parts=1)])
+    assert [len(parts_of(views, number)) for number in range(5)] == [0, 0, 1, 0, 0]
+
+
 def test_hostile_words_cannot_end_the_data(tmp_path: Path) -> None:
     views = PageViews(tmp_path / "report.html")
     views.add([View("</script><b>", (Layer("<i>", None),), (Mark("</script>", text="<!--"),))])

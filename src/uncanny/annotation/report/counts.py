@@ -15,7 +15,7 @@ from uncanny.annotation.report.calls import CallIndex
 from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.pages.page import percent
 from uncanny.records.run_manifest import RunManifest
-from uncanny.schema import Annotation, Status
+from uncanny.schema import KINDS, Annotation, Status
 from uncanny.wording import NOT_PRICED, at_least, cost, counted, duration
 
 Number = TypeVar("Number", int, float)
@@ -305,6 +305,11 @@ def severity_histogram(severities: Counter[int]) -> Histogram:
         bars=_place(counts, labels, shaded=True),
         total=sum(counts),
     )
+
+
+def kind_bars(kinds: Counter[str]) -> list[tuple[str, int]]:
+    """Every kind with its count, most frequent first; none where no finding says its kind."""
+    return sorted(((kind, kinds[kind]) for kind in KINDS), key=lambda each: -each[1]) if kinds else []
 
 
 def per_image_histogram(per_image: Counter[int]) -> Histogram:

@@ -15,16 +15,17 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny.annotation.forecast_error import forecast_error
-from uncanny.annotation.report.calls import CallIndex, CallPacker, index_calls, timeline
+from uncanny.annotation.report.calls import CallPacker, index_calls, timeline
 from uncanny.annotation.report.counts import (
     anomalies_lead,
+    kind_bars,
     outcomes,
     per_image_histogram,
     run_totals,
     select,
     severity_histogram,
 )
-from uncanny.eval.common.confidence import Sure, is_sure
+from uncanny.annotation.report.parts import Finding, entries, findings_of
 from uncanny.eval.common.inputs.runs import open_annotations, page_of_run, stream_annotations
 from uncanny.eval.common.pages.page import page_environment, stamp, write_rendered
 from uncanny.eval.common.pages.pictures import (
@@ -46,6 +47,8 @@ PICTURE_BYTES = 15_000_000
 CALL_BYTES = 15_000_000
 _SCRIPTS = ("dom.js", "paging.js", "viewer.js", "card.js", "timeline.js", "detail.js", "gallery.js")
 _TOP_NAMES = 8
+# Findings of an image that are seen without a click; one more, where there is only one more.
+LISTED = 4
 _UNFINISHED = {
     "running": "still running, or ended without a word",
     "interrupted": "interrupted, it can be resumed",
@@ -105,11 +108,17 @@ def write_report(
     records, counts = select(lines, max_images, min_confidence)
     index = index_calls(read.calls, {record.image for record in records})
     views = PageViews(target, pictures, copies=PICTURE_BYTES)
-    shots = [Shot(read.picture(record.image), read.digest(record)) for record in records]
+    findings = [findings_of(record, min_confidence, LISTED) for record in records]
     shown = views.add(
         [
-            record_view(Sure(min_confidence).record(record), shot)
-            for record, shot in zip(records, shots, strict=True)
+            record_view(
+                record.model_copy(update={"anomalies": tuple(each.anomaly for each in found if each.counts)}),
+                Shot(read.picture(record.image), read.digest(record)),
+                [each.anomaly for each in found if not each.counts],
+                parts=[each.part for each in found if each.part],
+                n_parts=sum(each.seen and each.part is not None for each in found),
+            )
+            for record, found in zip(records, findings, strict=True)
         ]
     )
     packer = CallPacker(CALL_BYTES)
@@ -132,11 +141,16 @@ def write_report(
         forecast=forecast_error(read.info),
         outcomes=outcomes(read.info, index),
         histograms=[severity_histogram(counts.severities), per_image_histogram(counts.per_image)],
-        tallies=[
-            ("Kinds of anomalies", counts.kinds.most_common()),
-            ("Names that recur", [each for each in counts.names.most_common(_TOP_NAMES) if each[1] > 1]),
-        ],
-        data=page_json(_gallery(records, shown, index, scores.right if scores else {}, min_confidence)),
+        kinds=kind_bars(counts.kinds),
+        names=[each for each in counts.names.most_common(_TOP_NAMES) if each[1] > 1],
+        data=page_json(
+            {
+                "images": _gallery(records, findings, shown, scores.right if scores else {}),
+                "calls_present": index.present,
+                "least": min_confidence,
+                "listed": LISTED,
+            }
+        ),
         page_views=views,
         scores=scores,
         lead=scores.lead if scores else anomalies_lead(counts),
@@ -149,22 +163,20 @@ def write_report(
 
 def _gallery(
     records: Sequence[Annotation],
+    findings: Sequence[Sequence[Finding]],
     shown: Sequence[Shown],
-    index: CallIndex,
     right: Mapping[str, bool],
-    min_confidence: float,
-) -> dict[str, Any]:
+) -> list[dict[str, Any]]:
     """What the script shows; an image has `doubtful` findings where some are below the confidence."""
-    entries = []
-    for record, view in zip(records, shown, strict=True):
-        fields = record.model_dump(mode="json", include=set(Annotation.model_fields))
-        found = list(zip(record.anomalies, fields["anomalies"], strict=True))
-        fields["anomalies"] = [each for finding, each in found if is_sure(finding, min_confidence)]
-        if doubtful := [each for finding, each in found if not is_sure(finding, min_confidence)]:
+    images = []
+    for record, found, view in zip(records, findings, shown, strict=True):
+        fields = record.model_dump(mode="json", include=set(Annotation.model_fields) - {"anomalies"})
+        fields["anomalies"] = entries(found, counts=True)
+        if doubtful := entries(found, counts=False):
             fields["doubtful"] = doubtful
         extra = {"extra": record.model_extra or {}, "right": right.get(record.image)}
-        entries.append(fields | {"thumb": view.thumbs[0], **extra})
-    return {"images": entries, "calls_present": index.present, "least": min_confidence}
+        images.append(fields | {"thumb": view.thumbs[0], **extra})
+    return images
 
 
 @cache
