@@ -1,7 +1,7 @@
 """AnomalyFormatter: the quadruples, out of the findings about all objects.
 
-Source: AnomReason, section 2.3. In the packed schedule the integrator has looked at the picture with all of
-them in view, and the formatter writes the final texts from what it left, without the picture.
+Source: AnomReason, section 2.3. In the packed schedule the integrator has written the final texts with the
+picture in view; the formatter puts them in order, and asks a model only for what they lack.
 """
 
 from __future__ import annotations
@@ -36,17 +36,55 @@ async def format_anomalies(state: AnnotateState, image: Context) -> AnnotateStat
 
 
 async def write_anomalies(state: PackedState, image: Context) -> PackedState:
-    """`anomalies`: the final texts of all `faults`, and in `candidates` which of them each finding became.
+    """`anomalies`: all `faults`, the least real first, and in `candidates` which of them each finding became.
 
-    A fault of which no answer has a text is an error of the record: there is no severity to be made up.
-    Raises StepFailedError where there is no text at all.
+    A model is asked only about faults without a name or without a severity. A fault of which no answer has
+    these is an error of the record: there is no severity to be made up. Raises StepFailedError where there is
+    no anomaly at all.
     """
-    faults = state["faults"]
-    if not faults:
-        return {"anomalies": []}
+    faults, errors = list(state["faults"]), list[StepError]()
     # An integrator of one's own may give no candidates, or some of them.
     candidates = {each.number: each for each in state["candidates"]}
-    reader, errors = Numbered(FINAL_TEXTS, len(faults)), list[StepError]()
+    lacking = [place for place, each in enumerate(faults) if not each.get("name") or "severity" not in each]
+    if lacking:
+        try:
+            texts = await _write([faults[place] for place in lacking], candidates, image, errors)
+        except StepFailedError as failed:
+            if len(lacking) == len(faults):
+                raise
+            texts = {}
+            errors.append(failed.record)
+        for number, text in texts.items():
+            fault = faults[lacking[number - 1]]
+            faults[lacking[number - 1]] = {
+                **fault,
+                "name": text.name,
+                "phenomenon": text.phenomenon or fault["phenomenon"],
+                "reasoning": text.reasoning or fault["reasoning"],
+                "severity": text.realism,
+                "kind": text.kind or fault.get("kind"),
+                "objects": text.objects or fault.get("objects", ()),
+            }
+    whole = [each for each in faults if each.get("name") and "severity" in each]
+    whole.sort(key=lambda each: (each["severity"], each["numbers"]))
+    names = {object_key(each.name): each.name for each in (*state["objects"], *state.get("cut", ()))}
+    anomalies = [_anomaly(each, candidates, names) for each in whole]
+    placed = dict(candidates)
+    for place, each in enumerate(whole):
+        for number in each["numbers"]:
+            if number in placed:
+                placed[number] = placed[number].model_copy(update={"anomaly": place})
+    return {"anomalies": anomalies, "candidates": list(placed.values()), "errors": errors}
+
+
+async def _write(
+    faults: Sequence[JudgedFault],
+    candidates: Mapping[int, Candidate],
+    image: Context,
+    errors: list[StepError],
+) -> dict[int, FinalText]:
+    """What faults lack, by their places, from 1; `errors` has why one of them has nothing."""
+    reader = Numbered(FINAL_TEXTS, len(faults))
     rows = [
         (
             {
@@ -74,51 +112,33 @@ async def write_anomalies(state: PackedState, image: Context) -> PackedState:
         # What was spoilt beside a whole account is no loss.
         if reader.missing:
             errors.append(failed.record)
-    names = {object_key(each.name): each.name for each in (*state["objects"], *state["cut"])}
-    anomalies = [
-        _anomaly(text, [faults[place - 1] for place in sorted(text.ids)], candidates, names) for text in texts
-    ]
-    return {"anomalies": anomalies, "candidates": _placed(candidates, faults, texts), "errors": errors}
+    # Several faults in one text share its name, and keep what they say.
+    return {
+        place: text if place == min(text.ids) else _of_other(text) for text in texts for place in text.ids
+    }
 
 
-def _anomaly(
-    text: FinalText, faults: Sequence[JudgedFault], candidates: Mapping[int, Candidate], names: dict[str, str]
-) -> Anomaly:
-    found_by = [each.found_by for fault in faults for each in _of(fault, candidates)]
-    listed = [names[object_key(name)] for name in text.objects if object_key(name) in names]
+def _of_other(text: FinalText) -> FinalText:
+    return text.model_copy(update={"phenomenon": "", "reasoning": ""})
+
+
+def _anomaly(fault: JudgedFault, candidates: Mapping[int, Candidate], names: Mapping[str, str]) -> Anomaly:
+    found_by = [candidates[number].found_by for number in fault["numbers"] if number in candidates]
+    # The writer may word names anew, and those it words so say nothing to who reads the record.
+    listed = [names[key] for name in fault.get("objects", ()) if (key := object_key(name)) in names]
     return Anomaly(
-        name=text.name,
-        phenomenon=text.phenomenon or faults[0]["phenomenon"],
-        reasoning=text.reasoning or faults[0]["reasoning"],
-        severity=text.realism,
-        # The writer may word names anew, and those it words so say nothing to who reads the record.
-        objects=tuple(
-            dict.fromkeys(listed or (name for fault in faults for name in _objects(fault, candidates)))
-        ),
-        box=next((fault["box"] for fault in faults if fault["box"] is not None), None),
-        kind=text.kind,
+        name=fault["name"],
+        phenomenon=fault["phenomenon"],
+        reasoning=fault["reasoning"],
+        severity=fault["severity"],
+        confidence=fault.get("confidence"),
+        objects=tuple(dict.fromkeys(listed or _objects(fault, candidates))),
+        box=fault["box"],
+        kind=fault.get("kind"),
         found_by=tuple(dict.fromkeys(found_by)) or None,
     )
 
 
-def _of(fault: JudgedFault, candidates: Mapping[int, Candidate]) -> list[Candidate]:
-    return [candidates[number] for number in fault["numbers"] if number in candidates]
-
-
 def _objects(fault: JudgedFault, candidates: Mapping[int, Candidate]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for each in _of(fault, candidates) for name in each.objects))
-
-
-def _placed(
-    candidates: Mapping[int, Candidate], faults: Sequence[JudgedFault], texts: Sequence[FinalText]
-) -> list[Candidate]:
-    """The candidates with the anomaly each became; of several faults in one text the later are merged."""
-    placed = dict(candidates)
-    for anomaly, text in enumerate(texts):
-        for rank, place in enumerate(sorted(text.ids)):
-            for each in _of(faults[place - 1], candidates):
-                update: dict[str, object] = {"anomaly": anomaly}
-                if rank:
-                    update["fate"] = "merged"
-                placed[each.number] = each.model_copy(update=update)
-    return list(placed.values())
+    found = (candidates[number].objects for number in fault["numbers"] if number in candidates)
+    return tuple(dict.fromkeys(name for names in found for name in names)) or fault.get("objects", ())

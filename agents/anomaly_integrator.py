@@ -7,9 +7,8 @@ says of every number what becomes of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
 
 from uncanny.agents.common.annotate_context import (
     BatchFinding,
@@ -17,24 +16,17 @@ from uncanny.agents.common.annotate_context import (
     JudgedFault,
     ObjectState,
     PackedState,
-    numbered,
 )
+from uncanny.agents.common.batches import WHOLE_ABOVE
+from uncanny.agents.common.closer_look import Seen, after_all_looks, enlarge_findings
 from uncanny.agents.common.context import as_json
-from uncanny.agents.object_perceiver import AGREED
+from uncanny.agents.common.regions import closest_region
 from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE, JUDGE
-from uncanny.answers.boxes import area, overlap
 from uncanny.answers.forms import MAX_ITEMS
 from uncanny.answers.packed import JUDGEMENTS, Judgement, Numbered
 from uncanny.errors import AnswerError, RequestRejectedError, StepFailedError
-from uncanny.models.base import SentImage
-from uncanny.schema import Box, Candidate, Fate, StepError
-
-MOST_PARTS: Final = 4
-# Findings and objects whose boxes are compared, each with each: more come of a model that repeats itself.
-MOST_COMPARED: Final = 200
-# As a share of the picture; and how many objects' boxes meet there, its own included.
-SMALL: Final = 1 / 50
-CROWD: Final = 3
+from uncanny.models.base import Part
+from uncanny.schema import Candidate, Fate, StepError
 
 
 async def integrate(state: ObjectState, image: Context) -> ObjectState:
@@ -61,149 +53,168 @@ async def integrate(state: ObjectState, image: Context) -> ObjectState:
 async def judge(state: PackedState, image: Context) -> PackedState:
     """`faults` that stand, and `candidates`: every finding with what became of it.
 
-    In the packed schedule it sees the picture, and all findings at once. A finding that no answer accounts
-    for stands as it is; so do all of them where the call fails, which is an error of the record. Of more than
-    one list can account for the rest stays a candidate, and goes no further.
+    In the packed schedule it sees the picture, all findings at once, and the enlarged part of each. A finding
+    that no answer accounts for stands as it is; so do all of them where the call fails, which is an error of
+    the record. What was not taken on, what a closer look disproved, and what is more than one list can
+    account for stays a candidate, and goes no further.
     """
-    everything = numbered(state)
-    findings, beyond = everything[:MAX_ITEMS], everything[MAX_ITEMS:]
+    seen = after_all_looks(state)
+    going = [number for number, each in seen.items() if each.fate is None]
+    asked, beyond = going[:MAX_ITEMS], going[MAX_ITEMS:]
     image.leave_out("findings", len(beyond))
-    if not findings:
-        return {"faults": [], "candidates": []}
-    reader, errors = Numbered(JUDGEMENTS, len(findings)), list[StepError]()
-    places = crowded_places(state, findings, image)
-    parts = await image.enlarged(places, JUDGE.agent)
+    errors = list[StepError]()
+    entries: Sequence[Judgement] = ()
+    if asked:
+        # Numbers that are asked about run from 1 on, whatever was left out before.
+        reader = Numbered(JUDGEMENTS, len(asked))
+        await enlarge_findings([seen[number].finding for number in asked], image)
+        try:
+            entries = await _decide(reader, [seen[number].finding for number in asked], image)
+        except StepFailedError as failed:
+            entries = reader.best or ()
+            # A model that leaves numbers out said what it had to say; a call that failed is asked again.
+            if not entries or not isinstance(failed.error, AnswerError):
+                errors.append(failed.record)
+    faults, candidates = _judged(seen, asked, entries, image)
+    regions = [image.regions[number] for number in sorted(image.regions)]
+    return {"faults": faults, "candidates": candidates, "regions": regions, "errors": errors}
+
+
+async def _decide(
+    reader: Numbered[Judgement], findings: Sequence[BatchFinding], image: Context
+) -> Sequence[Judgement]:
+    """What the integrator says of findings, asked about place by place."""
+    places = [_region(each, image) for each in findings]
+    by_place = sorted(enumerate(findings, start=1), key=lambda each: (places[each[0] - 1], each[0]))
     rows = [
         (
             {
                 "id": number,
+                "part": places[number - 1] or None,
                 "by": each["found_by"],
                 "objects": each["objects"],
                 "phenomenon": each["phenomenon"],
                 "reasoning": each["reasoning"],
+                "closer": each.get("closer"),
+                "confidence": None if (sure := each.get("confidence")) is None else round(100 * sure),
             },
-            each["box"],
+            None if places[number - 1] else each["box"],
         )
-        for number, each in enumerate(findings, start=1)
+        for number, each in by_place
     ]
 
-    async def ask(parts: Sequence[SentImage]) -> tuple[Judgement, ...]:
+    async def ask(numbers: Sequence[int]) -> Sequence[Judgement]:
+        extra: list[Part] = [WHOLE_ABOVE] if numbers else []
+        for number in numbers:
+            extra += [f"Part {number}:", image.parts[number]]
         return await image.answer(
             JUDGE,
             reader.read,
-            extra=parts,
+            extra=extra,
             max_output_tokens=image.config.formatter_output_tokens,
             findings=partial(image.shown, rows),
             count=str(len(findings)),
-            parts=partial(_parts, places, findings, image) if parts else "",
+            shown=partial(_shown, numbers, image) if numbers else "",
         )
 
+    numbers = sorted({*places} - {0})
     try:
-        try:
-            entries = await ask(parts)
-        except StepFailedError as failed:
-            # Some servers take a single image a call, and say so by turning the call down.
-            if not parts or not isinstance(failed.error, RequestRejectedError):
-                raise
-            entries = await ask(())
+        return await ask(numbers)
     except StepFailedError as failed:
-        entries = reader.best or ()
-        # A model that leaves numbers out said what it had to say; a call that failed is asked again.
-        if not entries or not isinstance(failed.error, AnswerError):
-            errors.append(failed.record)
-    faults, candidates = _judged(findings, entries, image)
-    candidates += [
-        Candidate(number=number, **each, fate="left_out")
-        for number, each in enumerate(beyond, start=len(findings) + 1)
-    ]
-    return {"faults": faults, "candidates": candidates, "errors": errors}
+        # Some servers take a single image a call, and say so by turning the call down.
+        if not numbers or not isinstance(failed.error, RequestRejectedError):
+            raise
+        return await ask(())
+
+
+def _region(finding: BatchFinding, image: Context) -> int:
+    """The number of the enlarged part that shows a finding; 0 for the whole image."""
+    region = finding["box"] and closest_region(finding["box"], list(image.regions.values()))
+    return region.number if region else finding.get("region") or 0
+
+
+def _shown(numbers: Sequence[int], image: Context, model: str) -> str:
+    parts = image.shown([(image.part_row(number, model), None) for number in numbers], model)
+    return image.prompts["shown"].fill(count=str(len(numbers)), parts=parts)
 
 
 def _judged(
-    findings: Sequence[BatchFinding], entries: Sequence[Judgement], image: Context
+    seen: Mapping[int, Seen], asked: Sequence[int], entries: Sequence[Judgement], image: Context
 ) -> tuple[list[JudgedFault], list[Candidate]]:
+    """The faults that stand, in the order of their numbers, and all candidates."""
     faults: list[JudgedFault] = []
-    fates: dict[int, tuple[Fate, str | None]] = {}
+    fates: dict[int, tuple[Fate, str | None]] = {
+        number: (each.fate or "left_out", each.why) for number, each in seen.items()
+    }
+    added: list[Candidate] = []
     for entry in entries:
-        numbers = tuple(sorted(entry.ids))
+        if entry.decision == "add":
+            numbers: tuple[int, ...] = (len(seen) + len(added) + 1,)
+            fault = _fault(numbers, entry, (), image)
+            added.append(_candidate_of(fault, entry, image))
+            faults.append(fault)
+            continue
+        numbers = tuple(sorted(asked[number - 1] for number in entry.ids))
         if entry.decision == "drop":
             fates |= dict.fromkeys(numbers, ("dropped", entry.why))
             continue
-        boxes = (findings[number - 1]["box"] for number in numbers)
-        box = image.box(entry.box) or next((box for box in boxes if box is not None), None)
-        first = findings[entry.ids[0] - 1]  # as the model put them, not as they are numbered
-        faults.append(
-            {
-                "numbers": numbers,
-                "phenomenon": entry.phenomenon or first["phenomenon"],
-                "reasoning": entry.reasoning or first["reasoning"],
-                "box": box,
-            }
-        )
+        # In the order of the model, which names the best one first.
+        faults.append(_fault(numbers, entry, [seen[asked[n - 1]].finding for n in entry.ids], image))
         fates |= dict.fromkeys(numbers, ("merged", entry.why or None))
         fates[numbers[0]] = ("kept" if entry.decision == "keep" else "corrected", entry.why or None)
-    for number, each in enumerate(findings, start=1):
-        if number not in fates:
+    accounted = {number for entry in entries for number in entry.ids}
+    for place, number in enumerate(asked, start=1):
+        if place not in accounted:
+            finding = seen[number].finding
             fates[number] = ("unchecked", None)
             faults.append(
                 {
                     "numbers": (number,),
-                    "phenomenon": each["phenomenon"],
-                    "reasoning": each["reasoning"],
-                    "box": each["box"],
+                    "phenomenon": finding["phenomenon"],
+                    "reasoning": finding["reasoning"],
+                    "box": finding["box"],
+                    "kind": finding.get("kind"),
+                    "objects": finding["objects"],
+                    "confidence": finding.get("confidence"),
                 }
             )
-    candidates = [
-        Candidate(number=number, **each, fate=fates[number][0], why=fates[number][1])
-        for number, each in enumerate(findings, start=1)
-    ]
-    return sorted(faults, key=lambda fault: fault["numbers"]), candidates
+    candidates = [each.candidate(number, *fates[number]) for number, each in seen.items()]
+    return sorted(faults, key=lambda fault: fault["numbers"]), [*candidates, *added]
 
 
-def crowded_places(state: PackedState, findings: Sequence[BatchFinding], image: Context) -> list[Box]:
-    """The parts of the picture worth showing enlarged: small or crowded ones whose place is certain.
-
-    It is certain where two answers agree: boxes of two agents, or of two drafts of the object list. The
-    smallest come first, `MOST_PARTS` of them.
-    """
-    findings = findings[:MOST_COMPARED]
-    objects = [each for each in (*state["objects"], *state["cut"]) if each.box is not None][:MOST_COMPARED]
-    located = set(state.get("located", ()))
-    certain: list[Box] = []
-    for place, finding in enumerate(findings):
-        others = [
-            *(
-                each["box"]
-                for each in (*findings[:place], *findings[place + 1 :])
-                if each["found_by"] != finding["found_by"]
-            ),
-            *(each.box for each in objects),
-        ]
-        box = finding["box"]
-        if box is not None and any(other is not None and overlap(box, other) >= AGREED for other in others):
-            certain.append(box)
-            continue
-        certain += [
-            each.box
-            for each in objects
-            if each.box and each.name in finding["objects"] and each.name in located
-        ]
-    whole = image.pixels[0] * image.pixels[1]
-    chosen: list[Box] = []
-    for box in sorted(set(certain), key=lambda each: (area(each), each)):
-        crowd = sum(1 for each in objects if each.box and overlap(box, each.box) > 0)
-        small = area(box) <= SMALL * whole
-        if (small or crowd > CROWD) and all(overlap(box, each) < AGREED for each in chosen):
-            chosen.append(box)
-            if len(chosen) == MOST_PARTS:
-                break
-    return chosen
+def _fault(
+    numbers: tuple[int, ...], entry: Judgement, findings: Sequence[BatchFinding], image: Context
+) -> JudgedFault:
+    """What an entry that stands says; what it leaves open is that of its findings."""
+    boxes = (each["box"] for each in findings if each["box"] is not None)
+    objects = tuple(dict.fromkeys(name for each in findings for name in each["objects"]))
+    confidences = [known for each in findings if (known := each.get("confidence")) is not None]
+    fault: JudgedFault = {
+        "numbers": numbers,
+        "phenomenon": entry.phenomenon,
+        "reasoning": entry.reasoning,
+        "box": image.box_in(entry.part, entry.box) or next(boxes, None),
+        "name": entry.name,
+        "kind": entry.kind,
+        "objects": entry.objects or objects,
+        "confidence": max(confidences, default=None) if entry.confidence is None else entry.confidence,
+    }
+    if entry.realism is not None:
+        fault["severity"] = entry.realism
+    return fault
 
 
-def _parts(places: Sequence[Box], findings: Sequence[BatchFinding], image: Context, model: str) -> str:
-    def about(place: Box) -> list[int]:
-        boxes = [each["box"] for each in findings]
-        return [number for number, box in enumerate(boxes, start=1) if box and overlap(box, place) >= AGREED]
-
-    boxes = image.shown([({"findings": about(place)}, place) for place in places], model)
-    return image.prompts["parts"].fill(parts=boxes)
+def _candidate_of(fault: JudgedFault, entry: Judgement, image: Context) -> Candidate:
+    """The finding of the integrator's own that a fault is."""
+    return Candidate(
+        number=fault["numbers"][0],
+        found_by=JUDGE.agent,
+        objects=fault.get("objects", ()),
+        phenomenon=fault["phenomenon"],
+        reasoning=fault["reasoning"],
+        box=fault["box"],
+        confidence=fault.get("confidence"),
+        region=entry.part if entry.part in image.regions else None,
+        fate="kept",
+        why=entry.why or None,
+    )

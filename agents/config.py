@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from uncanny.agents.steps import DEFAULT_SCHEDULE, SCHEDULES, Per, Schedule, ScheduleName
+from uncanny.agents.steps import DEFAULT_SCHEDULE, PARTS_A_CALL, SCHEDULES, Per, Schedule, ScheduleName
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.errors import UsageError
 from uncanny.models.parameters import SamplingParameters, Temperature, TopP
@@ -82,8 +82,13 @@ class AnnotateConfig(SamplingParameters, BoxParameters):
         int, Field(ge=0, le=100), Shown(label="Looks at the whole image", default=_by_schedule("scene_scans"))
     ] = Field(default_factory=_of_schedule("scene_scans"))
     """Number of looks at the image as a whole. The authors' released code has three, the paper none."""
-    batch_objects: Annotated[int, Field(ge=1, le=100), Shown(label="Objects per call")] = 6
-    """Maximum number of objects in one call of the schedule packed."""
+    max_regions: Annotated[int, Field(ge=0, le=100), Shown(label="Maximum enlarged parts per image")] = 12
+    """Maximum number of parts of an image that the schedule packed enlarges and examines; 0 is for none."""
+    view: Annotated[
+        int | None, Field(ge=64, le=100_000), Shown(default="as known of each model, by its name")
+    ] = None
+    """Long side, in pixels, at which the model sees an image; it decides which parts the schedule packed
+    enlarges."""
     strictness: Strictness = "open"
     """Report what is odd or unlikely too (open), or only what is impossible (strict)."""
     language: Language = "English"
@@ -115,31 +120,49 @@ class AnnotateConfig(SamplingParameters, BoxParameters):
         """The steps of the schedule."""
         return SCHEDULES[self.schedule]
 
-    def times(self, objects: int) -> dict[Per, int]:
-        """How often each step is taken for one image with so many objects."""
-        examined = min(objects, self.max_objects)
+    def times(self, objects: int, *, regions: int | None = None, jointly: bool = True) -> dict[Per, int]:
+        """How often each step is taken for one image with so many objects.
+
+        `regions` are the parts of it that are enlarged, by default the usual number. `jointly`: one model is
+        asked for objects and for faults of the whole image.
+        """
+        packed = self.schedule == "packed"
+        looks = int(packed and jointly and self.scene_scans > 0)
+        regions = self.parts(objects) if regions is None else regions
         return {
             "image": 1,
-            "repeat": self.repeats,
-            "object": examined,
-            "batch": -(-examined // self.batch_objects),
-            "scan": self.scene_scans,
+            "look": looks,
+            "repeat": self.repeats - looks,
+            "object": min(objects, self.max_objects),
+            "batch": -(-regions // PARTS_A_CALL),
+            "relations": int(regions > 0),
+            "scan": self.scene_scans - looks,
         }
+
+    def parts(self, objects: int) -> int:
+        """Enlarged parts of an image with so many objects, as is usual: one for each that is examined."""
+        return min(objects, self.max_objects, self.max_regions)
 
     def asked_agents(self) -> set[str]:
         """Those who are asked about an image in which there is anything to ask about."""
-        times = self.times(self.max_objects)
+        times = self.times(self.max_objects, jointly=False)
         return {step.agent for step in self.table.steps if times[step.per]}
 
-    def calls(self, objects: int) -> int:
+    def calls(self, objects: int, *, jointly: bool = True) -> int:
         """Calls for one image with so many objects and at least one finding for each, without retries."""
-        return self.table.calls(self.times(objects))
+        return self.table.calls(self.times(objects, jointly=jointly))
 
-    def least_calls(self) -> int:
+    def most_calls(self, *, jointly: bool = True) -> int:
+        """Those for an image in which there is as much to examine as there can be."""
+        times = self.times(self.max_objects, regions=self.max_regions, jointly=jointly)
+        return self.table.calls(times) + sum(times[step.per] for step in self.table.steps if step.spare)
+
+    def least_calls(self, *, jointly: bool = True) -> int:
         """Those for an image in which there is nothing to examine."""
         if self.schedule == "single":
             return 1
-        return self.repeats + self.scene_scans
+        times = self.times(0, jointly=jointly)
+        return times["look"] + times["repeat"] + times["scan"]
 
 
 DetectProtocol = Literal["conversation", "independent"]

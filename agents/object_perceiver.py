@@ -1,7 +1,8 @@
 """ObjectPerceiver: which objects, people and body parts are in the picture?
 
 Asked `repeats` times in different words, since one look finds what another misses. The drafts are merged into
-one list: the union, with equal names taken for one object. Source: AnomReason, section 2.1.
+one list: the union, with equal names taken for one object. Source: AnomReason, section 2.1. In the packed
+schedule the first draft and the scanner's open look are one question, if one model is asked for both.
 """
 
 from __future__ import annotations
@@ -12,14 +13,20 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from uncanny.agents.common.annotate_context import AnnotateState, Context, PackedState
-from uncanny.agents.steps import PERCEIVE, TAKE_INVENTORY
+from uncanny.agents.common.annotate_context import (
+    AnnotateState,
+    Context,
+    PackedState,
+    Sighting,
+    as_findings,
+)
+from uncanny.agents.steps import LOOK, PERCEIVE, SCAN_IMAGE, TAKE_INVENTORY
 from uncanny.answers.boxes import overlap
+from uncanny.answers.packed import read_look
 from uncanny.schema import SceneObject
 
-# Intersection over union of two boxes from which on they are taken for one thing's, and for trustworthy.
+# Intersection over union of two boxes from which on they are taken for one thing's.
 SAME_PLACE: Final = 0.75
-AGREED: Final = 0.5
 # Of all drafts together: each question about relations names them all. As high as the limit on objects goes.
 MOST_NAMED: Final = 1_000
 
@@ -41,17 +48,43 @@ async def perceive(_state: AnnotateState, image: Context) -> AnnotateState:
     return {"objects": objects, "cut": cut}
 
 
-async def take_inventory(_state: PackedState, image: Context) -> PackedState:
-    """The same with boxes, for the packed schedule; `located` are objects whose place two drafts agree on."""
-    drafts = await asyncio.gather(
-        *(_located_draft(image, number) for number in range(image.config.repeats)), return_exceptions=True
-    )
-    for draft in drafts:
-        if isinstance(draft, BaseException):
-            raise draft
-    merged, located = merge_located(draft for draft in drafts if not isinstance(draft, BaseException))
+async def take_inventory(state: PackedState, image: Context) -> PackedState:
+    """The same with boxes, for the packed schedule."""
+    return await _with_drafts(state, image, jointly=False)
+
+
+async def look_once(state: PackedState, image: Context) -> PackedState:
+    """The same, the first draft and the first open look at the image in one question.
+
+    What is found there is the scanner's, in `sightings`.
+    """
+    return await _with_drafts(state, image, jointly=True)
+
+
+async def _with_drafts(_state: PackedState, image: Context, *, jointly: bool) -> PackedState:
+    seen: list[Sighting] = []
+
+    async def draft(number: int) -> list[SceneObject]:
+        if not jointly or number:
+            items = await image.items(TAKE_INVENTORY, sample=number)
+        else:
+            answer = await image.answer(LOOK, read_look)
+            for what, left_out in answer.left_out.items():
+                image.leave_out(what, left_out)
+            seen.append({"findings": as_findings(SCAN_IMAGE.agent, answer.faults, image), "order": 0})
+            items = answer.inventory
+        return [
+            SceneObject(name=each.name, description=each.description, sort=each.sort, box=image.box(each.box))
+            for each in items
+        ]
+
+    drafts = await asyncio.gather(*map(draft, range(image.config.repeats)), return_exceptions=True)
+    for each in drafts:
+        if isinstance(each, BaseException):
+            raise each
+    merged = merge_located(each for each in drafts if not isinstance(each, BaseException))
     objects, cut = _examined(merged, image)
-    return {"objects": objects, "cut": cut, "located": located}
+    return {"objects": objects, "cut": cut, "sightings": seen}
 
 
 def _examined(objects: Sequence[SceneObject], image: Context) -> tuple[list[SceneObject], list[SceneObject]]:
@@ -61,22 +94,14 @@ def _examined(objects: Sequence[SceneObject], image: Context) -> tuple[list[Scen
     return list(objects[:limit]), list(objects[limit:MOST_NAMED])
 
 
-async def _located_draft(image: Context, number: int) -> list[SceneObject]:
-    items = await image.items(TAKE_INVENTORY, sample=number)
-    return [
-        SceneObject(name=item.name, description=item.description, box=image.box(item.box)) for item in items
-    ]
-
-
-def merge_located(drafts: Iterable[Sequence[SceneObject]]) -> tuple[list[SceneObject], list[str]]:
-    """Union over drafts, in order of first mention, and the names of those whose boxes two drafts agree on.
+def merge_located(drafts: Iterable[Sequence[SceneObject]]) -> list[SceneObject]:
+    """Union over drafts, in order of first mention.
 
     Two entries of different drafts are one object where their names are equal, or else where their boxes
     overlap by `SAME_PLACE`. Name and box are the first mention's, the description is the longest.
     """
     merged: list[SceneObject] = []
     places: dict[str, int] = {}
-    located: dict[str, None] = {}
     for draft in drafts:
         before, taken = len(merged), set[int]()
         for item in draft:
@@ -91,11 +116,9 @@ def merge_located(drafts: Iterable[Sequence[SceneObject]]) -> tuple[list[SceneOb
             places.setdefault(key, place)
             taken.add(place)
             known = merged[place]
-            if known.box and item.box and overlap(known.box, item.box) >= AGREED and place < before:
-                located[known.name] = None
             longest = max(known.description, item.description, key=len)
             merged[place] = known.model_copy(update={"description": longest, "box": known.box or item.box})
-    return merged, list(located)
+    return merged
 
 
 def _same_place(item: SceneObject, earlier: Sequence[SceneObject], taken: set[int]) -> int | None:

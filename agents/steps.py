@@ -30,6 +30,7 @@ from uncanny.answers.packed import (
     INVENTORY,
     JUDGEMENTS,
     PACKED_FORMS,
+    PART_FAULTS,
     Fault,
     FinalText,
     InventoryItem,
@@ -39,8 +40,9 @@ from uncanny.schema import Anomaly, SceneObject
 
 T = TypeVar("T", bound=BaseModel)
 
-# What a step is taken for, each time anew.
-Per = Literal["image", "repeat", "object", "batch", "scan"]
+# What a step is taken for, each time anew: `look` is one question for a draft of the inventory and a scan,
+# `batch` so many enlarged parts of the image, `relations` is there or not.
+Per = Literal["image", "look", "repeat", "object", "batch", "relations", "scan"]
 ScheduleName = Literal["packed", "paper", "single"]
 
 
@@ -90,8 +92,9 @@ class Step:
     itself, of a step that has it from nowhere else; `prompt` names it in records. `texts` are names of
     others that are filled in or go beside it. `data_tokens` are those of what else is filled into the prompt,
     `output_tokens` those of an answer; a number is the same for every call. `parts` are enlarged parts of the
-    image that usually go along. `of_findings`: the step is left out where nothing was found. `alone`: no
-    other call is about the image, so that nothing of it is worth keeping.
+    image that usually go along. `of_findings`: the step is left out where nothing was found; `spare`: also
+    where all went well. `alone`: no other call begins like it, so that nothing of it is worth
+    keeping.
     """
 
     agent: str
@@ -105,6 +108,7 @@ class Step:
     output_tokens: Size | int = 0
     parts: int = 0
     of_findings: bool = False
+    spare: bool = False
     alone: bool = False
     text: str | None = None
 
@@ -133,7 +137,7 @@ class ListStep(Step, Generic[T]):
     """A kind of call whose answer is a list, constrained to the schema of `form` where the model can.
 
     `look` is the name of a node in the graph of `packed` that looks for faults, in the image or in
-    each batch of its objects, as `per` says. It makes this call and no other, unless `work` names, as
+    each batch of its enlarged parts, as `per` says. It makes this call and no other, unless `work` names, as
     MODULE:NAME, an async function that does more.
     """
 
@@ -166,7 +170,7 @@ class Schedule:
 
     def calls(self, times: Mapping[Per, int]) -> int:
         """Calls for an image in which each thing occurs so many times, without retries."""
-        return sum(times[step.per] for step in self.steps)
+        return sum(times[step.per] for step in self.steps if not step.spare)
 
 
 # Sizes follow from the forms: a name is some 5 tokens, a sentence 20 to 25, a box 12, keys and quotes of an
@@ -270,34 +274,65 @@ PAPER: Final = Schedule(
     FORMS,
     repeats=3,
     scene_scans=0,
-    without_effect=("batch_objects", "box_format"),
+    without_effect=("box_format", "max_regions", "view"),
 )
 
+_DRAFT: Final = Size(_LIST, subject=40)
+_FAULTS: Final = Size(_LIST, finding=95)
 TAKE_INVENTORY: Final[ListStep[InventoryItem]] = ListStep(
     "ObjectPerceiver",
     1,
     "perceive",
     "repeat",
     wordings=2,
-    output_tokens=Size(_LIST, subject=40),
+    texts=("inventory",),
+    output_tokens=_DRAFT,
     form=INVENTORY,
 )
-_FAULTS: Final = Size(_LIST, finding=85)
+# The draft and the scan in one answer, where one model is asked for both.
+LOOK: Final = Step(
+    "ObjectPerceiver",
+    1,
+    "look",
+    "look",
+    texts=("inventory", "open_look"),
+    output_tokens=Size(2 * _LIST, subject=40, finding=95),
+    alone=True,
+)
+# Enlarged parts in one question. The whole image stands ahead of them, small.
+PARTS_A_CALL: Final = 4
+WHOLE_SIDE: Final = 640
+SCAN_IMAGE: Final[ListStep[Fault]] = ListStep(
+    "SceneScanner",
+    1,
+    "scan",
+    "scan",
+    texts=("open_look",),
+    output_tokens=_FAULTS,
+    form=FAULTS,
+    look="scan",
+)
 # Who looks for faults: a further agent is a line here, and its prompt in `prompts/packed`.
 LOOKS: Final[tuple[ListStep[Fault], ...]] = (
-    ListStep("SceneScanner", 1, "scan", "scan", output_tokens=_FAULTS, form=FAULTS, look="scan"),
+    SCAN_IMAGE,
     ListStep(
         *("AttributeAnalyzer", 1, "attributes", "batch"),
-        data_tokens=Size(subject=40),
-        output_tokens=_FAULTS,
-        form=FAULTS,
+        sees_image=False,
+        texts=("listed", "doubts"),
+        data_tokens=Size(120),
+        output_tokens=Size(_LIST, finding=110),
+        parts=PARTS_A_CALL,
+        form=PART_FAULTS,
         look="attributes",
     ),
     ListStep(
-        *("RelationReasoner", 1, "relations", "batch"),
-        data_tokens=Size(subject=40, object=6),
-        output_tokens=_FAULTS,
-        form=FAULTS,
+        *("RelationReasoner", 1, "relations", "relations"),
+        texts=("doubts",),
+        data_tokens=Size(60),
+        output_tokens=Size(_LIST, finding=110),
+        parts=2,
+        alone=True,
+        form=PART_FAULTS,
         look="relations",
     ),
 )
@@ -306,14 +341,16 @@ JUDGE: Final[ListStep[Judgement]] = ListStep(
     1,
     "integrate",
     "image",
-    texts=("parts",),
-    data_tokens=Size(finding=95),
-    output_tokens=Size(_LIST, finding=85),
+    texts=("shown",),
+    data_tokens=Size(finding=100),
+    output_tokens=Size(_LIST, finding=170),
+    # One for every place where something was found.
+    parts=2,
+    alone=True,
     form=JUDGEMENTS,
-    # At most four: a place is shown where it is small or crowded and two agents agree on it, which few are.
-    parts=1,
     of_findings=True,
 )
+# Only of what the integrator left without them, which is nothing as a rule.
 WRITE: Final[ListStep[FinalText]] = ListStep(
     "AnomalyFormatter",
     1,
@@ -324,12 +361,13 @@ WRITE: Final[ListStep[FinalText]] = ListStep(
     output_tokens=Size(_LIST, finding=50),
     form=FINAL_TEXTS,
     of_findings=True,
+    spare=True,
 )
-# Several objects a call: of 170 calls of `PAPER` about eight pictures, 152 changed nothing.
+# Every further call shows something new: of 170 calls of `PAPER` about eight pictures, 152 changed nothing.
 PACKED: Final = Schedule(
     "packed",
     "packed",
-    (TAKE_INVENTORY, *LOOKS, JUDGE, WRITE),
+    (LOOK, TAKE_INVENTORY, *LOOKS, JUDGE, WRITE),
     PACKED_FORMS,
     repeats=1,
     scene_scans=1,
@@ -348,7 +386,8 @@ SINGLE: Final = Schedule(
         "repeats",
         "max_objects",
         "scene_scans",
-        "batch_objects",
+        "max_regions",
+        "view",
         "box_format",
         "formatter_output_tokens",
     ),

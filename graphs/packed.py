@@ -2,21 +2,21 @@
 
 ::
 
-    perceive ──► attributes (one Send per batch) ──► integrate ──► format
-             └─► relations (one Send per batch) ───┘
-    scan (one Send per scene scan), beside perceive
+    perceive ─► regions ─► attributes (one Send per batch) ─► integrate ─► format
+    scan ──────┘       └─► relations ───────────────────────┘
 
-Agents of the user's own look at each batch beside attributes and relations, or at the image beside the scan.
-A node for every agent, in runs and in Studio alike: there are few of them. Where nothing is found, or
-there is no list of objects, integrate and format ask nothing. `single` is one node.
+`perceive` asks the first scan along with its draft where one model does both; further ones are nodes of their
+own. `regions` asks nobody: it cuts out the parts that are looked at more closely. Agents of the user's own
+look at each batch of these beside attributes, or at the image beside the scan. A node for every agent, in
+runs and in Studio alike: there are few of them. Where nothing is found integrate and format ask nothing.
+`single` is one node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
-from itertools import pairwise
-from typing import Any, TypedDict, cast
+from typing import Any, Final, TypedDict, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -27,6 +27,7 @@ from langgraph.typing import ContextT
 from uncanny.agents.anomaly_formatter import write_anomalies
 from uncanny.agents.anomaly_integrator import judge
 from uncanny.agents.common.annotate_context import (
+    FIRST_OF_PARTS,
     BatchFinding,
     BatchState,
     Context,
@@ -34,11 +35,12 @@ from uncanny.agents.common.annotate_context import (
     ScanState,
     Sighting,
 )
-from uncanny.agents.common.batches import look_at_batch
+from uncanny.agents.common.batches import look_at_parts
+from uncanny.agents.common.closer_look import enlarge_regions, questions
 from uncanny.agents.common.own_agent import LookAtBatch, LookAtImage, OwnAgent, check_agents
-from uncanny.agents.object_perceiver import take_inventory
+from uncanny.agents.object_perceiver import look_once, take_inventory
 from uncanny.agents.scene_scanner import list_anomalies, look_at_image
-from uncanny.agents.steps import LOOKS, ListStep, Per, ScheduleName
+from uncanny.agents.steps import LOOKS, SCAN_IMAGE, TAKE_INVENTORY, ListStep, Per, ScheduleName
 from uncanny.errors import ExtensionError, StepFailedError
 from uncanny.graphs.annotate import (
     REPLACED,
@@ -60,12 +62,16 @@ class PackedNodes(TypedDict, total=False):
     """Nodes of the packed schedule by name, as `AnnotateNodes` of the paper's."""
 
     perceive: Callable[[PackedState, Context], Awaitable[PackedState]]
+    regions: Callable[[PackedState, Context], Awaitable[PackedState]]
     attributes: LookAtBatch
     relations: LookAtBatch
     integrate: Callable[[PackedState, Context], Awaitable[PackedState]]
     scan: LookAtImage
     format: Callable[[PackedState, Context], Awaitable[PackedState]]
 
+
+# Looks at enlarged parts of the image; the others are at the whole of it.
+_OF_PARTS: Final[frozenset[Per]] = frozenset({"batch", "relations"})
 
 PackedGraph = CompiledStateGraph[PackedState, ContextT, AnnotateInput, PackedState]
 """A compiled graph over the state of the schedule `packed`."""
@@ -103,29 +109,38 @@ def build_packed_graph(
     # Nodes that look for faults, and what they look at; those of the user's own come last.
     looks: dict[str, Per] = {step.look: step.per for step in LOOKS}
     # The key that a node has to set.
-    results = {"perceive": "objects", "integrate": "faults", "format": "anomalies"}
+    results = {"perceive": "objects", "regions": "regions", "integrate": "faults", "format": "anomalies"}
     results |= dict.fromkeys(looks, "findings")
     replaced = node_names(nodes, results) | {each.name: each.as_planned(qualified_name) for each in agents}
     looks |= {each.name: each.per for each in agents}
     results |= dict.fromkeys((each.name for each in agents), "findings")
     active: Mapping[str, Any] = {
         "perceive": take_inventory,
+        "regions": enlarge_regions,
         "integrate": judge,
         "format": write_anomalies,
         **{step.look: looker(step) for step in LOOKS},
         **nodes,
         **{each.name: each.node() for each in agents},
     }
-    at_batches = [name for name, per in looks.items() if per == "batch"]
-    at_image = [name for name, per in looks.items() if per != "batch"]
+    at_image = [name for name, per in looks.items() if per not in _OF_PARTS]
+    at_parts = [name for name in looks if name not in at_image]
+
+    def looks_once(image: Context) -> bool:
+        """Whether the draft and the first scan are one question: no node of either is the user's own."""
+        asked = (TAKE_INVENTORY.agent, SCAN_IMAGE.agent)
+        ours = not {"perceive", SCAN_IMAGE.look} & {*nodes}
+        return ours and image.config.scene_scans > 0 and image.asked_jointly(*asked)
 
     def place(name: str, number: int, image: Context) -> int:
-        """Where what a look found comes among all findings: by batches, then by looks at the whole image."""
-        if name in at_batches:
-            return number * len(at_batches) + at_batches.index(name)
-        times = image.config.times(image.config.max_objects)
-        before = sum(times[looks[each]] for each in at_image[: at_image.index(name)])
-        return image.config.max_objects * len(at_batches) + before + number
+        """Where what a look found comes among all findings: of the whole image, then of its parts."""
+        if name in at_parts:
+            return FIRST_OF_PARTS + number * len(at_parts) + at_parts.index(name)
+        times = times_of(image)
+        return sum(times[looks[each]] for each in at_image[: at_image.index(name)]) + number
+
+    def times_of(image: Context) -> Mapping[Per, int]:
+        return image.config.times(0, jointly=False)
 
     async def update(name: str, state: PackedState, image: Context) -> PackedState:
         """What a node adds to the state, or why it failed."""
@@ -138,24 +153,38 @@ def build_packed_graph(
     async def perceive(state: PackedState, runtime: Runtime[ContextT]) -> PackedState:
         image = await open_image(state["image"], runtime.context, False)
         with image.scope.branch():
-            return {"cut": [], **await update("perceive", state, image)}
+            if not looks_once(image):
+                return {"cut": [], **await update("perceive", state, image)}
+            try:
+                return await look_once(state, image)
+            except StepFailedError as failed:
+                return {"failure": failed.record}
         return {}
 
     async def look_at_image(state: PackedState, runtime: Runtime[ContextT]) -> list[Send]:
         image = await open_image(state["image"], runtime.context, True)
-        times = image.config.times(image.config.max_objects)
+        times, once = times_of(image), looks_once(image)
         return [
             Send(name, {"image": state["image"], "order": number})
             for name in at_image
-            for number in range(times[looks[name]])
+            for number in range(once and name == SCAN_IMAGE.look, times[looks[name]])
         ]
 
+    async def regions(state: PackedState, runtime: Runtime[ContextT]) -> PackedState:
+        image = await open_image(state["image"], runtime.context, False)
+        # Without objects: integrate raises what ended the image.
+        if image.scope.ended is not None or state.get("failure") or "objects" not in state:
+            return {"regions": []}
+        return await update("regions", state, image)
+
     async def fan_out(state: PackedState, runtime: Runtime[ContextT]) -> list[Send] | str:
-        # Without objects: integrate raises what ended the image, once the scans are back as well.
         if state.get("failure") or "objects" not in state:
             return "integrate"
-        image = await open_image(state["image"], runtime.context, False)
-        return batches(state, image.config.batch_objects, at_batches) or "integrate"
+        batches, related = questions(state, await open_image(state["image"], runtime.context, False))
+        sends = [Send(name, batch) for batch in batches for name in at_parts if looks[name] == "batch"]
+        if related is not None:
+            sends += [Send(name, related) for name in at_parts if looks[name] == "relations"]
+        return sends or "integrate"
 
     def look_of(name: str) -> Callable[..., Awaitable[PackedState]]:
         async def look(state: ScanState | BatchState, runtime: Runtime[ContextT]) -> PackedState:
@@ -188,15 +217,18 @@ def build_packed_graph(
 
     graph = StateGraph(PackedState, context_schema, input_schema=AnnotateInput)
     graph.add_node("perceive", perceive, metadata=metadata("perceive"))
-    for name, per in looks.items():
-        seen = BatchState if per == "batch" else ScanState
+    graph.add_node("regions", regions, metadata=metadata("regions"))
+    for name in looks:
+        seen = BatchState if name in at_parts else ScanState
         graph.add_node(name, look_of(name), input_schema=seen, metadata=metadata(name))
     graph.add_node("integrate", integrate, metadata=metadata("integrate"))
     graph.add_node("format", write, metadata=metadata("format"))
     graph.add_edge(START, "perceive")
     graph.add_conditional_edges(START, look_at_image, at_image)
-    graph.add_conditional_edges("perceive", fan_out, [*at_batches, "integrate"])
-    for name in at_batches:
+    for name in ("perceive", *at_image):
+        graph.add_edge(name, "regions")
+    graph.add_conditional_edges("regions", fan_out, [*at_parts, "integrate"])
+    for name in at_parts:
         graph.add_edge(name, "integrate")
     graph.add_conditional_edges(
         "integrate", lambda state: END if state.get("failure") else "format", ["format", END]
@@ -210,27 +242,7 @@ def looker(step: ListStep[Any]) -> LookAtImage | LookAtBatch:
     if step.work:
         work: LookAtImage | LookAtBatch = named(step.work)
         return work
-    return partial(look_at_batch if step.per == "batch" else look_at_image, step)
-
-
-def batches(state: PackedState, most: int, agents: Sequence[str]) -> list[Send]:
-    """One for each batch and each of the `agents`; batches are as equal in size as can be."""
-    objects = state["objects"]
-    if not objects:
-        return []
-    count = -(-len(objects) // most)
-    ends = [round(len(objects) * part / count) for part in range(count + 1)]
-    sends: list[Send] = []
-    for number, (first, last) in enumerate(pairwise(ends)):
-        batch: BatchState = {
-            "image": state["image"],
-            "order": number,
-            "batch": tuple(range(first + 1, last + 1)),
-            "objects": objects,
-            "cut": state["cut"],
-        }
-        sends += [Send(agent, batch) for agent in agents]
-    return sends
+    return partial(look_at_parts if step.per in _OF_PARTS else look_at_image, step)
 
 
 def check_findings(name: str, nodes: Mapping[str, object], sighting: Sighting) -> None:

@@ -246,7 +246,7 @@ class ImageContext(AgentContext[C]):
         """What a call of `step` begins with: system text, picture, `shared` and `extra` parts, prompt."""
         parts: tuple[Part, ...] = (self.image, *shared) if step.sees_image else shared
         text = self.filled(step, model, sample, variables)
-        return self.opening((*parts, *extra), text, shared=len(parts))
+        return self.opening((*parts, *extra), text, shared=0 if step.alone else len(parts))
 
 
 def opening(
@@ -338,8 +338,12 @@ class BoxContext(ImageContext[B]):
         """A box as a model gave it, in pixels of the original image; None where it cannot be one."""
         if given is None:
             return None
+        return self.located(given, sent=self.seen(given.model), original=self.pixels)
+
+    def located(self, given: GivenBox, *, sent: tuple[int, int], original: tuple[int, int]) -> Box | None:
+        """As `box`, where the model saw `original` pixels of the image at the size `sent`."""
         form = asked_box_format(given.model, self.config)
-        box = pixels(given, form, sent=self.seen(given.model), original=self.pixels)
+        box = pixels(given, form, sent=sent, original=original)
         self.boxes.formats.add(form.name)
         self.boxes.given += 1
         self.boxes.unreadable += box is None

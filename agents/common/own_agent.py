@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
 from uncanny.agents.common.annotate_context import BatchState, Context, ScanState, Sighting
-from uncanny.agents.common.batches import look_at_batch
+from uncanny.agents.common.batches import look_at_parts
 from uncanny.agents.scene_scanner import look_at_image
 from uncanny.agents.steps import LOOKS, ROLES, ListStep, Per
-from uncanny.answers.packed import FAULTS, Fault
+from uncanny.answers.packed import FAULTS, PART_FAULTS, Fault
 from uncanny.errors import UsageError
 from uncanny.prompts import Prompt, make_prompt
 from uncanny.wording import option, shown
@@ -33,7 +33,7 @@ _FILE_NAME: Final = re.compile(r"\S+\.(?:md|txt)")
 # What is filled into the prompt of an agent that has no `look` of its own.
 _VARIABLES: Final[dict[OwnPer, tuple[str, ...]]] = {
     "image": ("box_key", "box_rule", "limit"),
-    "batch": ("objects", "scene", "box_key", "box_rule", "limit"),
+    "batch": ("listed", "parts", "count", "doubts", "box_key", "part_rule"),
 }
 
 
@@ -46,11 +46,11 @@ class OwnAgent:
             `"ShadowReader"`.
         prompt: its prompt, as a text or as the path of a Markdown file. `$box_key` and `$box_rule` are filled
             in as the model knows boxes, `$limit` is the number of objects examined. With `per="batch"` there
-            are `$objects`, those it is asked about with their numbers, and `$scene`, all of them by name.
-            Write `$$` for a dollar sign. Without a `look` it has to ask for the JSON that `docs/extend.md`
-            shows.
-        per: `"image"` asks once about each image, beside the scene scan; `"batch"` once about each batch of
-            objects, when they are known.
+            are `$listed`, which lists the parts that the model is shown, and `$part_rule` instead of
+            `$box_rule`, for boxes within a part. Write `$$` for a dollar sign. Without a `look` it has to ask
+            for the JSON that `docs/extend.md` shows.
+        per: `"image"` asks once about each image, beside the open look; `"batch"` once about each batch of
+            enlarged parts, when they are known.
         look: an async function from the state, a `ScanState` or `BatchState`, and the `AnnotateContext` of
             the image to a `Sighting`, in place of asking the prompt. `step` is what it can ask by.
 
@@ -91,7 +91,8 @@ class OwnAgent:
             self.name,
             self.per,
             output_tokens=LOOKS[0].output_tokens,
-            form=FAULTS,
+            sees_image=self.per == "image",
+            form=FAULTS if self.per == "image" else PART_FAULTS,
             text=None if self.prompt is None else _read(self.name, self.prompt),
         )
         object.__setattr__(self, "step", step)
@@ -110,7 +111,7 @@ class OwnAgent:
         """What the graph calls."""
         if self.look is not None:
             return self.look
-        return partial(look_at_image if self.per == "image" else look_at_batch, self.step)
+        return partial(look_at_image if self.per == "image" else look_at_parts, self.step)
 
     def as_planned(self, named: Callable[[object], str]) -> dict[str, str]:
         """What must stay the same for a run to go on, as `run.json` has it; `named` names a function."""
@@ -136,10 +137,10 @@ class OwnAgent:
                 f"in: {', '.join(unknown)}",
                 remedy=f"With per={self.per!r} the variables are {', '.join(f'${name}' for name in known)}.",
             )
-        if self.per == "batch" and "objects" not in prompt.variables:
+        if self.per == "batch" and not {"listed", "parts"} & {*prompt.variables}:
             raise UsageError(
-                f"The prompt of the agent {self.name} does not have $objects",
-                remedy="Without it the model is not told what it is asked about.",
+                f"The prompt of the agent {self.name} does not have $listed",
+                remedy="Without it the model is not told which parts of the image it is shown.",
             )
 
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from uncanny.agents.common.annotate_context import ObjectState as ObjectState
     from uncanny.agents.common.annotate_context import PackedState as PackedState
     from uncanny.agents.common.annotate_context import ScanState as ScanState
+    from uncanny.agents.common.annotate_context import SecondLook as SecondLook
     from uncanny.agents.common.annotate_context import Sighting as Sighting
     from uncanny.agents.common.annotate_context import as_findings as as_findings
+    from uncanny.agents.common.batches import look_at_parts as look_at_parts
     from uncanny.agents.common.context import ImageContext as ImageContext
     from uncanny.agents.common.own_agent import OwnAgent as OwnAgent
     from uncanny.agents.steps import ListStep as ListStep
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from uncanny.answers.forms import FINDINGS as FINDINGS
     from uncanny.answers.json_text import read_text as read_text
     from uncanny.answers.packed import FAULTS as FAULTS
+    from uncanny.answers.packed import PART_FAULTS as PART_FAULTS
     from uncanny.client.calls import usage as usage
     from uncanny.eval.common.estimates import interval_words as interval_words
     from uncanny.eval.common.inputs.problems import parse_records as parse_records
@@ -68,5 +71,6 @@ if TYPE_CHECKING:
     from uncanny.runs.sync import blocking as blocking
     from uncanny.runs.task import Task as Task
     from uncanny.runs.task import asking as asking
+    from uncanny.schema import Region as Region
 
 __all__, __getattr__, __dir__ = lazy_names(__name__)

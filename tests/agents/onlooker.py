@@ -10,9 +10,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
-from tests.agents.packed_specialists import Rows, block, keep_all, write_all
+from tests.agents.packed_specialists import (
+    LARGE,
+    PackedSpecialists,
+    Rows,
+    block,
+    fault,
+    keep_all,
+    noise,
+    sent,
+    write_all,
+)
 from tests.agents.specialists import listed
-from tests.client.scripted import Line, ScriptedProvider, guarded, picture, text_response, texts
+from tests.client.scripted import Line, ScriptedProvider, guarded, text_response, texts
 from uncanny.agents.common.annotate_context import AnnotateContext, PackedState
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import SCHEDULES, ScheduleName
@@ -23,7 +33,7 @@ from uncanny.graphs.packed import schedule_graph
 from uncanny.models.base import ModelRequest
 from uncanny.prompts import prompt_set
 
-# `look` is an open look at the whole picture: the scan, or the one call of the single schedule.
+# `look` is an open look at the whole picture: the first call of the packed schedule, the one of the single.
 Eye = Literal["attributes", "relations", "look"]
 EYES: Final[Mapping[str, Eye]] = {
     "AttributeAnalyzer": "attributes",
@@ -49,8 +59,8 @@ def keep_the_first(rows: Rows) -> list[dict[str, Any]]:
 class Onlooker:
     """`faults` are texts with the objects each is about, and `sees` which of them by eye.
 
-    An eye of `closed` answers nothing when it is asked about that object. `judge` makes the entries of the
-    packed schedule's integrator; None is for one that does not answer.
+    An eye of `closed` answers nothing when it is asked about that object. `mirror` is a large one among them.
+    `judge` makes the entries of the packed schedule's integrator; None is for one that does not answer.
     """
 
     objects: Sequence[str]
@@ -58,6 +68,7 @@ class Onlooker:
     sees: Collection[tuple[Eye, str]]
     closed: Collection[tuple[Eye, str]] = ()
     judge: Callable[[Rows], Sequence[object]] | None = one_entry_a_fault
+    mirror: str = ""
     model: ScriptedProvider = field(init=False)
 
     async def anomalies(self, schedule: ScheduleName, **config: Any) -> list[str]:
@@ -69,7 +80,8 @@ class Onlooker:
             CallScope("a.png"),
             AnnotateConfig(schedule=schedule, **config),
             prompt_set(SCHEDULES[schedule].prompts),
-            picture(),
+            sent(),
+            source=noise(),
         )
         graph = cast("Any", schedule_graph(schedule))
         state = cast("PackedState", await graph.ainvoke({"image": "a.png"}, context=context))
@@ -94,20 +106,22 @@ class Onlooker:
     def _packed(self, request: ModelRequest) -> Line:
         match request.agent:
             case "ObjectPerceiver":
-                return self._inventory()
-            case "SceneScanner":
-                found = [{"objects": ["scene"], "observed": text} for text in self._seen("look")]
-                return listed("findings", *(each | {"explanation": "x"} for each in found))
+                seen = [fault(text, "scene") for text in self._seen("look")]
+                return PackedSpecialists(
+                    self.objects, scene=seen, boxes={self.mirror: LARGE}, sorts={self.mirror: "reflection"}
+                ).answer(request)
             case "AttributeAnalyzer" | "RelationReasoner":
-                eye, numbers = EYES[request.agent], {}
-                for row in block(request, "objects"):
-                    numbers[str(row["name"])] = str(row["id"])
-                if self._is_closed(eye, numbers):
-                    return RequestRejectedError("I would rather not.")
+                eye, parts = EYES[request.agent], dict[str, int]()
+                for row in block(request, "parts"):
+                    shown = row.get("shows", ()) if row["part"] else [self.mirror]
+                    parts |= dict.fromkeys(shown, row["part"])
+                if self._is_closed(eye, parts):
+                    return text_response("I would rather not.")
                 found = [
-                    {"objects": [numbers[name] for name in self.faults[text] if name in numbers]}
-                    | {"observed": text, "explanation": "x"}
-                    for text in self._seen(eye, numbers)
+                    fault(text, name, part=parts[name])
+                    for text in self._seen(eye, parts)
+                    for name in self.faults[text]
+                    if name in parts
                 ]
                 return listed("findings", *found)
             case "AnomalyIntegrator":

@@ -20,7 +20,8 @@ def test_defaults() -> None:
         "repeats": 3,
         "max_objects": 12,
         "scene_scans": 0,
-        "batch_objects": 6,
+        "max_regions": 12,
+        "view": None,
         "strictness": "open",
         "language": "English",
         "box_format": None,
@@ -42,6 +43,9 @@ def test_defaults() -> None:
         {"top_p": 0},
         {"top_p": 1.1},
         {"max_output_tokens": 0},
+        {"max_regions": -1},
+        {"max_regions": 101},
+        {"view": 63},
         {"unknown": 1},
     ],
 )
@@ -71,14 +75,15 @@ def test_what_is_refused_is_named_with_what_to_do() -> None:
     ("schedule", "without_effect"),
     [
         ("packed", set()),
-        ("paper", {"batch_objects", "box_format"}),
+        ("paper", {"box_format", "max_regions", "view"}),
         (
             "single",
             {
                 "repeats",
                 "max_objects",
                 "scene_scans",
-                "batch_objects",
+                "max_regions",
+                "view",
                 "box_format",
                 "formatter_output_tokens",
             },
@@ -90,7 +95,8 @@ def test_what_a_schedule_has_no_use_for_is_refused(schedule: str, without_effect
         "repeats": 9,
         "max_objects": 9,
         "scene_scans": 9,
-        "batch_objects": 9,
+        "max_regions": 9,
+        "view": 900,
         "strictness": "strict",
         "language": "German",
         "box_format": "pixels",
@@ -132,6 +138,12 @@ def test_agents_that_are_asked(config: AnnotateConfig, agents: set[str]) -> None
         (AnnotateConfig(schedule="paper"), 8, 3 + 48 + 1),
         (AnnotateConfig(schedule="paper", scene_scans=3), 8, 3 + 3 + 48 + 1),
         (AnnotateConfig(schedule="paper", repeats=1, max_objects=2), 40, 1 + 12 + 1),
+        # look, three batches of parts, relations, integrate
+        (AnnotateConfig(), 12, 1 + 3 + 1 + 1),
+        (AnnotateConfig(), 40, 1 + 3 + 1 + 1),
+        (AnnotateConfig(repeats=3, scene_scans=3), 4, 1 + 2 + 2 + 1 + 1 + 1),
+        (AnnotateConfig(scene_scans=0), 4, 1 + 1 + 1 + 1),
+        (AnnotateConfig(max_regions=5), 12, 1 + 2 + 1 + 1),
     ],
 )
 def test_calls_of_an_image(config: AnnotateConfig, objects: int, calls: int) -> None:

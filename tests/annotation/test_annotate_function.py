@@ -201,8 +201,8 @@ class Blind:
         self.name = f"blind/{model}"
 
     async def generate(self, request: uncanny.ModelRequest) -> uncanny.ModelResponse:
-        scans = request.agent == "SceneScanner"
-        return uncanny.ModelResponse('{"findings": []}' if scans else '{"objects": []}')
+        assert request.schema is not None
+        return uncanny.ModelResponse(orjson.dumps({each: [] for each in request.schema.lists}).decode())
 
 
 def test_a_run_and_an_audit_say_in_how_many_images_nothing_was_examined(
@@ -210,16 +210,21 @@ def test_a_run_and_an_audit_say_in_how_many_images_nothing_was_examined(
 ) -> None:
     monkeypatch.setattr(registry, "_REGISTERED", {})
     uncanny.register_provider("blind", Blind)
-    run = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "blind", scene_scans=0)
+    blind: Any = {"model": "blind/x", "scene_scans": 0, "max_regions": 0}
+    run = uncanny.annotate(PAIR, out=tmp_path / "blind", **blind)
     assert run.summary.statuses["ok"] == 2
     assert any("no object in 2 of 2 images" in warning for warning in run.summary.warnings)
-    resumed = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "blind", scene_scans=0)
+    resumed = uncanny.annotate(PAIR, out=tmp_path / "blind", **blind)
     assert resumed.summary.warnings == run.summary.warnings
     audited = uncanny.audit({"blank": run}, resamples=0).leaderboard
     assert any("blank: no object is named in 2 of 2 images" in notice for notice in audited.notices)
     scanned = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "scanned")
     assert scanned.summary.warnings == ()
     assert uncanny.audit({"scanned": scanned}, resamples=0).leaderboard.notices == ()
+    # Enlarged parts are looked at where no object is named.
+    tiles = uncanny.annotate(PAIR, out=tmp_path / "tiles", **(blind | {"max_regions": 4}))
+    assert tiles.summary.warnings == ()
+    assert uncanny.audit({"tiles": tiles}, resamples=0).leaderboard.notices == ()
 
 
 def test_detection_names_no_objects_and_is_not_warned_of(tmp_path: Path) -> None:
@@ -228,7 +233,7 @@ def test_detection_names_no_objects_and_is_not_warned_of(tmp_path: Path) -> None
     assert uncanny.audit({"detected": run}, resamples=0).leaderboard.notices == ()
 
 
-@pytest.mark.parametrize("parameter", ["repeats", "scene_scans", "max_objects", "batch_objects"])
+@pytest.mark.parametrize("parameter", ["repeats", "scene_scans", "max_objects", "max_regions"])
 def test_what_a_single_call_has_no_use_for_is_refused(parameter: str, tmp_path: Path) -> None:
     options: Any = {parameter: 2}
     with pytest.raises(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from tests.runs.e2e import pictures, serving
 from uncanny.agents.common.annotate_context import answer_schema
 from uncanny.agents.common.context import schema_of
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.steps import JUDGE, SCHEDULES, WRITE, InView, ScheduleName, Size
+from uncanny.agents.steps import JUDGE, LOOK, LOOKS, SCHEDULES, InView, ScheduleName, Size
 from uncanny.annotation.forecast import forecast_task
 from uncanny.annotation.run import AnnotateTask
 from uncanny.annotation.usage import Contents
 from uncanny.answers.forms import OBJECTS
+from uncanny.answers.packed import PART_FAULTS
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.images.encode import PixelPolicy
@@ -63,15 +64,14 @@ def large_pictures(folder: Path, size: tuple[int, int] = (1024, 768)) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "usual", "least"),
-    # Without objects packed images still have a scan that may find something, to be judged and written up.
-    [("packed", 2 + 1 + 2 * 2 + 2, 3), ("paper", 2 + 1 + 6 * 5 + 1, 3)],
+    ("schedule", "usual", "least", "most"),
+    # A look, a second draft, two batches of five parts, relations, the integrator; at most the formatter.
+    [("packed", 2 + 2 + 1 + 1, 2, 2 + 3 + 1 + 2), ("paper", *(2 + 1 + 6 * 5 + 1, 3, 2 + 1 + 6 * 5 + 1))],
 )
 def test_calls_are_counted_by_the_plan_and_nothing_is_made(
-    schedule: str, usual: int, least: int, folder: Path
+    schedule: ScheduleName, usual: int, least: int, most: int, folder: Path
 ) -> None:
-    config: dict[str, Any] = {"schedule": schedule} | ({"batch_objects": 3} if schedule == "packed" else {})
-    forecast = forecast_task(annotation(folder, repeats=2, scene_scans=1, max_objects=5, **config))
+    forecast = forecast_task(annotation(folder, repeats=2, scene_scans=1, max_objects=5, schedule=schedule))
     assert (
         forecast.inputs,
         forecast.pending,
@@ -83,8 +83,9 @@ def test_calls_are_counted_by_the_plan_and_nothing_is_made(
         0,
         5,
     )
-    assert forecast.calls_usual == forecast.calls_most == 4 * usual
+    assert forecast.calls_usual == 4 * usual
     assert forecast.calls_least == 4 * least
+    assert forecast.calls_most == 4 * most
     assert not (folder / "run").exists()
 
 
@@ -93,15 +94,16 @@ def test_the_usual_image_has_eight_objects(schedule: ScheduleName, folder: Path)
     forecast = forecast_task(annotation(folder, schedule=schedule))
     config = AnnotateConfig(schedule=schedule)
     assert forecast.calls_usual == 4 * config.calls(8)
-    assert forecast.calls_most == 4 * config.calls(config.max_objects)
+    assert forecast.calls_most == 4 * {"packed": 7, "paper": 3 + 6 * 12 + 1}[schedule]
     assert forecast.calls_least < forecast.calls_usual <= forecast.calls_most
 
 
 def test_cost_is_below_that_without_a_prefix_cache(folder: Path) -> None:
-    small = forecast_task(annotation(folder))
-    assert small.cost_usd == small.cost_usd_uncached  # fewer than the 1,024 tokens that OpenAI keeps
     large_pictures(folder)
-    forecast = forecast_task(annotation(folder))
+    # Few calls of the packed schedule begin alike.
+    packed = forecast_task(annotation(folder))
+    assert packed.cost_usd == packed.cost_usd_uncached
+    forecast = forecast_task(annotation(folder, schedule="paper"))
     assert forecast.cost_usd is not None
     assert forecast.cost_usd_uncached is not None
     assert 0 < forecast.cost_usd < forecast.cost_usd_uncached
@@ -127,7 +129,8 @@ def test_what_is_not_known_is_none_and_not_nought(folder: Path) -> None:
     known = forecast_task(annotation(folder))
     assert known.input_tokens == known.usage.input_tokens_known
     assert 0 < forecast.usage.input_tokens_known < known.usage.input_tokens_known
-    assert forecast.usage.images_uncounted == 4 * (1 + 1 + 2 * 2 + 1 + 1)  # the last is an enlarged part
+    # The look; eight parts in two batches, each with the whole; that and two parts, twice.
+    assert forecast.usage.images_uncounted == 4 * (1 + 8 + 2 + 3 + 3)
     assert (known.usage.images_uncounted, known.image_tokens_unknown) == (0, [])
     assert forecast.image_tokens_unknown == ["openai-compatible/any"]
 
@@ -136,7 +139,7 @@ def test_models_without_known_image_tokens_leave_those_of_others_counted(folder:
     mixed = ModelOptions(GPT.model, roles={"attributes": parse_model("vllm/any")})
     forecast = forecast_task(annotation(folder, mixed))
     assert forecast.input_tokens is None
-    assert forecast.usage.images_uncounted == 4 * 2
+    assert forecast.usage.images_uncounted == 4 * (8 + 2)
     assert forecast.image_tokens_unknown == ["vllm/any"]
 
 
@@ -197,24 +200,25 @@ def test_what_is_filled_in_grows_with_objects_findings_and_drafts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "objects", "findings", "calls"),
+    ("schedule", "contents", "calls"),
     [
-        ("packed", 0, 0, 2),
-        ("packed", 8, 0, 2 + 2 * 2),
-        ("packed", 8, 1, 2 + 2 * 2 + 2),
-        ("packed", 6, 3, 2 + 2 * 1 + 2),
-        ("paper", 5, 0, 3 + 4 * 5),
-        ("paper", 5, 2, 3 + 4 * 5 + 2 * 2 + 1),
-        ("paper", 5, 9, 3 + 6 * 5 + 1),
-        ("single", 5, 2, 1),
+        ("packed", Contents(0, 0), 1),
+        ("packed", Contents(8, 0), 1 + 2 + 1),
+        ("packed", Contents(8, 1), 1 + 2 + 1 + 1),
+        ("packed", Contents(8, 1, parts=9, related=False), 1 + 3 + 1),
+        ("packed", Contents(4, 3), 1 + 1 + 1 + 1),
+        ("packed", Contents(4, 3, parts=0), 1 + 1),
+        ("paper", Contents(5, 0), 3 + 4 * 5),
+        ("paper", Contents(5, 2), 3 + 4 * 5 + 2 * 2 + 1),
+        ("paper", Contents(5, 9), 3 + 6 * 5 + 1),
+        ("single", Contents(5, 2), 1),
     ],
 )
 def test_a_clean_image_needs_no_one_who_brings_findings_together(
-    schedule: ScheduleName, objects: int, findings: int, calls: int, folder: Path
+    schedule: ScheduleName, contents: Contents, calls: int, folder: Path
 ) -> None:
-    contents = {Contents(objects, findings): 1}
-    assert forecast_task(annotation(folder, schedule=schedule), contents).calls_usual == 4 * calls
-    half = {Contents(objects, findings): 1, Contents(0, 0): 1}
+    assert forecast_task(annotation(folder, schedule=schedule), {contents: 1}).calls_usual == 4 * calls
+    half = {contents: 1, Contents(0, 0): 1}
     clean = AnnotateConfig(schedule=schedule).least_calls()
     assert forecast_task(annotation(folder, schedule=schedule), half).calls_usual == 2 * (calls + clean)
 
@@ -227,12 +231,16 @@ def test_a_schema_is_billed_where_it_is_rendered_into_the_prompt(folder: Path) -
     def length(schema: dict[str, Any]) -> int:
         return -(-len(orjson.dumps(schema)) // 4)
 
-    # Of 52 calls of the paper's schedule 28 are constrained; of packed ones all, the last by its own schema.
+    # Of 52 calls of the paper's schedule 28 are constrained; of packed ones all, each by its own schema.
     shared = length(schema_of(OBJECTS).shared)
     assert text("openai/gpt-4o", "paper") - text("vllm/any", "paper") == 4 * 28 * shared
-    seeing, alone = (answer_schema(step, "openai/gpt-4o", AnnotateConfig()).shared for step in (JUDGE, WRITE))
+    attributes, relations = (step for step in LOOKS if step.form is PART_FAULTS)
+    schemas = [
+        answer_schema(step, "openai/gpt-4o", AnnotateConfig())
+        for step in (LOOK, attributes, attributes, relations, JUDGE)
+    ]
     packed = text("openai/gpt-4o", "packed") - text("vllm/any", "packed")
-    assert packed == 4 * (7 * length(seeing) + length(alone))
+    assert packed == 4 * sum(length(schema.shared) for schema in schemas if schema is not None)
     assert text("openai/gpt-4o", "single") == text("vllm/any", "single")
 
 
@@ -253,17 +261,19 @@ def test_the_shortest_prefix_that_is_kept(model: str, least: int) -> None:
 
 def test_a_prefix_too_short_to_be_kept_saves_nothing_and_is_not_paid_for_twice(folder: Path) -> None:
     large_pictures(folder)
-    haiku = forecast_task(annotation(folder, ModelOptions(parse_model("anthropic/claude-haiku-4-5"))))
+    models = ModelOptions(parse_model("anthropic/claude-haiku-4-5"))
+    haiku = forecast_task(annotation(folder, models, schedule="paper"))
     assert haiku.cost_usd == haiku.cost_usd_uncached
     sonnet = ModelOptions(parse_model("anthropic/claude-sonnet-4-5"))
-    packed = forecast_task(annotation(folder, sonnet))
-    assert packed.cost_usd is not None
-    assert packed.cost_usd_uncached is not None
-    assert packed.cost_usd < packed.cost_usd_uncached
-    # Nobody would read what a single call has written, so that nothing is.
-    single = forecast_task(annotation(folder, sonnet, schedule="single"))
-    assert single.cost_usd is not None
-    assert single.cost_usd == single.cost_usd_uncached
+    paper = forecast_task(annotation(folder, sonnet, schedule="paper"))
+    assert paper.cost_usd is not None
+    assert paper.cost_usd_uncached is not None
+    assert paper.cost_usd < paper.cost_usd_uncached
+    # Nobody would read what a single call has written, or one that no other begins like: nothing is.
+    for schedule in ("single", "packed"):
+        alone = forecast_task(annotation(folder, sonnet, schedule=schedule))
+        assert alone.cost_usd is not None
+        assert alone.cost_usd == alone.cost_usd_uncached
 
 
 def test_images_are_counted_as_they_are_sent(folder: Path) -> None:
@@ -271,7 +281,8 @@ def test_images_are_counted_as_they_are_sent(folder: Path) -> None:
     smaller = annotation(folder)
     smaller.policy = PixelPolicy(max_side=512)
     sent, whole = (forecast_task(task).usage.image_tokens for task in (smaller, annotation(folder)))
-    assert (sent, whole) == (4 * 8 * 255, 4 * (7 * 765 + 255))
+    # Whole in three calls and no larger than 640 in two, with twelve enlarged parts in all.
+    assert (sent, whole) == (4 * (5 * 255 + 12 * 425), 4 * (3 * 765 + 2 * 425 + 12 * 425))
 
 
 @pytest.fixture(scope="module")
@@ -291,9 +302,17 @@ def bundled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Schedule
     return task
 
 
-def contents_of(record: Annotation) -> Contents:
-    candidates = (record.model_extra or {}).get("candidates", ())
-    return Contents(len(record.objects), max(len(candidates), len(record.anomalies)))
+def contents_of(record: Annotation, calls: Sequence[Mapping[str, Any]]) -> Contents:
+    of_packed = record.model_extra or {}
+    asked = Counter(call["agent"] for call in calls if call["image"] == record.image)
+    found = len(of_packed.get("candidates", ())) if "AnomalyIntegrator" in asked else 0
+    return Contents(
+        len(record.objects),
+        max(found, len(record.anomalies)),
+        # Reflections and shadows are only compared.
+        min(len(of_packed.get("regions", ())), 4 * asked["AttributeAnalyzer"]),
+        "RelationReasoner" in asked,
+    )
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -311,12 +330,13 @@ def test_with_what_the_images_hold_it_comes_true(
 ) -> None:
     task = bundled(model, schedule)
     records = list(task.records().load())
+    calls = [orjson.loads(line) for line in (task.folder.path / "calls.jsonl").read_bytes().splitlines()]
     manifest = task.folder.read_manifest()
     assert manifest is not None
     assert manifest.totals is not None
     totals = manifest.totals
     before = replace(task, folder=RunFolder(task.folder.path.with_name("unbegun")))
-    forecast = forecast_task(before, Counter(map(contents_of, records)))
+    forecast = forecast_task(before, Counter(contents_of(record, calls) for record in records))
     assert forecast.calls_usual == totals.calls
     assert forecast.input_tokens == pytest.approx(totals.input_tokens, rel=0.15)
     assert forecast.output_tokens == pytest.approx(totals.output_tokens, rel=0.15)

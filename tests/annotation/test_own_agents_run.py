@@ -23,7 +23,7 @@ from uncanny.models import registry
 
 PHOTOS = [scene.image_path for scene in scenes()[:4]]
 SHADOWS = OwnAgent(name="ShadowReader", prompt="Which shadows are wrong?")
-HANDS = OwnAgent(name="HandCounter", prompt="Count the fingers of $objects", per="batch")
+HANDS = OwnAgent(name="HandCounter", prompt="$listed Count the fingers.", per="batch")
 
 
 class Observer:
@@ -35,15 +35,15 @@ class Observer:
         self.name = f"observer/{model}"
 
     async def generate(self, request: uncanny.ModelRequest) -> uncanny.ModelResponse:
-        asked = request.schema.name if request.schema else "notes"
-        finding = {"objects": ["1"], "observed": request.agent, "explanation": "x"}
+        asked = request.schema.lists if request.schema else ("notes",)
+        finding = {"objects": ["1"], "observed": request.agent, "explanation": "x", "kind": "light"}
+        texts = {"name": "fault", "phenomenon": request.agent, "reasoning": "x", "realism": 9}
         rows: dict[str, list[Any]] = {
-            "objects": [{"name": "cup", "description": "white"}],
+            "inventory": [{"name": "cup", "description": "white"}],
             "findings": [finding],
-            "entries": [{"ids": [1], "decision": "keep"}, {"ids": [2, 3, 4, 5], "decision": "keep"}],
-            "anomalies": [{"ids": [1, 2], "name": "fault", "realism": 9, "kind": "light"}],
+            "entries": [{"ids": [*range(1, 100)], "decision": "keep", **texts}],
         }
-        return uncanny.ModelResponse(orjson.dumps({asked: rows[asked]}).decode())
+        return uncanny.ModelResponse(orjson.dumps({each: rows[each] for each in asked}).decode())
 
 
 @pytest.fixture(autouse=True)
@@ -77,9 +77,9 @@ def test_agents_are_asked_recorded_forecast_and_resumed(tmp_path: Path) -> None:
     assert run.manifest.forecast is not None
     plain = uncanny.annotate_forecast(PHOTOS[:2], model="openai/gpt-4o")
     more = uncanny.annotate_forecast(PHOTOS[:2], model="openai/gpt-4o", agents=agents)
-    # Eight objects are usual: two batches of them; at most twelve, two batches, and at least none.
+    # Eight enlarged parts are usual, two batches; at most twelve, three batches, and at least none.
     assert run.manifest.forecast.calls == more.calls_usual == plain.calls_usual + 2 * (1 + 2)
-    assert (more.calls_least, more.calls_most) == (plain.calls_least + 2, plain.calls_most + 2 * 3)
+    assert (more.calls_least, more.calls_most) == (plain.calls_least + 2, plain.calls_most + 2 * (1 + 3))
     assert plain.cost_usd is not None
     assert more.cost_usd is not None
     assert more.cost_usd > plain.cost_usd
@@ -97,7 +97,7 @@ def test_agents_are_asked_recorded_forecast_and_resumed(tmp_path: Path) -> None:
         PHOTOS[0], model="observer/any", agents=agents, on_call=calls.append, **roles
     )
     assert {call.model for call in calls if call.agent == "ShadowReader"} == {"noop"}
-    assert [each.phenomenon for each in alone.anomalies] == ["AttributeAnalyzer"]
+    assert [each.phenomenon for each in alone.anomalies] == ["AnomalyIntegrator"]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from tests.agents.packed_specialists import TWELVE, PackedSpecialists, block, fates
+from tests.agents.packed_specialists import LARGE, TWELVE, PackedSpecialists, block, errors, fates, fault
 from tests.agents.specialists import listed
-from tests.client.scripted import Line
+from tests.client.scripted import Line, ScriptedProvider
 from uncanny.agents.common.annotate_context import (
     BatchState,
     Context,
@@ -31,18 +31,12 @@ from uncanny.models.base import ModelRequest
 
 HERE = __name__
 SHADOWS = OwnAgent(name="ShadowReader", prompt='Which shadows are wrong? Boxes as "$box_key": $box_rule')
-HANDS = OwnAgent(
-    name="HandCounter", prompt="Count the fingers of:\n<objects>\n$objects\n</objects>", per="batch"
-)
+HANDS = OwnAgent(name="HandCounter", prompt="$listed\nCount fingers. $part_rule", per="batch")
 
 
 def says(answers: Mapping[str, Callable[[ModelRequest], Line]]) -> Callable[[ModelRequest], Line | None]:
     """An override that answers for agents of the user's own."""
     return lambda request: answers[request.agent](request) if request.agent in answers else None
-
-
-def fault(observed: str, *objects: str, **more: object) -> dict[str, object]:
-    return {"objects": list(objects), "observed": observed, "explanation": "x", **more}
 
 
 async def run(
@@ -58,58 +52,76 @@ async def test_an_agent_of_ones_own_looks_at_the_image_and_the_integrator_checks
         "ShadowReader": lambda _: listed("findings", fault("two shadows", "lamp", bbox_2d=[0, 0, 500, 500]))
     }
     specialists = PackedSpecialists(["lamp"], {"lamp": ["no bulb"]}, scene=["floats"], override=says(own))
+    specialists.others = {"SceneScanner": ScriptedProvider(specialists.answer)}
     state = await run(specialists, [SHADOWS])
     (request,) = specialists.requests("ShadowReader")
-    text = str(request.messages[1].parts[1])
+    text = str(request.messages[1].parts[-1])
     assert text.startswith('Which shadows are wrong? Boxes as "bbox_2d": [x0, y0, x1, y1] in')
-    # One prefix with all calls about the image: the same picture, and the same schema.
-    (scan,) = specialists.requests("SceneScanner")
-    assert request.schema is scan.schema is not None
+    # It is shown the picture as the scan is, and answers in the same form.
+    (scan,) = specialists.others["SceneScanner"].requests
+    assert request.schema == scan.schema is not None
     assert request.messages[0] == scan.messages[0]
-    assert fates(state) == [("no bulb", "kept", 0), ("floats", "kept", 1), ("two shadows", "kept", 2)]
-    candidate = state["candidates"][2]
+    assert fates(state) == [("floats", "kept", 0), ("two shadows", "kept", 1), ("no bulb", "kept", 2)]
+    candidate = state["candidates"][1]
     assert (candidate.found_by, candidate.objects) == ("ShadowReader", ("lamp",))
     assert candidate.box is not None
-    assert state["anomalies"][2].found_by == ("ShadowReader",)
+    assert state["anomalies"][1].found_by == ("ShadowReader",)
 
 
-async def test_an_agent_of_ones_own_looks_at_batches() -> None:
+async def test_an_agent_of_ones_own_looks_at_batches_of_enlarged_parts() -> None:
     def count(request: ModelRequest) -> Line:
-        return listed("findings", *(fault("six", str(row["id"])) for row in block(request, "objects")[:1]))
+        row = block(request, "parts")[0]
+        return listed("findings", fault("six", *row["shows"], part=row["part"], bbox_2d=[0, 0, 500, 500]))
 
-    specialists = PackedSpecialists(TWELVE, {"thing 7": ["odd"]}, override=says({"HandCounter": count}))
-    state = await run(specialists, [HANDS])
-    batches = [[row["id"] for row in block(each, "objects")] for each in specialists.requests("HandCounter")]
-    assert sorted(batches) == [[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]]
-    found = [(each.found_by, each.objects, each.phenomenon) for each in state["candidates"]]
+    specialists = PackedSpecialists(
+        TWELVE, {"thing 7": ["odd"]}, scene=["floats"], override=says({"HandCounter": count})
+    )
+    context = specialists.context()
+    state = await run(specialists, [HANDS], context)
+    assert sorted(specialists.asked("HandCounter")) == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]
+    for request in specialists.requests("HandCounter"):
+        assert request.messages[1].parts[:2] == ("The whole picture:", context.parts[0])
+        text = str(request.messages[1].parts[-1])
+        assert text.startswith("First comes the whole picture")
+        assert text.endswith("across and down that part; [] if you cannot tell.")
+    found = [(each.found_by, each.objects, each.phenomenon, each.region) for each in state["candidates"]]
     assert found == [
-        ("HandCounter", ("thing 1",), "six"),
-        ("AttributeAnalyzer", ("thing 7",), "odd"),
-        ("HandCounter", ("thing 7",), "six"),
+        ("SceneScanner", ("scene",), "floats", None),
+        ("HandCounter", ("thing 1",), "six", 1),
+        ("AttributeAnalyzer", ("thing 7",), "odd", 7),
+        ("HandCounter", ("thing 5",), "six", 5),
+        ("HandCounter", ("thing 9",), "six", 9),
     ]
+    x0, y0, x1, y1 = context.regions[5].box
+    assert state["candidates"][3].box == (x0, y0, (x0 + x1) // 2, (y0 + y1) // 2)
 
 
 async def test_findings_keep_their_order_whatever_comes_back_first() -> None:
     own = {
         "ShadowReader": lambda _: listed("findings", fault("own 1", "x")),
         "SignReader": lambda _: listed("findings", fault("own 2", "x")),
-        "HandCounter": lambda _: listed("findings", fault("hand", "1")),
+        "HandCounter": lambda _: listed("findings", fault("hand", part=1)),
     }
     specialists = PackedSpecialists(
-        ["cup"], {"cup": ["part"]}, {"cup": ["gap"]}, scene=["scan"], override=says(own)
+        ["cup", "mirror"],
+        {"cup": ["part"]},
+        {"mirror": ["gap"]},
+        scene=["scan"],
+        boxes={"mirror": LARGE},
+        sorts={"mirror": "reflection"},
+        override=says(own),
     )
     signs = OwnAgent(name="SignReader", prompt="Read the signs.")
     state = await run(specialists, [SHADOWS, HANDS, signs], scene_scans=2)
     assert [each.phenomenon for each in state["candidates"]] == [
-        "part", "gap", "hand", "scan", "scan", "own 1", "own 2",
+        "scan", "scan", "own 1", "own 2", "part", "gap", "hand",
     ]  # fmt: skip
 
 
 async def test_what_an_agent_of_ones_own_fails_at_is_an_error_of_the_record() -> None:
     own: dict[str, Callable[[ModelRequest], Line]] = {"ShadowReader": lambda _: RequestRejectedError("no")}
     state = await run(PackedSpecialists(["cup"], {"cup": ["a"]}, override=says(own)), [SHADOWS])
-    errors = [error for each in state["sightings"] for error in each["errors"]]
-    assert [(each.agent, each.step, each.kind) for each in errors] == [("ShadowReader", 1, "rejected")]
+    assert errors(state) == [("ShadowReader", None, "rejected")]
     assert [each.phenomenon for each in state["anomalies"]] == ["a"]
 
 
@@ -178,7 +190,7 @@ async def test_a_look_may_ask_nobody() -> None:
             r"`packed` does not fill in: \$objects, \$findings",
         ),
         ({"name": "A", "prompt": "$findings", "per": "batch"}, r"does not fill in: \$findings"),
-        ({"name": "A", "prompt": "Look.", "per": "batch"}, r"does not have \$objects"),
+        ({"name": "A", "prompt": "Look.", "per": "batch"}, r"does not have \$listed"),
         ({"name": "A", "prompt": "x", "per": "object"}, "per='object'"),
         ({"name": "A", "look": print}, "is not an async function"),
     ],
@@ -235,7 +247,7 @@ LOOK = ListStep("SceneScanner", 1, "scan", form=FAULTS)
         (ListStep("SceneScanner", 1, "scan", text="$notes of $box_key, $more", form=FAULTS),
          r"prompt 'scan' of the schedule `packed` has variables that were not filled in: \$notes, \$more\."),
         (ListStep("SceneScanner", 1, "shadows", form=FAULTS), "has no prompt 'shadows'"),
-        (ListStep("SceneScanner", 1, "attributes", form=FAULTS), r"not filled in: \$objects"),
+        (ListStep("SceneScanner", 1, "attributes", form=FAULTS), r"not filled in: \$listed, \$doubts"),
     ],
 )  # fmt: skip
 async def test_a_prompt_that_cannot_be_filled_in_is_named_with_its_schedule(

@@ -85,13 +85,14 @@ def forecast_task(task: AnnotateTask, contents: Mapping[Contents, int] | None = 
     prices = PriceTable.load(task.models.prices)
     images = pending_images(task)
     plan = Plan(task.config, task.prompts, task.models, task.policy, tuple(task.agents))
-    most = task.config.max_objects
+    config = task.config
+    most = config.most_calls(jointly=plan.jointly) + plan.own_calls(config.max_objects, config.max_regions)
     usage = plan.usage(prices, images.readable, images.sizes, contents)
     return AnnotateForecast(
         **images.fields,
         objects_per_image=usual_contents(task.config).objects,
-        calls_least=images.readable * (task.config.least_calls() + plan.own_calls(0)),
+        calls_least=images.readable * (config.least_calls(jointly=plan.jointly) + plan.own_calls(0)),
         calls_usual=usage.calls,
-        calls_most=images.readable * (task.config.calls(most) + plan.own_calls(most)),
+        calls_most=images.readable * most,
         usage=usage,
     )

@@ -375,6 +375,7 @@ class AnnotateTask(ImageTask[Annotation]):
         failed = failure is not None or nothing
         cut = [each.model_dump(exclude_none=True) for each in state.get("cut", ())]
         candidates = [each.model_dump() for each in state.get("candidates", ())]
+        regions = [each.model_dump() for each in state.get("regions", ())]
         boxes = context.boxes
         return self.record(
             file,
@@ -388,6 +389,7 @@ class AnnotateTask(ImageTask[Annotation]):
             **({"cut_objects": cut} if cut else {}),
             **({"left_out": dict(sorted(context.left_out.items()))} if context.left_out else {}),
             **({"candidates": candidates} if candidates else {}),
+            **({"regions": regions} if regions else {}),
             **({"boxes": boxes.as_recorded()} if boxes.given else {}),
             **other_models(context.scope.calls, str(self.models.model)),
         )

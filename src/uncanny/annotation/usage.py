@@ -18,10 +18,9 @@ from uncanny.agents.common.annotate_context import answer_schema, system_text
 from uncanny.agents.common.context import asked_box_format, prompt_of
 from uncanny.agents.common.own_agent import OwnAgent, own_calls
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.steps import ROLES, InView, ListStep, Step
+from uncanny.agents.steps import ROLES, SCAN_IMAGE, TAKE_INVENTORY, WHOLE_SIDE, InView, Step
 from uncanny.client.prices import PriceTable
 from uncanny.images.encode import PixelPolicy
-from uncanny.images.prepared import LEAST_SIDE
 from uncanny.models.registry import ModelId, ModelOptions
 from uncanny.models.tokens import image_tokens, least_cached, text_tokens
 from uncanny.prompts import Prompt, PromptSet
@@ -30,6 +29,8 @@ from uncanny.runs.forecast import CACHED_PREFIX, Usage, UsageCounter, total_usag
 OBJECTS_AN_IMAGE: Final = 8
 # What one look at the whole picture lists.
 FAULTS_AN_IMAGE: Final = 4
+# Of enlarged parts, in pixels: between what is tall, wide and small.
+_PART: Final = (640, 512)
 # Writing a prefix into the cache has a price of its own there.
 _WRITES_ARE_BILLED: Final = frozenset({"anthropic"})
 _ROLE_OF: Final[Mapping[str, str]] = {agent: role for role, agent in ROLES.items()}
@@ -37,19 +38,25 @@ _ROLE_OF: Final[Mapping[str, str]] = {agent: role for role, agent in ROLES.items
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an image holds: `objects`, and `findings` of all agents, of which several may be one fault."""
+    """What an image holds: `objects`, and `findings` of all agents, of which several may be one fault.
+
+    `parts` of it are enlarged, by default one for each object that is examined. `related`: there is something
+    in them for the RelationReasoner.
+    """
 
     objects: int
     findings: int
+    parts: int | None = None
+    related: bool = True
 
 
 def usual_contents(config: AnnotateConfig) -> Contents:
-    """`OBJECTS_AN_IMAGE` objects, or as many as are examined at most, and a finding about each.
+    """`OBJECTS_AN_IMAGE` objects, or as many as are examined at most, and `FAULTS_AN_IMAGE` findings.
 
-    Where no object is examined by itself it is `FAULTS_AN_IMAGE` findings.
+    Where each object is examined by itself there is a finding about each.
     """
     objects = min(OBJECTS_AN_IMAGE, config.max_objects)
-    return Contents(objects, FAULTS_AN_IMAGE if config.schedule == "single" else objects)
+    return Contents(objects, objects if config.schedule == "paper" else FAULTS_AN_IMAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +69,14 @@ class Plan:
     policy: PixelPolicy
     agents: tuple[OwnAgent, ...] = ()
 
-    def own_calls(self, objects: int) -> int:
-        """Calls of the added agents about one image with so many objects."""
-        return own_calls(self.agents, self.config.times(objects))
+    @property
+    def jointly(self) -> bool:
+        """Whether one model is asked for objects and for faults of the whole image."""
+        return self._model(TAKE_INVENTORY) == self._model(SCAN_IMAGE)
+
+    def own_calls(self, objects: int, parts: int | None = None) -> int:
+        """Calls of the added agents about one image with so many objects and enlarged parts."""
+        return own_calls(self.agents, self.config.times(objects, regions=parts))
 
     def usage(
         self,
@@ -95,11 +107,14 @@ class Plan:
     ) -> None:
         """Count `images` images that hold `contents`."""
         own = (agent.step for agent in self.agents if agent.calls)
-        times = self.config.times(contents.objects)
+        parts = self.config.parts(contents.objects) if contents.parts is None else contents.parts
+        times = self.config.times(contents.objects, regions=parts, jointly=self.jointly)
+        times["relations"] *= contents.related
         # A step that is about findings is taken only where there are some.
         calls = [
             (step, min(times[step.per], contents.findings) if step.of_findings else times[step.per])
             for step in (*self.config.table.steps, *own)
+            if not step.spare
         ]
         finders = sum(number for step, number in calls if step.finds)
         system = text_tokens(system_text(self.prompts, self.config))
@@ -109,14 +124,17 @@ class Plan:
                 continue
             model = self._model(step)
             findings = contents.findings / (number if step.of_findings else max(finders, 1))
-            subjects = {"object": 1.0, "batch": contents.objects / number}.get(step.per, contents.objects)
+            subjects = {"object": 1.0}.get(step.per, contents.objects)
             view = InView(subjects, contents.objects, findings, self.config.repeats)
             schema = self._schema_tokens(step, model)
             text = schema + system + self._question(step, str(model)) + step.data.tokens(view)
-            seen = [_mean_tokens(model, sizes)] if step.sees_image else []
-            seen += [image_tokens(str(model), LEAST_SIDE, LEAST_SIDE)] * step.parts
+            shown = parts / number if step.per == "batch" else min(step.parts, parts)
             counter = counts.setdefault(model, UsageCounter(model))
-            counter.add(text, *seen, output=step.answer.tokens(view), calls=images * number)
+            counter.add(text, output=step.answer.tokens(view), calls=images * number)
+            counter.add_images(image_tokens(str(model), *_PART), images * number * shown)
+            if step.sees_image or step.per == "batch":
+                whole = sizes if step.sees_image else [_sent(size, WHOLE_SIDE) for size in sizes]
+                counter.add_images(_mean_tokens(model, whole), images * number)
             if step.sees_image and not step.alone:
                 prefixes[model, schema] += number
         for (model, schema), number in prefixes.items():
@@ -130,10 +148,8 @@ class Plan:
 
     def _schema_tokens(self, step: Step, model: ModelId) -> int:
         """Tokens of the schema that a provider renders into the prompt; 0 where it renders none."""
-        if not isinstance(step, ListStep) or not CACHED_PREFIX.get(model.provider):
-            return 0
-        schema = answer_schema(step, str(model), self.config).shared
-        return text_tokens(orjson.dumps(schema).decode())
+        schema = answer_schema(step, str(model), self.config) if CACHED_PREFIX.get(model.provider) else None
+        return 0 if schema is None else text_tokens(orjson.dumps(schema.shared).decode())
 
     def _question(self, step: Step, model: str) -> float:
         """Tokens of a step's texts, before anything is filled in but other texts."""

@@ -33,7 +33,7 @@ _MARK = b"uncanny.records"
 # A record without the key is told from one where it is empty: nothing was looked for.
 _MAY_BE_ABSENT = frozenset({"anomalies", "objects", "errors", "usage", "pixels"})
 # Of what is inside of these: a structure has all keys in every row.
-_NEVER_NULL = frozenset({"objects", "changes", "calls"})
+_NEVER_NULL = frozenset({"objects", "changes", "calls", "sort"})
 _DETECTION = tuple(name for name in Detection.model_fields if name not in Annotation.model_fields)
 
 
@@ -65,7 +65,7 @@ def schema(record_type: type[Annotation]) -> Any:
             ("confidence", real),
         ]
     )
-    item = arrow.struct([("name", text), ("description", text), ("box", box)])
+    item = arrow.struct([("name", text), ("description", text), ("box", box), ("sort", text)])
     error = arrow.struct(
         [("agent", text), ("step", whole), ("object", text), ("kind", text), ("message", text)]
     )

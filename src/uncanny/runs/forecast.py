@@ -103,13 +103,17 @@ class UsageCounter:
         self.calls += calls
         self.text_tokens += calls * text
         for tokens in images:
-            if tokens is None:
-                self.images_uncounted += calls
-            else:
-                self.image_tokens += calls * tokens
+            self.add_images(tokens, calls)
         self.output_tokens += calls * output
         if self.model.provider in CACHED_PREFIX:
             self.cached_tokens += cached
+
+    def add_images(self, tokens: float | None, number: float) -> None:
+        """So many images of `tokens` each, None where these are not known."""
+        if tokens is None:
+            self.images_uncounted += number
+        else:
+            self.image_tokens += number * tokens
 
     def usage(self, prices: PriceTable) -> Usage:
         name, with_cache, uncached = str(self.model), None, None

@@ -6,6 +6,7 @@ from uncanny import SceneObject
 from uncanny.extend import (
     FAULTS,
     FINDINGS,
+    PART_FAULTS,
     AnnotateContext,
     AnnotateNodes,
     AnnotateState,
@@ -15,10 +16,13 @@ from uncanny.extend import (
     ObjectState,
     OwnAgent,
     PackedNodes,
+    Region,
     ScanState,
+    SecondLook,
     Sighting,
     Step,
     as_findings,
+    look_at_parts,
 )
 
 LIGHT = OwnAgent(
@@ -57,12 +61,9 @@ MEASURER = OwnAgent(name="Measurer", look=measure)
 
 
 async def name_shadows(state: BatchState, _image: AnnotateContext) -> Sighting:
-    """Asks nobody: objects of a batch that are named as shadows, and lie in none of the image."""
-    lost = [
-        each.name
-        for number, each in enumerate(state["objects"], start=1)
-        if number in state["batch"] and "shadow" in each.name and each.box is None
-    ]
+    """Asks nobody: objects that are named as shadows, and lie in none of the image; once for all batches."""
+    shadows = [each for each in state["objects"] if "shadow" in each.name and each.box is None]
+    lost = [each.name for each in shadows if state["order"] == 0]
     findings: list[BatchFinding] = [
         {
             "found_by": "ShadowNamer",
@@ -77,6 +78,30 @@ async def name_shadows(state: BatchState, _image: AnnotateContext) -> Sighting:
 
 
 SHADOW_NAMER = OwnAgent(name="ShadowNamer", per="batch", look=name_shadows)
+
+CLOSE = ListStep(
+    "CloseReader",
+    1,
+    "close",
+    sees_image=False,
+    text='$listed\n\nWhich edges are wrong? Name each "part" and its "doubt". "$box_key": $part_rule $doubts',
+    form=PART_FAULTS,
+)
+
+
+async def look_closely(state: BatchState, image: AnnotateContext) -> Sighting:
+    """The usual question about enlarged parts with a prompt of the lab's own, about tiles alone.
+
+    Doubts are for others to answer: what it says of them is new.
+    """
+    regions: list[Region] = [image.regions[number] for number in state["regions"]]
+    tiles = tuple(each.number for each in regions if each.why == "tile")
+    seen = await look_at_parts(CLOSE, {**state, "regions": tiles}, image)
+    answers: list[SecondLook] = seen.get("second", [])
+    return {**seen, "findings": [*seen["findings"], *(each["finding"] for each in answers)], "second": []}
+
+
+CLOSE_READER = OwnAgent(name="CloseReader", per="batch", look=look_closely)
 
 NOTES = Step("CalmScanner", 1, "notes", text="Describe the light in $limit words at most.")
 CALM = ListStep("CalmScanner", 2, "calm", text="Which of this cannot be?\n$notes", form=FAULTS)

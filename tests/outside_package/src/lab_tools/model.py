@@ -53,7 +53,7 @@ class LabModel:
         if request.schema is None:
             answer = self._in_words(text, halves)
         else:
-            answer = as_json(request.schema, items(request.schema.name, text, halves))
+            answer = as_json(request.schema, {key: items(key, text, halves) for key in request.schema.lists})
         return limited(answer, request.sampling, Tokens(input=len(text) // 4, output=len(answer) // 4))
 
     def _in_words(self, text: str, halves: Halves) -> str:
@@ -84,39 +84,42 @@ def halves_of(picture: SentImage) -> Halves:
 
 
 def items(asked_for: str, text: str, halves: Halves) -> list[dict[str, Any]]:
-    """The list that is asked for; other lists than those of annotation are empty."""
+    """What is listed under a key; other lists than those of annotation are empty."""
     left, right = (sum(half) / 3 for half in halves)
+    darker = "left" if left < right else "right"
     match asked_for:
-        case "objects":
-            darker = "left" if left < right else "right"
+        case "objects" | "inventory":
             shadow = [{"name": f"shadow on the {darker}", "description": "dark"}] if left != right else []
             return [{"name": "left half", "description": f"about {left:.0f} bright"}, *shadow]
         case "findings":
             if abs(left - right) < LEAST_DIFFERENCE:
                 return []
-            darker = "left" if left < right else "right"
-            return [{"objects": ["1"], "observed": f"the {darker} half is darker", "explanation": "one lamp"}]
+            odd = {"observed": f"the {darker} half is darker", "explanation": "one lamp", "kind": "light"}
+            # Of all pictures it measures the first, which is the whole one.
+            part = next((row["part"] for row in rows(text, "parts")), 0)
+            return [{"part": part, "objects": ["halves"], "confidence": 60, **odd}]
         case "entries":
-            return [
-                {"ids": [number], "why": "seen", "decision": "keep"} for number in numbers(text, "findings")
-            ]
+            found = list(rows(text, "findings"))
+            texts = {key: found[0][key] for key in ("phenomenon", "reasoning")} if found else {}
+            ids = [row["id"] for row in found]
+            final = {"name": "halves", "realism": 30, "kind": "light", **texts}
+            return [{"ids": ids, "why": "seen", "decision": "keep", **final}] if ids else []
         case "anomalies":
-            ids = list(numbers(text, "faults"))
+            ids = [row["id"] for row in rows(text, "faults")]
             return [{"ids": ids, "name": "halves", "realism": 30, "kind": "light"}] if ids else []
     return []
 
 
-def numbers(text: str, block: str) -> Iterator[int]:
-    """The ids of the JSON lines in a block of the prompt."""
+def rows(text: str, block: str) -> Iterator[dict[str, Any]]:
+    """The JSON lines in a block of the prompt."""
     found = re.search(rf"<{block}>\n(.*?)\n</{block}>", text, re.DOTALL)
     for line in found[1].splitlines() if found else ():
-        yield json.loads(line)["id"]
+        yield json.loads(line)
 
 
-def as_json(schema: AnswerSchema, rows: list[dict[str, Any]]) -> str:
-    """The list as the schema wants it, which may wrap it as `answer`."""
-    answer: dict[str, Any] = {schema.name: rows}
-    return json.dumps({"answer": answer} if "answer" in schema.own["properties"] else answer)
+def as_json(schema: AnswerSchema, lists: dict[str, list[dict[str, Any]]]) -> str:
+    """The lists as the schema wants them, which may wrap them as `answer`."""
+    return json.dumps({"answer": lists} if "answer" in schema.own["properties"] else lists)
 
 
 def limited(answer: str, sampling: Sampling, tokens: Tokens) -> ModelResponse:
