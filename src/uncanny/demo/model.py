@@ -8,6 +8,7 @@ the mistakes it makes.
 from __future__ import annotations
 
 import asyncio
+from binascii import a2b_base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -19,12 +20,23 @@ from uncanny.demo import mcq
 from uncanny.demo.character import Character
 from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, recognize
 from uncanny.demo.scenes import SETS, pictures
-from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, seen_by, synthetic_view
+from uncanny.demo.views import (
+    SYNTHETIC_MARK,
+    View,
+    image_key,
+    known_view,
+    overlay_view,
+    seen_by,
+    source_of,
+    synthetic_view,
+)
 from uncanny.errors import RequestRejectedError
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, SentImage, Tokens
 from uncanny.models.tokens import text_tokens
 from uncanny.protocol import prompt_names
 
+# Of an image's base64, a multiple of four: comments are in there.
+_BEGINNING: Final = 4_096
 SchemaForm = Literal["none", "own", "shared"]
 """The answer's form: free, a record of its own schema, or `{"answer": …}` around any record."""
 
@@ -64,7 +76,7 @@ _REMARK = f"This is a {SYNTHETIC_MARK}: it answers the questions of uncanny's ow
 
 @dataclass(frozen=True, slots=True)
 class DemoRequest:
-    """One request as a model sees it. `images` are the sha256 digests of the bytes as sent, in order."""
+    """One request as a model sees it. `images` are the keys of what was sent, in order: see `image_key`."""
 
     turns: tuple[Turn, ...]
     images: tuple[str, ...] = ()
@@ -141,9 +153,7 @@ def answer(
             )
         return _cut(_answer_unknown_prompt(request, character), request.max_output_tokens)
     prompt = replace(prompt, character=character)
-    # What follows the picture of an annotation are enlarged parts of it.
-    images = request.images[:1] if prompt.task == "packed" else request.images
-    views = [_view(sha256, prompt, synthetic_objects, synthetic_anomalies) for sha256 in images]
+    views = [_view(key, prompt, synthetic_objects, synthetic_anomalies) for key in request.images]
     if not views and (prompt.task, prompt.name) not in WITHOUT_IMAGE:
         raise RequestRejectedError(
             f"The demo model was asked {prompt.task}/{prompt.name} without an image",
@@ -164,7 +174,10 @@ def demo_request(request: ModelRequest) -> DemoRequest:
         for message in request.messages
     )
     images = tuple(
-        part.sha256 for message in request.messages for part in message.parts if isinstance(part, SentImage)
+        image_key(part.sha256, a2b_base64(part.base64[:_BEGINNING]))
+        for message in request.messages
+        for part in message.parts
+        if isinstance(part, SentImage)
     )
     return DemoRequest(
         turns, images, "shared" if request.schema else "none", request.sampling.max_output_tokens
@@ -177,8 +190,9 @@ def _sizes(request: ModelRequest) -> list[tuple[int, int]]:
 
 
 def _view(
-    sha256: str, prompt: RecognizedPrompt, synthetic_objects: int | None, synthetic_anomalies: int | None
+    key: str, prompt: RecognizedPrompt, synthetic_objects: int | None, synthetic_anomalies: int | None
 ) -> View:
+    sha256, window = source_of(key)
     view = known_view(sha256)
     if view is None and (prompt.task, prompt.name) == ("mcq", mcq.OVERLAY):
         view = overlay_view(sha256)
@@ -189,7 +203,8 @@ def _view(
             f"The demo model knows only the bundled scenes, not the image with sha256 {sha256[:12]}…",
             remedy=_REMEDY,
         )
-    return view if prompt.character is None else seen_by(prompt.character, view)
+    view = view if prompt.character is None else seen_by(prompt.character, view)
+    return view if window is None else replace(view, window=window)
 
 
 def _answer_unknown_prompt(request: DemoRequest, character: Character | None) -> str:

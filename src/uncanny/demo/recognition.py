@@ -30,7 +30,8 @@ _PRECEDED_BY: Final = {
 _REPAIRS: Final = ("repair", "repair_text")
 # System texts are not read, and the others are parts of other prompts.
 _NOT_ASKED: Final = (
-    *("system", "relation_context", "open", "strict", "parts"),
+    *("system", "relation_context", "open", "strict"),
+    *("open_look", "inventory", "listed", "shown", "doubts", "known"),
     *("small", "medium", "large"),
     *ARTIFACT_CATEGORIES,
 )
@@ -89,8 +90,13 @@ def recognize(turns: Sequence[Turn]) -> RecognizedPrompt | None:
     return None
 
 
+# What stands between the pictures of one message.
+_LABELS: Final = re.compile(r"(?:(?:That was the whole picture\.|(?:The whole picture|Part \d+):)\s+)*+")
+
+
 def _recognize_text(text: str) -> RecognizedPrompt | None:
     text = text.strip()
+    text = text[_LABELS.match(text).end() :]  # type: ignore[union-attr]
     for pattern in prompt_patterns():
         if (match := pattern.regex.match(text)) is not None:
             values = (value.strip() for value in match.groups())

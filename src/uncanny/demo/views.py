@@ -19,6 +19,7 @@ from uncanny.demo.character import Character
 from uncanny.demo.mistakes import Mistake, mistakes_in
 from uncanny.demo.scenes import SETS, Box, Picture, Scene, pictures, scene_by_sha256, scenes
 from uncanny.images.overlay import draw_boxes
+from uncanny.images.parts import part_of
 from uncanny.schema import ArtifactCategory
 
 Kind = Literal["attribute", "relation"]
@@ -89,7 +90,7 @@ class View:
     """One picture as the model sees it. `scene` is None where the content is made up.
 
     `sha256` is that of the picture's file. `merged` is the number of quadruples the formatter folds all
-    findings into; None: one for each anomaly.
+    findings into; None: one for each anomaly. `window` is the part of the picture that is shown, enlarged.
     """
 
     sha256: str
@@ -97,6 +98,7 @@ class View:
     objects: tuple[SeenObject, ...]
     anomalies: tuple[SeenAnomaly, ...]
     merged: int | None = None
+    window: Place | None = None
 
     def at(self, name: str, kind: Kind) -> list[SeenAnomaly]:
         """The anomalies of one kind that arise at an object; empty for objects that are not in the image."""
@@ -182,6 +184,24 @@ def best_match(text: str, anomalies: Iterable[SeenAnomaly], floor: float = 0.4) 
     """The anomaly whose phenomenon shares most words with the text; None where no overlap reaches `floor`."""
     ranked = sorted(anomalies, key=lambda a: word_overlap(text, a.phenomenon), reverse=True)
     return ranked[0] if ranked and word_overlap(text, ranked[0].phenomenon) >= floor else None
+
+
+def image_key(sha256: str, beginning: bytes) -> str:
+    """What the demo model knows an image by: its digest, or where it was cut from, with the box in shares."""
+    part = part_of(beginning)
+    if part is None:
+        return sha256
+    (x0, y0, x1, y1), (width, height) = part.box, part.size
+    return f"{part.sha256}@{x0 / width:.6f},{y0 / height:.6f},{x1 / width:.6f},{y1 / height:.6f}"
+
+
+def source_of(key: str) -> tuple[str, Place | None]:
+    """The digest in an image's key, and the part of the picture that it shows; None is all of it."""
+    sha256, _, window = key.partition("@")
+    if not window:
+        return sha256, None
+    x0, y0, x1, y1 = map(float, window.split(","))
+    return sha256, (x0, y0, x1, y1)
 
 
 def synthetic_view(sha256: str, count: int, most: int | None = None) -> View:

@@ -1,9 +1,9 @@
 """The `noop` provider: eight objects, one finding each, at once and for nothing.
 
 It answers every step of the annotation with fixed text, so that what remains to be measured of a run is
-uncanny's own work: 1 inventory + 1 scan + 2 calls for each of 2 batches + 2 = 8 calls an image, and with the
-paper's schedule 3 drafts + 6 calls for each of 8 objects + 1 = 52. Questions about numbered things get an
-item for each number.
+uncanny's own work: 1 look + a call for each batch of enlarged parts + 1 for what was found, and with the
+paper's schedule 3 drafts + 6 calls for each of 8 objects + 1 = 52. It knows no boxes. Questions about
+numbered things get an item for each number.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FINDING: Final = {
     "observed": "Nothing.",
     "explanation": "Nothing was looked at.",
 }
-_ANSWERS: dict[str, object] = {
+_ANSWERS: Final[dict[str, list[dict[str, object]]]] = {
     "attributes": [{"name": "Placeholder", "observed": "Nothing.", "explanation": "Nothing was looked at."}],
     "relations": [{"objects": ["object 1"], "observed": "Nothing.", "reasoning": "Nothing was looked at."}],
     "findings": [{**_FINDING, "object": "object 1", "objects": ["object 1"]}],
@@ -54,12 +54,14 @@ _ANSWERS: dict[str, object] = {
 }
 # Judgements are the image's own, since what is asked about them next comes without the image.
 _NUMBERED: Final[dict[str, Callable[[int, str], dict[str, object]]]] = {
-    "findings": lambda number, _: {**_FINDING, "objects": [str(number)]},
     "entries": lambda number, digest: {
         "ids": [number],
         "decision": "keep",
+        "name": "Placeholder",
         "phenomenon": f"Nothing, in {digest}.",
         "reasoning": "Nothing was looked at.",
+        "realism": 100,
+        "kind": "other",
     },
     "anomalies": lambda number, _: {
         "ids": [number],
@@ -70,19 +72,19 @@ _NUMBERED: Final[dict[str, Callable[[int, str], dict[str, object]]]] = {
         "kind": "other",
         "objects": [],
     },
+    "findings": lambda number, _: {**_FINDING, "part": number, "objects": []},
 }
-_NUMBER: Final = re.compile(r'^\{"id":(\d+),', re.MULTILINE)
-_RESPONSES = {
-    key: ModelResponse(orjson.dumps({key: items}).decode(), "stop", _TOKENS, "noop")
-    for key, items in _ANSWERS.items()
+# The rows of a question that an item is about: enlarged parts, findings or faults.
+_NUMBER: Final = {
+    key: re.compile(rf'^\{{"{row}":(\d+)[,}}]', re.MULTILINE)
+    for key, row in (("entries", "id"), ("anomalies", "id"), ("findings", "part"))
 }
 
 
-def _objects(request: ModelRequest) -> ModelResponse:
+def _objects(request: ModelRequest) -> list[dict[str, object]]:
     """Objects described by the image's digest, so that no two images lead to the same request."""
     description = f"A placeholder in {_digest(request)}."
-    objects = [{"name": f"object {n}", "description": description} for n in range(1, OBJECTS + 1)]
-    return ModelResponse(orjson.dumps({"objects": objects}).decode(), "stop", _TOKENS, "noop")
+    return [{"name": f"object {n}", "description": description} for n in range(1, OBJECTS + 1)]
 
 
 def _digest(request: ModelRequest) -> str:
@@ -90,15 +92,14 @@ def _digest(request: ModelRequest) -> str:
     return image.sha256 if image else "no image"
 
 
-def _of_each(key: str, request: ModelRequest) -> ModelResponse | None:
-    """An item for each number in the question, None where it has none."""
+def _items(key: str, request: ModelRequest) -> list[dict[str, object]]:
+    """What is listed under a key; an item for each number in the question, where it has some."""
     item, question = _NUMBERED.get(key), request.messages[-1].parts[-1]
-    numbers = _NUMBER.findall(question) if item and isinstance(question, str) else []
-    if not item or not numbers:
-        return None
-    digest = _digest(request)
-    items = [item(int(number), digest) for number in numbers]
-    return ModelResponse(orjson.dumps({key: items}).decode(), "stop", _TOKENS, "noop")
+    numbers = _NUMBER[key].findall(question) if item and isinstance(question, str) else []
+    if item and numbers:
+        digest = _digest(request)
+        return [item(int(number), digest) for number in numbers]
+    return _ANSWERS.get(key) or _objects(request)
 
 
 class NoopProvider(ModelProvider):
@@ -113,5 +114,5 @@ class NoopProvider(ModelProvider):
     async def generate(self, request: ModelRequest) -> ModelResponse:
         if request.schema is None:
             return _LISTED if request.agent == "SceneScanner" else _TEXT
-        key = request.schema.name
-        return _of_each(key, request) or _RESPONSES.get(key) or _objects(request)
+        answer = {key: _items(key, request) for key in request.schema.lists}
+        return ModelResponse(orjson.dumps(answer).decode(), "stop", _TOKENS, "noop")

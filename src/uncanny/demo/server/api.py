@@ -18,6 +18,7 @@ from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uncanny.demo.model import DemoAnswer, DemoRequest, SchemaForm, image_tokens
+from uncanny.demo.views import image_key
 from uncanny.models.tokens import image_tokens as model_image_tokens
 from uncanny.models.tokens import text_tokens
 
@@ -189,7 +190,7 @@ class ImageDigests:
             key = hashlib.sha256(raw).digest()
             if key not in self._known:
                 decoded = binascii.a2b_base64(raw, strict_mode=True)
-                digest = self._known[key] = hashlib.sha256(decoded).hexdigest()
+                digest = self._known[key] = image_key(hashlib.sha256(decoded).hexdigest(), decoded)
                 if (size := _size(decoded)) is not None:
                     self._sizes[digest] = size
         except ValueError as error:
