@@ -156,7 +156,7 @@ def _audit(work: Path) -> Path:
 
 # The page of each picture, and how much of it is shown, in pixels.
 PAGES: Final[dict[str, tuple[Callable[[Path], Path], int]]] = {
-    "report": (_report, 1145),
+    "report": (_report, 1310),
     "mcq": (_mcq, 1765),
     "semantic": (_semantic, 1380),
     "realism": (_realism, 2123),
