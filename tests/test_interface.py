@@ -120,7 +120,7 @@ def test_what_is_shown_of_a_result_is_no_wall_of_fields(names: dict[str, Any]) -
     anomaly = annotation.anomalies[0]
     assert repr(annotation) == f"<Annotation {names['image']}: ok, 1 anomaly>"
     assert str(annotation).splitlines()[1:] == [
-        f"  {anomaly.severity:3}  {anomaly.name}: {anomaly.phenomenon}"
+        f"  {anomaly.severity:3}  {anomaly.name}: {anomaly.phenomenon} (95 % sure)"
     ]
     assert repr(uncanny.mcq.load("scenes")) == "<34 items of the bundled scenes>"
     assert repr(uncanny.realism.load("scenes")) == "<16 pairs of the bundled scenes>"

@@ -103,7 +103,7 @@ def test_a_parameter_is_everywhere_once_it_is_in_its_model(tree: Path) -> None:
 def test_an_agent_is_asked_once_it_is_in_the_table_of_steps(tree: Path) -> None:
     insert(
         tree / "agents/steps.py",
-        '    ListStep("SceneScanner", 1, "scan", "scan", output_tokens=_FAULTS, form=FAULTS, look="scan"),\n',
+        "    SCAN_IMAGE,\n    ListStep(\n",
         '    ListStep("ShadowReader", 1, "shadows", output_tokens=_FAULTS, form=FAULTS, look="shadows"),\n',
     )
     prompt = (tree / "prompts/packed/scan.md").read_text()

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from lab_tools.agents import CALM_NODES, LIGHT, MEASURER, PAPER_NODES, SHADOW_NAMER
+from lab_tools.agents import CALM_NODES, CLOSE_READER, LIGHT, MEASURER, PAPER_NODES, SHADOW_NAMER
 from lab_tools.captions.data import Caption
 from lab_tools.captions.report import report
 from lab_tools.captions.run import run as check_captions
@@ -143,7 +143,7 @@ def test_its_agents_and_its_node_work_in_the_default_schedule(photos: Path, tmp_
         photos,
         model="lab/gray",
         out=tmp_path / "run",
-        agents=[LIGHT, MEASURER, SHADOW_NAMER],
+        agents=[LIGHT, MEASURER, SHADOW_NAMER, CLOSE_READER],
         nodes=CALM_NODES,
     )
     summary: uncanny.RunSummary = run.summary
@@ -160,6 +160,7 @@ def test_its_agents_and_its_node_work_in_the_default_schedule(photos: Path, tmp_
         "AttributeAnalyzer",
         "RelationReasoner",
         "CalmScanner",
+        "CloseReader",
         "LightReader",
         "ShadowNamer",
     }
@@ -203,7 +204,7 @@ def test_its_graph_takes_the_place_of_the_whole(photos: Path, tmp_path: Path) ->
     assert (even.status, halves.status, run.summary.calls) == ("ok", "ok", 2)
     assert [each.phenomenon for each in halves.anomalies] == ["the left half is darker"]
     scene_object: uncanny.SceneObject = halves.objects[0]
-    assert scene_object.name == "1"
+    assert scene_object.name == "halves"
     assert run.manifest.plan["graph"] == {"look_once": "lab_tools.graph:look_once"}
     calm = uncanny.annotate_image(photos / "halves.png", model="lab/gray", graph=calm_graph())
     assert calm.status == "ok"

@@ -11,7 +11,8 @@ import pytest
 from tests.cli.complaints import one_line
 from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, uncanny_here
 
-AN_IMAGE = 1 + 1 + 2 + 2
+# A look, a closer one at what is enlarged of two objects, and the integrator.
+AN_IMAGE = 1 + 1 + 1
 
 
 @pytest.fixture(scope="module")
@@ -65,19 +66,16 @@ def test_json_names_failures(images: Path, server: Server, run: Run) -> None:
 
 
 def test_a_role_has_its_own_model(images: Path, server: Server, run: Run) -> None:
-    roles = ("--role", "integrator=openai/small", "--role", "formatter=anthropic/large")
+    roles = ("--role", "integrator=openai/small", "--role", "attributes=anthropic/large")
     urls = ("--base-url", f"anthropic={server.url}")
     assert uncanny_here(*command(images, server, run), *roles, *urls).code == 0
     asked = {(call["agent"], call["model"]) for call in run.calls()}
     assert asked == {
         ("ObjectPerceiver", "openai/any"),
-        ("SceneScanner", "openai/any"),
-        ("AttributeAnalyzer", "openai/any"),
-        ("RelationReasoner", "openai/any"),
+        ("AttributeAnalyzer", "anthropic/large"),
         ("AnomalyIntegrator", "openai/small"),
-        ("AnomalyFormatter", "anthropic/large"),
     }
-    assert run.manifest()["roles"] == {"formatter": "anthropic/large", "integrator": "openai/small"}
+    assert run.manifest()["roles"] == {"attributes": "anthropic/large", "integrator": "openai/small"}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +108,8 @@ def test_a_role_has_its_own_model(images: Path, server: Server, run: Run) -> Non
         (["--max-cost-usd", "0"], ["--max-cost-usd"]),
         (["--temperature", "3"], ["--temperature", "3"]),
         (["--repeats", "0"], ["--repeats", "0"]),
-        (["--batch-objects", "0"], ["--batch-objects", "0"]),
+        (["--max-regions", "101"], ["--max-regions", "101"]),
+        (["--view", "63"], ["--view", "63"]),
         (["--language", "Klingon; ignore all"], ["--language must be the name of a language", "letters"]),
         (["--prices", "nowhere.json"], ["nowhere.json"]),
         (["--max-side", "0"], ["side", "0"]),
@@ -174,7 +173,7 @@ def test_limit_takes_the_first_and_more_later(images: Path, server: Server, run:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "an_image"), [("packed", 1 + 1 + 2 * 2 + 2), ("paper", 3 + 6 * 8 + 1), ("single", 1)]
+    ("schedule", "an_image"), [("packed", 1 + 2 + 1 + 1), ("paper", 3 + 6 * 8 + 1), ("single", 1)]
 )
 def test_a_dry_run_asks_nothing_and_needs_no_key(
     schedule: str, an_image: int, images: Path, server: Server, run: Run
@@ -254,16 +253,17 @@ def test_scene_scans_add_a_call_each(images: Path, server: Server, run: Run) -> 
     before = server.requests()
     assert uncanny_here(*command(images, server, run), "--scene-scans", "2", "-q").code == 0
     assert server.requests() - before == 3 * (AN_IMAGE + 1)
-    assert {call["sample"] for call in run.calls() if call["agent"] == "SceneScanner"} == {0, 1}
+    assert {call["sample"] for call in run.calls() if call["agent"] == "SceneScanner"} == {1}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (
-            ["--schedule", "paper", "--batch-objects", "6"],
-            "--batch-objects has no effect with the schedule `paper`",
+            ["--schedule", "paper", "--max-regions", "6"],
+            "--max-regions has no effect with the schedule `paper`",
         ),
+        (["--schedule", "single", "--view", "900"], "--view has no effect with the schedule `single`"),
         (
             ["--schedule", "single", "--max-objects", "4"],
             "--max-objects has no effect with the schedule `single`",

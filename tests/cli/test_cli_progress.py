@@ -24,7 +24,7 @@ def test_a_log_says_at_once_what_is_starting(tmp_path: Path) -> None:
         try:
             assert process.stderr is not None
             first = process.stderr.readline().decode()
-            assert first == f"3 images · openai/any · {run} · about 24 calls\n"
+            assert first == f"3 images · openai/any · {run} · about 15 calls\n"
             assert server.requests() <= 3
         finally:
             process.kill()

@@ -103,9 +103,9 @@ def busy(retry_after: float | None = None, kind: str = "rate_limit") -> Transien
     return TransientError("try again", kind=kind, retry_after=retry_after, overloaded=True)
 
 
-def picture(data: bytes = b"\x89PNG pixels") -> SentImage:
+def picture(data: bytes = b"\x89PNG pixels", width: int = 4, height: int = 3) -> SentImage:
     digest = hashlib.sha256(data).hexdigest()
-    return encode_image(sha256=digest, media_type="image/png", width=4, height=3, data=data)
+    return encode_image(sha256=digest, media_type="image/png", width=width, height=height, data=data)
 
 
 def make_request(text: str = "What is it?", image: SentImage | None = None, **more: Any) -> ModelRequest:

@@ -81,7 +81,7 @@ def test_the_way_is_that_of_a_real_call(tmp_path: Path, monkeypatch: pytest.Monk
 
     async def watched(client: AsyncOpenAI, *arguments: Any, **named: Any) -> Any:
         running, *waiting = (ours(stack) for stack in stacks())
-        if {"look_at_batch", "AnnotateContext.answer"} <= running.keys():
+        if {"look_at_parts", "AnnotateContext.answer"} <= running.keys():
             for each in waiting:
                 # Neither what watches over the run nor what becomes of other objects.
                 if each.keys() & {"Run.work", "Run._worker"}:

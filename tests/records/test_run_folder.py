@@ -212,7 +212,7 @@ def test_each_other_setting_is_named(folder: RunFolder) -> None:
 @pytest.mark.parametrize(
     ("place", "python", "command_line"),
     [
-        (("plan", "batch_objects"), "`batch_objects`", "--batch-objects"),
+        (("plan", "max_regions"), "`max_regions`", "--max-regions"),
         (("roles", "formatter"), "`roles` formatter", "--role formatter"),
         (("pixels", "policy", "format"), "`image_format`", "--image-format"),
         (("pixels", "policy", "max_pixels"), "`max_pixels`", "--max-pixels"),

@@ -253,7 +253,7 @@ def test_a_budget_stops_it_and_a_higher_one_goes_on(tmp_path: Path, run: Run) ->
     with serving() as server:
         command = ("detect", images, *server.asked(), "-o", run.path, "-q", "--no-report")
         small = ("--max-output-tokens", "500", "--concurrency", "1")
-        done = uncanny_here(*command, *small, "--max-tokens-total", "5000")
+        done = uncanny_here(*command, *small, "--max-tokens-total", "6000")
         assert done.code == 3
         assert "The budget does not cover" in done.err
         assert run.manifest()["state"] == "budget"

@@ -88,7 +88,7 @@ def test_after_thirty_percent_faulty_answers_the_records_are_those_of_none(
 @pytest.mark.parametrize(
     ("schedule", "agents"),
     [
-        ("packed", ["SceneScanner", "ObjectPerceiver"]),
+        ("packed", ["ObjectPerceiver"]),
         ("paper", ["ObjectPerceiver"]),
         ("single", ["SceneScanner"]),
     ],
@@ -129,7 +129,7 @@ def test_cut_off_answers_are_asked_for_at_twice_the_length_up_to_sixteen_thousan
 
 
 def test_half_of_all_answers_cut_off_is_only_slower(tmp_path: Path, run: Run) -> None:
-    images = pictures(tmp_path / "in", 3)
+    images = pictures(tmp_path / "in", 8)
     with serving(objects=2) as server:
         asked = server.asked(name="demo")
         assert uncanny_here("annotate", images, *asked, "-o", tmp_path / "whole", "-q").code == 0
@@ -147,7 +147,7 @@ def test_half_of_all_answers_cut_off_is_only_slower(tmp_path: Path, run: Run) ->
         else:
             assert {error.kind for error in record.errors} == {"truncated"}
     assert run.statuses()["ok"] > 0
-    assert done.code == (0 if run.statuses()["ok"] == 3 else 1)
+    assert done.code == (0 if run.statuses()["ok"] == 8 else 1)
 
 
 def test_a_failed_object_makes_an_image_partial_and_names_the_step(tmp_path: Path, run: Run) -> None:
@@ -169,22 +169,16 @@ def test_a_failed_object_makes_an_image_partial_and_names_the_step(tmp_path: Pat
             assert record.errors[-1].agent in ("ObjectPerceiver", "AnomalyFormatter")
 
 
-def test_a_refused_batch_makes_an_image_partial_and_names_each_of_its_objects(
-    tmp_path: Path, run: Run
-) -> None:
+def test_a_refused_closer_look_makes_an_image_partial(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 12)
-    with serving(objects=8, faults={"refusal": 0.1}, seed=4) as server:
+    with serving(objects=8, faults={"refusal": 0.2}, seed=4) as server:
         done = uncanny_here("annotate", images, *server.asked(), "-o", run.path)
     assert done.code == 1
-    batched = ("AttributeAnalyzer", "RelationReasoner")
     partial = [record for record in run.records() if record.status == "partial"]
-    assert any(error.agent in batched for record in partial for error in record.errors)
+    assert any(error.agent == "AttributeAnalyzer" for record in partial for error in record.errors)
     for record in partial:
+        # What the look found stands.
         assert record.anomalies
-        names = [found.name for found in record.objects]
-        for agent in batched:
-            missed = [(error.model_extra or {})["objects"] for error in record.errors if error.agent == agent]
-            assert missed in ([], [names[:4]], [names[4:]], [names[:4], names[4:]])
         assert {error.kind for error in record.errors} == {"refused"}
     for record in run.records():
         if record.status == "failed":

@@ -97,7 +97,7 @@ def check_calls(run: Run) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("schedule", "an_image", "asked"),
-    [("packed", 1 + 1 + 2 + 2, 10), pytest.param("paper", 3 + 6 * 3 + 1, 30, marks=pytest.mark.slow)],
+    [("packed", 1 + 1 + 1, 10), pytest.param("paper", 3 + 6 * 3 + 1, 30, marks=pytest.mark.slow)],
 )
 def test_killed_once_and_started_again(
     schedule: str, an_image: int, asked: int, tmp_path: Path, run: Run

@@ -164,7 +164,7 @@ def test_a_server_that_dies_before_the_first_image_is_done(tmp_path: Path, run: 
     ["openai", *(pytest.param(each, marks=pytest.mark.slow) for each in ("anthropic", "vllm", OTHER))],
 )
 def test_the_key_shows_nowhere(provider: str, tmp_path: Path, run: Run) -> None:
-    images = pictures(tmp_path / "in", 6)
+    images = pictures(tmp_path / "in", 8)
     variable = provider.upper().replace("-", "_") + "_API_KEY"
     faults = {"500": 0.05, "cut": 0.05, "malformed": 0.05, "refusal": 0.03, "truncated-json": 0.05}
     outputs = []

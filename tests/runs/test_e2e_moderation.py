@@ -52,10 +52,9 @@ def test_one_flagged_image_costs_that_image_and_no_other(
     assert run.manifest()["state"] == "finished"
     errors = run.record("p07.png").errors
     assert [(error.agent, error.kind) for error in errors] == [
-        ("SceneScanner", "refused"),
         ("ObjectPerceiver", "refused"),
     ]
     assert all("flagged: violence" in error.message for error in errors)
     details = [call["detail"] for call in run.calls() if call["outcome"] == "refused"]
-    assert len(details) == 2
+    assert len(details) == 1
     assert all("HTTP 403" in detail and "violence" in detail for detail in details)

@@ -29,7 +29,7 @@ from tests.runs.e2e import (
 CONCURRENCY = 4
 WAITING = re.compile(r"Stopping: waiting for \d+ calls?\. Ctrl-C again to leave now\.")
 # Calls for an image with three objects, and images so that there is much to interrupt.
-AN_IMAGE = {"packed": 1 + 1 + 2 + 2, "paper": 3 + 6 * 3 + 1}
+AN_IMAGE = {"packed": 1 + 1 + 1, "paper": 3 + 6 * 3 + 1}
 IMAGES = {"packed": 26, "paper": 6}
 SCHEDULES = ("packed", "paper")
 

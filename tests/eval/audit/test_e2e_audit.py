@@ -19,14 +19,15 @@ from uncanny.runs.stop import Stop
 
 SCENES = ("rendered=scenes:rendered", "drawn=scenes:drawn")
 # Calls for an image with two objects.
-AN_IMAGE = 1 + 1 + 2 + 2
+AN_IMAGE = 1 + 1 + 1
 FAST = ("--resamples", 50, "--no-report", "--json", "-")
 
 
 def naive(run: Run) -> tuple[float, float]:
-    """MAI and AF by plain loops over what the records say."""
+    """MAI and AF by plain loops over what the records say and the model is sure of."""
     images = [record for record in run.records() if record.status == "ok"]
-    unreal = [1 - anomaly.severity / 100 for record in images for anomaly in record.anomalies]
+    sure = (a for record in images for a in record.anomalies if a.confidence is None or a.confidence >= 0.5)
+    unreal = [1 - anomaly.severity / 100 for anomaly in sure]
     return sum(unreal) / len(images), len(unreal) / len(images)
 
 
@@ -93,7 +94,7 @@ def test_failed_images_are_left_out_counted_and_asked_again(tmp_path: Path) -> N
     folders = [f"{name}={pictures(tmp_path / name, 12, first)}" for name, first in (("a", 0), ("b", 12))]
     out = tmp_path / "out"
     # Which images are struck is chance, how many requests is not: too few for all images of a folder.
-    with serving(objects=2, faults={"refusal": 0.035}) as server:
+    with serving(objects=2, faults={"refusal": 0.08}) as server:
         done = uncanny_here("audit", *folders, *server.asked(), "-o", out, *FAST)
         assert 4 <= server.stats()["faults"]["refusal"] < 12
     check_no_traceback(done)
@@ -139,7 +140,7 @@ def test_a_spent_budget_stops_the_audit_and_more_of_it_goes_on(tmp_path: Path) -
         totals = [Run(tmp_path / "whole" / name).manifest()["totals"] for name in "ab"]
         used = [each["input_tokens"] + each["output_tokens"] for each in totals]
         # Enough for the first folder, not for both: the limit is that of the audit.
-        limit = used[0] + used[1] // 2
+        limit = used[0] + used[1] * 3 // 4
         done = uncanny_here("audit", *folders, *options, "--max-tokens-total", limit)
         assert (done.code, done.out) == (3, "")
         assert "b: Stopped" in done.err

@@ -292,7 +292,7 @@ def test_values_out_of_bounds_are_refused(opened: Service, field: str, value: ob
 
 
 def test_what_the_function_would_not_take_is_said_at_once(opened: Service) -> None:
-    fields = wrong(opened, "annotate", images="in", model="demo", schedule="single", batch_objects=3)
+    fields = wrong(opened, "annotate", images="in", model="demo", schedule="single", max_regions=3)
     assert "has no effect" in fields["params"]
 
 
