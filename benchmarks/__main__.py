@@ -15,6 +15,7 @@ ALL = (
     "schedules",
     "memory",
     "large_images",
+    "regions",
     "mcq_scoring",
     "mcq_run",
     "audit",

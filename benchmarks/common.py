@@ -30,6 +30,15 @@ def noise_png(number: int, side: int) -> bytes:
     return file.getvalue()
 
 
+def photo_jpeg(number: int, size: tuple[int, int]) -> bytes:
+    """A JPEG with as much to see everywhere, and as many bytes, as a photograph of this size."""
+    width, height = size[0] // 8, size[1] // 8
+    coarse = Image.frombytes("RGB", (width, height), random.Random(number).randbytes(3 * width * height))
+    file = io.BytesIO()
+    coarse.resize(size, Image.Resampling.BICUBIC).save(file, "JPEG", quality=92)
+    return file.getvalue()
+
+
 def tiny_png(number: int) -> bytes:
     """An 8×8 PNG, different for every number."""
     file = io.BytesIO()

@@ -14,14 +14,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import fake_server, noise_png
+from benchmarks.common import fake_server, noise_png, photo_jpeg
 from uncanny.models import registry
 from uncanny.models.base import ModelProvider, ModelRequest, ModelResponse, Sampling, Tokens
 
 SCHEDULES = ("paper", "packed", "single")
 CACHED_AT = 0.1
 CONSTRUCTED = 4
-SIDE = 1024
+# No larger than any model sees an image.
+SIDE = 768
 # What a strong model found in pictures with one or two faults meant: see the trial in benchmarks/README.md.
 ANOMALIES = 4
 # By the papers' authors, with their code: two pictures.
@@ -48,9 +49,9 @@ class Cost:
 class Counted(ModelProvider):
     """The demo model's answers with the tokens of a real server that was sent the same requests."""
 
-    def __init__(self, server: ModelProvider, objects: int) -> None:
+    def __init__(self, name: str, server: ModelProvider, objects: int) -> None:
         self._server, self._objects = server, objects
-        self.name, self.endpoint, self.capabilities = server.name, server.endpoint, server.capabilities
+        self.name, self.endpoint, self.capabilities = f"counted/{name}", server.endpoint, server.capabilities
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
         from uncanny.demo.model import answer, demo_request
@@ -95,6 +96,10 @@ def pictures(folder: Path) -> dict[str, tuple[list[Path], int]]:
             paths.append(folder / f"{objects}-{number}.png")
             paths[-1].write_bytes(noise_png(100 * objects + number, SIDE))
         made[f"{objects} objects"] = (paths, objects)
+    large = [folder / f"large-{number}.jpg" for number in range(CONSTRUCTED)]
+    for number, path in enumerate(large):
+        path.write_bytes(photo_jpeg(number, (4_000, 3_000)))
+    made["12 MP, 12 objects"] = (large, 12)
     return made
 
 
@@ -105,7 +110,7 @@ def show(server: str, ask: Callable[[list[Path], int, str], Cost], folder: Path)
         paper = costs["paper"]
         for schedule, cost in costs.items():
             print(
-                f"    {name:<11} {schedule:<7} {cost.calls:5.1f} calls (clean at most {cost.clean_calls}), "
+                f"    {name:<17} {schedule:<7} {cost.calls:5.1f} calls (clean at most {cost.clean_calls}), "
                 f"{cost.input:8,.0f} tokens in, {cost.cached / cost.input:4.0%} cached, billed as "
                 f"{cost.billed:7,.0f}, {cost.output:6,.0f} out; of paper's: "
                 f"in {cost.input / paper.input:.3f}, billed {cost.billed / paper.billed:.3f}"
@@ -119,7 +124,7 @@ def main() -> None:
         def fake(paths: list[Path], objects: int, schedule: str) -> Cost:
             os.environ.setdefault("OPENAI_API_KEY", "none")
             with fake_server("--objects", str(objects), "--anomalies", str(ANOMALIES)) as url:
-                run = folder / f"fake-{objects}-{len(paths)}-{schedule}"
+                run = folder / f"fake-{objects}-{paths[0].stem}-{schedule}"
                 return annotate(paths, run, schedule, model="openai/gpt-4o", base_url=f"{url}/v1")
 
         show("fake server, OpenAI's protocol", fake, folder)
@@ -136,11 +141,11 @@ def on_vllm(folder: Path) -> None:
 
         def real(paths: list[Path], objects: int, schedule: str) -> Cost:
             def counted(name: str, base_url: str) -> ModelProvider:
-                return Counted(VLLMProvider(name, base_url=base_url), objects)
+                return Counted(name, VLLMProvider(name, base_url=base_url), objects)
 
             registry.register_provider("counted", counted, replace=True)
             empty_caches(server)
-            run = folder / f"vllm-{objects}-{len(paths)}-{schedule}"
+            run = folder / f"vllm-{objects}-{paths[0].stem}-{schedule}"
             model, url = f"counted/{server.model}", {"counted": server.base_url}
             return annotate(paths, run, schedule, model=model, base_url=url, concurrency=8)
 

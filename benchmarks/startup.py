@@ -13,7 +13,7 @@ COMMANDS = {
     "python -c pass": (["-c", "pass"], None),
     "import uncanny": (["-c", "import uncanny"], 0.15),
     **{
-        f"uncanny {' '.join(arguments)}": (["-m", "uncanny", *arguments], 0.3)
+        f"uncanny {' '.join(arguments)}": (["-m", "uncanny", *arguments], 0.4)
         for arguments in (
             ["--version"],
             ["--help"],
