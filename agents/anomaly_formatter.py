@@ -19,6 +19,7 @@ from uncanny.agents.common.annotate_context import (
 from uncanny.agents.common.context import as_json
 from uncanny.agents.object_perceiver import object_key
 from uncanny.agents.steps import FORMAT, WRITE
+from uncanny.answers.language import is_in_language
 from uncanny.answers.packed import FINAL_TEXTS, FinalText, Numbered
 from uncanny.errors import StepFailedError
 from uncanny.schema import Anomaly, Candidate, StepError
@@ -38,19 +39,19 @@ async def format_anomalies(state: AnnotateState, image: Context) -> AnnotateStat
 async def write_anomalies(state: PackedState, image: Context) -> PackedState:
     """`anomalies`: all `faults`, the least real first, and in `candidates` which of them each finding became.
 
-    A model is asked only about faults without a name or without a severity. A fault of which no answer has
-    these is an error of the record: there is no severity to be made up. Raises StepFailedError where there is
-    no anomaly at all.
+    A model is asked only about faults without a name or a severity, and those whose texts are not in the
+    language asked for. A fault of which no answer has name and severity is an error of the record: there is
+    no severity to be made up. Raises StepFailedError where there is no anomaly at all.
     """
     faults, errors = list(state["faults"]), list[StepError]()
     # An integrator of one's own may give no candidates, or some of them.
     candidates = {each.number: each for each in state["candidates"]}
-    lacking = [place for place, each in enumerate(faults) if not each.get("name") or "severity" not in each]
+    lacking = [place for place, each in enumerate(faults) if not _is_whole(each, image)]
     if lacking:
         try:
             texts = await _write([faults[place] for place in lacking], candidates, image, errors)
         except StepFailedError as failed:
-            if len(lacking) == len(faults):
+            if not any(each.get("name") and "severity" in each for each in faults):
                 raise
             texts = {}
             errors.append(failed.record)
@@ -61,7 +62,7 @@ async def write_anomalies(state: PackedState, image: Context) -> PackedState:
                 "name": text.name,
                 "phenomenon": text.phenomenon or fault["phenomenon"],
                 "reasoning": text.reasoning or fault["reasoning"],
-                "severity": text.realism,
+                "severity": fault.get("severity", text.realism),
                 "kind": text.kind or fault.get("kind"),
                 "objects": text.objects or fault.get("objects", ()),
             }
@@ -75,6 +76,11 @@ async def write_anomalies(state: PackedState, image: Context) -> PackedState:
             if number in placed:
                 placed[number] = placed[number].model_copy(update={"anomaly": place})
     return {"anomalies": anomalies, "candidates": list(placed.values()), "errors": errors}
+
+
+def _is_whole(fault: JudgedFault, image: Context) -> bool:
+    texts = " ".join((fault.get("name", ""), fault["phenomenon"], fault["reasoning"]))
+    return bool(fault.get("name")) and "severity" in fault and is_in_language(texts, image.config.language)
 
 
 async def _write(

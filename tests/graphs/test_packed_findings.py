@@ -196,6 +196,22 @@ async def test_where_only_some_have_texts_and_the_formatter_fails_those_are_the_
     assert errors(state) == [("AnomalyFormatter", None, "unparseable")]
 
 
+async def test_texts_in_another_language_are_written_anew_and_keep_their_severity() -> None:
+    def write(rows: Rows) -> list[dict[str, Any]]:
+        texts = {"name": "六根手指", "phenomenon": "手有六根手指", "reasoning": "人手有五根手指"}
+        return [{"ids": [row["id"]], "realism": 99, "kind": "anatomy", "objects": []} | texts for row in rows]
+
+    specialists = PackedSpecialists(["hand"], scene=["a sixth finger"], write=write)
+    english = await specialists.run()
+    assert not specialists.requests("AnomalyFormatter")
+    chinese = await specialists.run(language="Chinese")
+    assert len(specialists.requests("AnomalyFormatter")) == 1
+    assert [each.phenomenon for each in chinese["anomalies"]] == ["手有六根手指"]
+    assert [each.severity for each in chinese["anomalies"]] == [
+        each.severity for each in english["anomalies"]
+    ]
+
+
 async def test_without_any_text_the_image_failed_and_its_findings_are_kept() -> None:
     def hang_up(request: ModelRequest) -> Line | None:
         silent = ("AnomalyIntegrator", "AnomalyFormatter")
