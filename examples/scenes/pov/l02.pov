@@ -1,7 +1,7 @@
-// A courtyard with café tables in the morning sun, seen from a window: 26 tables, each with three or four chairs.
+// A courtyard with café tables in the morning sun, seen from a window: ten tables, each with three or four chairs.
 #declare Large = true;
 #include "common.inc"
-camera { location <1.0, 11.2, -12.9> right x*3/2 up y look_at <0.1, 0, 0.0> angle 59 }
+camera { location <0.6, 6.1, -7.0> right x*3/2 up y look_at <0.1, 0, 0.6> angle 59 }
 #declare SunDir = <-7, 9, -3>;
 SoftLight(SunDir*30, <0,0,0>, <1.0,0.93,0.80>*1.05, 4)
 light_source { <6, 20, -14> rgb <0.75,0.85,1.0>*0.34 shadowless }
@@ -10,7 +10,7 @@ SkyDome(<0.55,0.65,0.8>)
 #macro Paint(C) texture { pigment { rgb C } finish { ambient 0.06 diffuse 0.75 specular 0.35 roughness 0.02 } } #end
 #macro Chalk(C) texture { pigment { rgb C } finish { ambient 0.06 diffuse 0.8 } } #end
 // Paving: slabs of four greys in bond.
-#declare Slab = texture { pigment { cells scale <0.96,0.5,0.48>
+#declare Slab = texture { pigment { cells scale <0.96,0.5,0.48> translate <0,0,0.24>
   color_map { [0 rgb <0.56,0.53,0.48>] [0.4 rgb <0.63,0.60,0.55>] [1 rgb <0.70,0.66,0.60>] } } finish { ambient 0.06 diffuse 0.8 } };
 #declare Slabs = texture { brick texture { pigment { rgb <0.44,0.42,0.39> } finish { ambient 0.06 diffuse 0.8 } }, texture { Slab } brick_size <0.96,0.5,0.48> mortar 0.022 };
 plane { y, 0 Tx(7, Slabs) }
@@ -68,28 +68,29 @@ plane { y, 0 Tx(7, Slabs) }
     object { Chair((J+1 = Odd ? 1 : 3), Colours[mod(K,5)], (J+1 = Odd)*Anomalous) rotate y*T translate z*D rotate y*A translate <X,0,Z> }
   #end
 #end
-#declare Spots = array[26][5] {
- {-7.6,5.6,3,10,0},{-4.9,5.9,4,45,1},{-2.2,5.5,3,70,2},{0.6,6.0,4,20,3},{3.4,5.6,3,100,4},{6.3,5.9,4,60,0},
- {-6.3,3.0,4,30,3},{-3.4,2.9,3,200,4},{-0.7,2.8,4,10,0},{2.2,3.2,3,50,1},{5.2,2.9,4,75,2},{8.0,3.0,3,20,3},
- {-7.0,0.3,3,130,2},{-4.4,0.2,4,70,0},{-1.6,0.0,3,0,1},{1.2,0.3,4,55,4},{3.9,0.2,3,160,3},{6.6,0.3,4,15,1},
- {-5.3,-2.4,4,25,4},{-2.4,-2.7,3,80,3},{0.6,-2.5,4,40,2},{3.6,-2.5,3,15,0},
- {-3.9,-5.0,3,110,1},{-1.0,-5.2,4,30,0},{2.0,-4.9,3,20,3},{4.9,-4.8,4,70,1} };
-#for (I, 0, 25)
-  Table(Spots[I][0], Spots[I][1], Spots[I][2], Spots[I][3], Spots[I][4], (I = 15)*4)
+#declare Spots = array[10][5] {
+ {-5.0,2.7,3,10,0},{-2.1,3.0,4,45,1},{0.9,2.6,3,70,2},{3.7,3.0,4,20,3},
+ {-3.7,0.2,4,30,3},{-0.8,0.0,3,0,1},{1.8,0.3,4,55,4},{4.7,0.3,3,200,0},
+ {-2.1,-2.0,4,30,0},{0.8,-2.3,3,15,2} };
+#for (I, 0, 9)
+  Table(Spots[I][0], Spots[I][1], Spots[I][2], Spots[I][3], Spots[I][4], (I = 6)*4)
 #end
-// Planters along the sides, a fountain, a wall with doors behind.
+// Fallen leaves, planters, a wall with doors behind.
+#for (I, 0, 90)
+  sphere { 0, 1 scale <0.035,0.004,0.022> rotate y*rand(R)*360 translate <-5.5+rand(R)*11, 0.006, -3.4+rand(R)*8> Tx(7, Chalk(<0.50,0.30+0.16*rand(R),0.08>*(0.7+0.4*rand(R)))) }
+#end
 #macro Shrub(X, Z, C)
   union { box { <-0.4,0,-0.4>, <0.4,0.42,0.4> Tx(4, Chalk(<0.55,0.30,0.20>)) } box { <-0.43,0.38,-0.43>, <0.43,0.46,0.43> Tx(4, Chalk(<0.60,0.34,0.23>)) }
     #for (J, 0, 40) sphere { <0.28*cos(J*2.4)*rand(R), 0.55+0.5*rand(R), 0.28*sin(J*2.4)*rand(R)>, 0.13+0.09*rand(R) Tx(4, Chalk(C*(0.7+0.5*rand(R)))) } #end
     translate <X,0,Z> }
 #end
-#for (I, 0, 5) Shrub(-8.5+I*3.4, 8.6, <0.13,0.34,0.11>) #end
-#for (I, 0, 3) Shrub(-8.9+0.25*I, -1.1-I*1.6, <0.20,0.40,0.12>) Shrub(9.6-0.3*I, 0.4-I*1.7, <0.18,0.38,0.14>) #end
-box { <-16,0,9.4>, <16,7,10> Tx(0, Chalk(<0.80,0.68,0.52>)) }
-#for (I, 0, 6)
-  box { <-10.9+I*3.4,0,9.3>, <-9.5+I*3.4,2.4,9.41> Tx(5, Chalk(<0.18,0.30,0.34>)) }
-  box { <-11.02+I*3.4,0,9.28>, <-10.9+I*3.4,2.52,9.42> Tx(5, Chalk(<0.86,0.82,0.74>)) } box { <-9.5+I*3.4,0,9.28>, <-9.38+I*3.4,2.52,9.42> Tx(5, Chalk(<0.86,0.82,0.74>)) }
-  sphere { <-9.64+I*3.4,1.1,9.24>, 0.05 Tx(5, T_Brass2) }
-  box { <-10.9+I*3.4,2.4,9.28>, <-9.5+I*3.4,2.52,9.42> Tx(5, Chalk(<0.86,0.82,0.74>)) }
-  #for (J, 0, 3) box { <-10.75+I*3.4+mod(J,2)*0.6,0.25+1.05*floor(J/2),9.28>, <-10.25+I*3.4+mod(J,2)*0.6,1.15+1.05*floor(J/2),9.4> Tx(5, Paint(<0.45,0.56,0.60>)) } #end
+#for (I, 0, 4) Shrub(-6.8+I*3.4, 4.75, <0.13,0.34,0.11>) #end
+Shrub(-4.5, -1.7, <0.20,0.40,0.12>) Shrub(-4.1, -2.9, <0.20,0.40,0.12>) Shrub(3.4, -1.6, <0.18,0.38,0.14>) Shrub(3.2, -2.8, <0.18,0.38,0.14>)
+box { <-16,0,5.4>, <16,7,6> Tx(0, Chalk(<0.80,0.68,0.52>)) }
+#for (I, 0, 4)
+  box { <-8.7+I*3.4,0,5.3>, <-7.3+I*3.4,2.4,5.41> Tx(5, Chalk(<0.18,0.30,0.34>)) }
+  box { <-8.82+I*3.4,0,5.28>, <-8.7+I*3.4,2.52,5.42> Tx(5, Chalk(<0.86,0.82,0.74>)) } box { <-7.3+I*3.4,0,5.28>, <-7.18+I*3.4,2.52,5.42> Tx(5, Chalk(<0.86,0.82,0.74>)) }
+  sphere { <-7.44+I*3.4,1.1,5.24>, 0.05 Tx(5, T_Brass2) }
+  box { <-8.7+I*3.4,2.4,5.28>, <-7.3+I*3.4,2.52,5.42> Tx(5, Chalk(<0.86,0.82,0.74>)) }
+  #for (J, 0, 3) box { <-8.55+I*3.4+mod(J,2)*0.6,0.25+1.05*floor(J/2),5.28>, <-8.05+I*3.4+mod(J,2)*0.6,1.15+1.05*floor(J/2),5.4> Tx(5, Paint(<0.45,0.56,0.60>)) } #end
 #end
