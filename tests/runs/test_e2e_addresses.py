@@ -14,7 +14,7 @@ PASSWORD, PARAMETER = "Hunter2Secret", "parameter-Secret-7"
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["vllm/x", "openai-compatible/x", "anthropic/x"])
 def test_what_is_secret_in_an_address_shows_nowhere(model: str, tmp_path: Path, run: Run) -> None:
-    images = pictures(tmp_path / "in", 3)
+    images = pictures(tmp_path / "in", 9)
     variable = model.partition("/")[0].upper().replace("-", "_") + "_API_KEY"
     env = {variable: "any" if model == "anthropic/x" else None}
 

@@ -195,7 +195,7 @@ def test_an_outage_shorter_than_patience_fails_no_image(
     with serving(objects=2) as server:
 
         def answer(request: Request) -> Response:
-            if server.requests() > 100:
+            if server.requests() > 40:
                 began.append(time.monotonic())
                 if time.monotonic() - began[0] < 8:
                     return Response("out of order", 500)

@@ -47,8 +47,8 @@ def annotate_forecast(images: Images, parameters: AnnotateParameters) -> Annotat
 
     >>> forecast = uncanny.annotate_forecast(images, model="openai/gpt-4o", repeats=2)
     >>> forecast.pending, forecast.calls_usual
-    (1, 9)
-    >>> 0 < forecast.cost_usd < forecast.cost_usd_uncached
+    (1, 6)
+    >>> 0 < forecast.cost_usd <= forecast.cost_usd_uncached
     True
     """
     return forecast_task(annotate_task(parameters.model_copy(update={"nodes": None, "graph": None}), images))

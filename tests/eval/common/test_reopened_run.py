@@ -32,7 +32,7 @@ async def last(self, key, value):
         os._exit(9)  # as a kill: nothing is written down any more
 
 AnswerCache.put = last
-uncanny.annotate(sys.argv[3:], model="demo", out=sys.argv[2], concurrency=1)
+uncanny.annotate(sys.argv[3:], model="demo", out=sys.argv[2], schedule="paper", concurrency=1)
 """
 
 
