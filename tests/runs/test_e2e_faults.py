@@ -170,7 +170,7 @@ def test_a_failed_object_makes_an_image_partial_and_names_the_step(tmp_path: Pat
 
 
 def test_a_refused_closer_look_makes_an_image_partial(tmp_path: Path, run: Run) -> None:
-    images = pictures(tmp_path / "in", 12)
+    images = pictures(tmp_path / "in", 30)
     with serving(objects=8, faults={"refusal": 0.2}, seed=4) as server:
         done = uncanny_here("annotate", images, *server.asked(), "-o", run.path)
     assert done.code == 1

@@ -168,7 +168,8 @@ def test_the_page_shows_no_picture_but_those_that_were_judged(
 ) -> None:
     assert uncanny_here(*command(images, server, run)).code == 0
     page = run.path / "report.html"
-    assert page.read_text().count("data:image/webp") == 4  # each picture in two sizes
+    # Each picture in two sizes, and the place of its finding.
+    assert page.read_text().count("data:image/webp") == 6
     secret = private(tmp_path / "home")
     path = run.path / "annotations.jsonl"
     lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
