@@ -128,9 +128,15 @@ async def _decide(
 
 
 def _region(finding: BatchFinding, image: Context) -> int:
-    """The number of the enlarged part that shows a finding; 0 for the whole image."""
+    """The number of the enlarged part that shows a finding closest; 0 for the whole image.
+
+    Of parts that show it alike it is the one in which it was seen.
+    """
+    seen_in = image.regions.get(finding.get("region") or 0)
     region = finding["box"] and closest_region(finding["box"], list(image.regions.values()))
-    return region.number if region else finding.get("region") or 0
+    if region is None or (seen_in is not None and (seen_in.scale or 0.0) >= (region.scale or 0.0)):
+        return seen_in.number if seen_in else 0
+    return region.number
 
 
 def _shown(numbers: Sequence[int], image: Context, model: str) -> str:

@@ -34,7 +34,7 @@ SMALL_PART_SIDE: Final = 512
 # A tile of less detail than this share of the average shows sky, blur or a plain wall.
 LEAST_DETAIL: Final = 0.35
 # Neighboring tiles have so much of a side in common, so that a small thing is whole in one of them.
-OVERLAP: Final = 0.08
+OVERLAP: Final = 0.15
 # A part shows a place of which so much is within it.
 COVERED: Final = 0.8
 
