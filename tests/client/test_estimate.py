@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.models.base import Detail, Message, ModelRequest, Sampling, encode_image
-from uncanny.models.tokens import image_tokens, input_tokens, text_tokens
+from uncanny.models.tokens import disagreement, image_tokens, text_tokens
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,30 @@ def test_every_image_has_some_tokens_and_not_endlessly_many(
     assert tokens == image_tokens(model, height, width, detail)
 
 
-def test_tokens_of_a_request() -> None:
-    image = encode_image(sha256="0" * 64, media_type="image/png", width=1024, height=1024, data=b"x")
-    messages = (Message("system", ("four" * 10,)), Message("user", (image, "abcde")))
-    request = ModelRequest(messages, Sampling())
-    assert input_tokens("openai/gpt-4o", request) == 10 + 765 + 2
-    assert input_tokens("vllm/unknown", request) is None
-    assert input_tokens("vllm/unknown", ModelRequest((Message("user", ("abcd",)),), Sampling())) == 1
+@pytest.mark.parametrize(
+    ("model", "sides", "measured", "words"),
+    [
+        ("openai/gpt-4o", [1024], 765, None),
+        ("openai/gpt-4o", [1024], 765 + 30, None),
+        ("openai/gpt-4o", [1024, 512], 85 + 170 + 2 * 765, "2 images (1024 × 1024 pixels the first of them)"),
+        ("openai/gpt-4o", [1024], 85, "85 tokens for 1 image (1024 × 1024 pixels) where 765 were expected"),
+        ("openai/gpt-4o", [1024], 0, "no tokens for images"),
+        ("openai/gpt-4o", [1024], None, None),
+        ("openai/gpt-4o", [], 0, None),
+        ("vllm/unknown", [1024], 5, None),
+    ],
+)
+def test_tokens_that_are_not_the_expected_ones(
+    model: str, sides: list[int], measured: int | None, words: str | None
+) -> None:
+    images = [
+        encode_image(sha256="0" * 64, media_type="image/png", width=side, height=side, data=b"x")
+        for side in sides
+    ]
+    request = ModelRequest((Message("system", ("four",)), Message("user", (*images, "abcde"))), Sampling())
+    said = disagreement(model, request, measured)
+    assert (said is None) if words is None else (said is not None and words in said)
+
+
+def test_tokens_of_an_empty_text() -> None:
     assert text_tokens("") == 0

@@ -151,6 +151,15 @@ async def test_a_response_has_text_usage_and_identity(
             },
             Tokens(9, 1, 0, 8),
         ),
+        *(
+            ({"prompt_tokens": 900, "prompt_tokens_details": details}, Tokens(900, images=images))
+            for details, images in (
+                ({"image_tokens": 765}, 765),
+                ({"multimodal_tokens": {"image": 765, "audio": 3}}, 765),
+                ({"multimodal_tokens": {"image": "many"}}, None),
+                ({"multimodal_tokens": None}, None),
+            )
+        ),
     ],
 )
 async def test_usage_that_is_not_reported_is_none(

@@ -96,6 +96,7 @@ async def test_a_prefix_with_an_image_is_found_in_the_cache(tiny_vllm: VllmServe
     ]
     after = await prefix_cache_counters(tiny_vllm.base_url)
     first, second = ((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0 for usage in usages)
+    assert 0 < usages[0]["prompt_tokens_details"]["multimodal_tokens"]["image"] < usages[0]["prompt_tokens"]
     assert second > first
     assert second > usages[1]["prompt_tokens"] // 2
     assert before is not None

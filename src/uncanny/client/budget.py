@@ -199,7 +199,7 @@ def credible(tokens: Tokens, most: Tokens) -> Tokens:
 
     `most` is the request's `worst_case`. Input is at most `MOST_TIMES` as much, output at most the limit that
     was asked for. What was read from the cache and written to it is part of the input, so both together are
-    at most that.
+    at most that, and so are those of pictures.
     """
     most_input = MOST_TIMES * (most.input or 0)
     input_ = as_count(tokens.input, most_input)
@@ -207,4 +207,5 @@ def credible(tokens: Tokens, most: Tokens) -> Tokens:
     cached, written = as_count(tokens.cached, within), as_count(tokens.cache_written, within)
     if (cached or 0) + (written or 0) > within:
         cached = written = None
-    return Tokens(input_, as_count(tokens.output, most.output or 0), cached, written)
+    images = as_count(tokens.images, within)
+    return Tokens(input_, as_count(tokens.output, most.output or 0), cached, written, images)

@@ -96,6 +96,7 @@ class CallRecord:
     started: datetime
     input_tokens: int | None = None
     cached_tokens: int | None = None
+    image_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
     replayed: bool = False
@@ -109,7 +110,7 @@ class CallRecord:
 
         Raises ValueError, TypeError or KeyError where it is not one of ours.
         """
-        figures = {name: as_count(fields.get(name), MOST_TOKENS) for name in _TOKENS}
+        figures = {name: as_count(fields.get(name), MOST_TOKENS) for name in (*_TOKENS, "image_tokens")}
         cost = as_dollars(fields.get("cost_usd"))
         if None in (figures["input_tokens"], figures["output_tokens"]) and cost:
             cost = None  # it was counted from them
@@ -122,7 +123,7 @@ class CallRecord:
         """Enter what came back, and from whom; `tokens` are the credible ones."""
         self.answer = response.text
         self.input_tokens, self.output_tokens = tokens.input, tokens.output
-        self.cached_tokens, self.cost_usd = tokens.cached, cost_usd
+        self.cached_tokens, self.image_tokens, self.cost_usd = tokens.cached, tokens.images, cost_usd
         self.served_model, self.request_id = _name(response.model), _name(response.request_id)
 
     def cached_form(self) -> dict[str, Any]:

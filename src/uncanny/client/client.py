@@ -300,6 +300,7 @@ class Generation(Generic[T]):
                 most = endpoint.worst_case(request)
                 tokens = credible(response.tokens, most)
                 record.enter(response, tokens, endpoint.cost(response.cost_usd, tokens, most))
+                endpoint.compare_images(request, tokens)
                 value = self._validated(request, response, record, began)
                 if self.keep is not None:
                     await self.keep(self._calls)

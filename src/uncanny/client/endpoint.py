@@ -28,6 +28,7 @@ from uncanny.errors import (
     TransientError,
 )
 from uncanny.models.base import ModelProvider, ModelRequest, Tokens
+from uncanny.models.tokens import disagreement
 from uncanny.wording import server_address
 
 TIMEOUT_S = 120.0
@@ -42,7 +43,8 @@ class Endpoint:
 
     `price` gives US dollars for tokens, None where the model has no known price. `worst_case` estimates the
     most one request can use, for budgets. `address` stands for the server in the answer cache's keys. A model
-    that was given up is tried again after `rest_s` seconds, or never where that is None.
+    that was given up is tried again after `rest_s` seconds, or never where that is None. `notice` is what
+    turned out about it and is worth a word to the user.
     """
 
     provider: ModelProvider
@@ -52,6 +54,7 @@ class Endpoint:
     worst_case: Callable[[ModelRequest], Tokens]
     address: str | None
     rest_s: float | None = None
+    notice: str | None = field(init=False, default=None)
     _given_up: ModelUnusableError | None = field(init=False, default=None)
     _rests_until: float = field(init=False, default=math.inf)
 
@@ -85,6 +88,11 @@ class Endpoint:
         """
         self._given_up = error
         self._rests_until = math.inf if self.rest_s is None else self.breaker.clock() + self.rest_s
+
+    def compare_images(self, request: ModelRequest, tokens: Tokens) -> None:
+        """Keep the first `notice` about a model that does not see images as it is known to."""
+        if self.notice is None and tokens.images is not None:
+            self.notice = disagreement(self.name, request, tokens.images)
 
     def spend(self, tokens: Tokens) -> Spend:
         """What the budget books. Unknown prices count as nothing: a cost limit refuses them at the start."""

@@ -112,13 +112,15 @@ class ModelRequest:
 class Tokens:
     """Usage of one call, as the provider reports it; None where it does not.
 
-    `input` includes `cached` (read from the provider's prefix cache) and `cache_written`.
+    `input` includes `cached` (read from the provider's prefix cache), `cache_written`, and `images`, those of
+    the pictures.
     """
 
     input: int | None = None
     output: int | None = None
     cached: int | None = None
     cache_written: int | None = None
+    images: int | None = None
 
 
 # Of one call, in files; `client.budget.credible` knows the request and is stricter.

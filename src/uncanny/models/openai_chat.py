@@ -242,7 +242,16 @@ def _tokens(usage: object, variant: ApiVariant) -> Tokens:
         output=output,
         cached=count(read),
         cache_written=count(details.get("cache_write_tokens")),
+        images=_image_tokens(details),
     )
+
+
+def _image_tokens(details: dict[str, Any]) -> int | None:
+    """As SGLang, gateways to Gemini and vLLM report them, the latter by modality."""
+    by_modality = details.get("multimodal_tokens")
+    if isinstance(by_modality, dict):
+        return count(by_modality.get("image"))
+    return count(details.get("image_tokens"))
 
 
 def count(value: object) -> int | None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from uncanny.models.base import Detail, ModelRequest
 from uncanny.models.views import family_of
+from uncanny.wording import counted
 
 
 def image_tokens(model: str, width: int, height: int, detail: Detail = "high") -> int | None:
@@ -53,15 +54,32 @@ def text_tokens(text: str) -> int:
     return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
-def input_tokens(model: str, request: ModelRequest) -> int | None:
-    """Estimate the input tokens of a request to `provider/model`; None where its image's are not known."""
-    total = 0
-    for message in request.messages:
-        for part in message.parts:
-            tokens = (
-                text_tokens(part) if isinstance(part, str) else image_tokens(model, part.width, part.height)
-            )
-            if tokens is None:
-                return None
-            total += tokens
-    return total
+# The table is right within this share, or this many tokens a picture: servers add a few around each.
+_NEAR_SHARE, _NEAR_TOKENS = 0.05, 16
+
+
+def as_estimated(measured: int, estimate: int, images: int = 1) -> bool:
+    """Whether the tokens of pictures that a server counted are those of the table."""
+    return abs(measured - estimate) <= max(images * _NEAR_TOKENS, _NEAR_SHARE * estimate)
+
+
+def disagreement(model: str, request: ModelRequest, measured: int | None) -> str | None:
+    """What to tell the user where `provider/model` counted other tokens for the images of a request than the
+    table says; None where it did not, or one of the figures is not known."""
+    images = [part for message in request.messages for part in message.parts if not isinstance(part, str)]
+    estimates = [image_tokens(model, image.width, image.height) for image in images]
+    known = [each for each in estimates if each is not None]
+    if not images or measured is None:
+        return None
+    if measured == 0:
+        return (
+            f"{model} counted no tokens for images: check that it takes them, the server may leave them out"
+        )
+    if len(known) < len(images) or as_estimated(measured, sum(known), len(images)):
+        return None
+    sizes = f"{images[0].width} × {images[0].height} pixels" + (" the first of them" if images[1:] else "")
+    return (
+        f"{model} counted {measured:,} tokens for {counted(len(images), 'image')} ({sizes}) "
+        f"where {sum(known):,} were expected: it may see them at another size. Measure it with "
+        f"`uncanny providers --probe {model}` and set --view"
+    )

@@ -51,7 +51,9 @@ class Engine:
 
     def notices(self) -> list[str]:
         """What turned out about servers and is worth a word to the user."""
-        return [notice for endpoint in self.endpoints.values() for notice in endpoint.provider.notices]
+        endpoints = self.endpoints.values()
+        of_providers = [notice for endpoint in endpoints for notice in endpoint.provider.notices]
+        return of_providers + [endpoint.notice for endpoint in endpoints if endpoint.notice is not None]
 
 
 @asynccontextmanager

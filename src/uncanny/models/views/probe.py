@@ -17,7 +17,7 @@ from PIL import Image
 
 from uncanny.errors import ProviderDefectError, RequestRejectedError
 from uncanny.models.base import Message, ModelProvider, ModelRequest, Part, Sampling, SentImage, encode_image
-from uncanny.models.tokens import image_tokens
+from uncanny.models.tokens import as_estimated, image_tokens
 from uncanny.models.views import known_view
 
 # Sides in pixels.
@@ -27,8 +27,6 @@ QUESTION: Final = "Which color is this? Answer with one word."
 _MOST_OUTPUT: Final = 512
 # Tokens that differ by less than this share are the same.
 _SAME: Final = 0.03
-# The table is right within this share, or this many tokens: servers add a few around each picture.
-_NEAR_SHARE, _NEAR_TOKENS = 0.05, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +57,7 @@ class Probe:
         if not known_view(self.model):
             return None
         pairs = [(each.tokens, each.table) for each in self.squares if each.tokens is not None]
-        return all(
-            abs(tokens - table) <= max(_NEAR_TOKENS, _NEAR_SHARE * table)
-            for tokens, table in pairs
-            if table is not None
-        )
+        return all(as_estimated(tokens, table) for tokens, table in pairs if table is not None)
 
     @property
     def plateau(self) -> int | None:
