@@ -137,15 +137,17 @@ def _exact(text: str, form: ListForm[T]) -> tuple[T, ...] | None:
 
 
 def _decoded(text: str) -> str:
-    """The JSON inside a JSON string, which is what some servers send; else `text` itself."""
+    """What is inside a JSON string, or `{"answer": "…"}`, as some servers and models wrap it; else `text`."""
     text = trim(text)
-    if not text.startswith('"{'):
+    if not text.startswith(('"{', '{"')):
         return text
     try:
         inner = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    return str(inner)
+    if isinstance(inner, dict):
+        inner = inner.get("answer") if len(inner) == 1 else None
+    return trim(inner) if isinstance(inner, str) else text
 
 
 def _raw_items(text: str, form: ListForm[Any]) -> Iterable[object]:
