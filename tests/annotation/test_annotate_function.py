@@ -15,6 +15,7 @@ from tests.runs.e2e import uncanny_here
 from uncanny.agents.common.annotate_context import AnnotateContext, AnnotateState, Context
 from uncanny.annotation.run import AnnotateRun
 from uncanny.demo.scenes import scenes
+from uncanny.errors import UsageError
 from uncanny.graphs.annotate import AnnotateGraph, AnnotateInput
 from uncanny.models import registry
 
@@ -96,6 +97,22 @@ def test_a_run_shows_itself(run: AnnotateRun) -> None:
     assert "<table>" in run._repr_html_()
     assert run.report().name == "report.html"
     assert run.to_json()["report"] == str(run.path / "report.html")
+
+
+def test_the_page_of_a_run_counts_findings_from_the_confidence_asked_for(
+    run: AnnotateRun, tmp_path: Path
+) -> None:
+    pages = [
+        run.report(tmp_path / "of-run.html", min_confidence=0.99),
+        uncanny.report(run.path, out=tmp_path / "function.html", min_confidence=0.99),
+        run.report(tmp_path / "usual.html"),
+    ]
+    sure, same, usual = (page.read_text(encoding="utf-8") for page in pages)
+    assert sure == same
+    assert '"least":0.99' in sure
+    assert sure != usual
+    with pytest.raises(UsageError, match="`min_confidence` must be at most 1, not 1.5"):
+        run.report(min_confidence=1.5)
 
 
 TABLE = [f"columns.{name}" for name in ("pair", "style")]

@@ -21,10 +21,11 @@ from uncanny.annotation.usage import Plan, usual_contents
 from uncanny.client.calls import usage
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
+from uncanny.eval.common.parameters import MIN_CONFIDENCE, ReportParameters
 from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.images.prepared import PreparedImage
 from uncanny.models.base import sent_image
-from uncanny.parameters import path_of, takes
+from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
 from uncanny.records.run_folder import RunFolder
@@ -95,15 +96,27 @@ class AnnotateRun(ImagesRun[Annotation]):
         """One for each image, in order of their names when the run is finished."""
         return self.records
 
-    def report(self, out: str | Path | None = None, *, pictures: PicturesMode = "link") -> Path:
+    def report(
+        self,
+        out: str | Path | None = None,
+        *,
+        max_images: int = 300,
+        pictures: PicturesMode = "link",
+        min_confidence: float = MIN_CONFIDENCE,
+    ) -> Path:
         """Write the page of the run, `report.html` in its folder unless `out` names another file.
 
-        Full-size `pictures` are linked from their files, or embedded in the page.
+        At most `max_images` are shown. Full-size `pictures` are linked from their files, or embedded in the
+        page. Findings below `min_confidence`, 0-1, are in no figure, and each image offers its own behind a
+        click.
         """
-        from uncanny.annotation.report.page import write_report
+        from uncanny.annotation.report.page import page_of
 
         self.check_not_lost()
-        return write_report(self.path, out=None if out is None else path_of("out", out), pictures=pictures)
+        page = ReportParameters(
+            out=out, max_images=max_images, pictures=pictures, min_confidence=min_confidence
+        )
+        return page_of(self.path, page)
 
     def files_json(self) -> dict[str, str | None]:
         page = RunFolder(self.path).report
