@@ -17,7 +17,7 @@ from uncanny.agents.common.annotate_context import (
     in_order,
     numbered,
 )
-from uncanny.agents.common.regions import Place, choose_regions, closest_region, shows
+from uncanny.agents.common.regions import Place, choose_regions, closest_region, pieces, regions_of, shows
 from uncanny.agents.steps import JUDGE, LOOKS, PARTS_A_CALL
 from uncanny.answers.boxes import area
 from uncanny.images.parts import Survey
@@ -68,9 +68,10 @@ async def enlarge_regions(state: PackedState, image: Context) -> PackedState:
         return {"regions": []}
     findings = numbered(state)
     numbers = taken_on(findings)
-    doubted = [Place(box) for n in numbers if (box := findings[n - 1]["box"]) is not None]
-    things = [Place(each.box, each.name) for each in state.get("objects", ()) if each.box is not None]
     view = image.view("AttributeAnalyzer")
+    boxes = [box for n in numbers if (box := findings[n - 1]["box"]) is not None]
+    doubted = [Place(piece) for box in boxes for piece in pieces(box, view)]
+    things = [Place(each.box, each.name) for each in state.get("objects", ()) if each.box is not None]
     most = image.config.max_regions
     if not numbers and not view.is_large:
         compared = bool(_to_compare(state, image))
@@ -127,10 +128,10 @@ def questions(state: PackedState, image: Context) -> tuple[list[BatchState], Bat
         finding = findings[number - 1]
         if not is_doubted(finding):
             continue
-        region = finding["box"] and closest_region(finding["box"], regions)
+        showing = regions_of(finding["box"], regions) if finding["box"] else []
         relational = finding.get("kind") in RELATIONAL
-        if region or relational:
-            doubts[relational].setdefault(region.number if region else 0, []).append((number, finding))
+        for region in [each.number for each in showing] or ([0] if relational else []):
+            doubts[relational].setdefault(region, []).append((number, finding))
     reflections = _to_compare(state, image)
     alone, related = list[int](), list[int]()
     for each in regions:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, Literal
 
 from uncanny.answers.boxes import area
@@ -37,6 +38,8 @@ LEAST_DETAIL: Final = 0.35
 OVERLAP: Final = 0.15
 # A part shows a place of which so much is within it.
 COVERED: Final = 0.8
+# A doubted place that is too large to be enlarged as one is in so many pieces, at most.
+MOST_PIECES: Final = 3
 
 Why = Literal["finding", "object", "tile"]
 
@@ -82,7 +85,7 @@ class View:
 
     def own_scale(self, box: Box) -> float | None:
         """That of the part that a doubted place would have for itself; None where it is not worth one."""
-        own = grown(box, self)
+        own = grown(box, self, "finding")
         worth = max(own[2] - own[0], own[3] - own[1]) <= self.widest("finding")
         return self.scale(own, "finding") if worth else None
 
@@ -140,7 +143,7 @@ def choose_regions(
 def _add(windows: list[_Window], why: Why, place: Place, view: View, most: int) -> None:
     """Put a place into a part that shows it or has room for it, or into one of its own while there may be."""
     names = [] if place.name is None else [place.name]
-    own = grown(place.box, view)
+    own = grown(place.box, view, why)
     for window in windows:
         if shows(window.box, place.box) and _is_as_close(view, window, own, why):
             window.objects += names
@@ -149,7 +152,7 @@ def _add(windows: list[_Window], why: Why, place: Place, view: View, most: int) 
     for index, window in enumerate(windows):
         if why != window.why:
             continue  # a doubted place keeps its close view
-        box = grown(_union(window.tight, place.box), view)
+        box = grown(_union(window.tight, place.box), view, why)
         growth = area(box) / (area(window.box) + area(own))
         roomy = max(box[2] - box[0], box[3] - box[1]) <= _merged_side(view, why)
         if roomy and (growth <= 1.0 or why == "object"):
@@ -172,16 +175,32 @@ def _is_as_close(view: View, window: _Window, own: Box, why: Why) -> bool:
     return view.scale(window.box, window.why) >= 0.5 * view.scale(own, why)
 
 
-def grown(box: Box, view: View) -> Box:
-    """The box with its surroundings, within the image: not narrow, and not too small to be shown."""
+def grown(box: Box, view: View, why: Why) -> Box:
+    """The box with its surroundings, within the image: not narrow, and not too small to be shown.
+
+    A large doubted place has fewer of them where with all of them it would not be worth enlarging.
+    """
     width, height = box[2] - box[0], box[3] - box[1]
     least = view.side("finding") / MOST_ENLARGED
-    wide = max(width * (1 + 2 * CONTEXT), least)
-    high = max(height * (1 + 2 * CONTEXT), least)
+    most = math.floor(view.widest(why)) if why == "finding" else math.inf
+    wide = max(width, min(most, width * (1 + 2 * CONTEXT)), least)
+    high = max(height, min(most, height * (1 + 2 * CONTEXT)), least)
     wide, high = max(wide, high / 2), max(high, wide / 2)
     x0, x1 = _span((box[0] + box[2]) / 2, wide, view.size[0])
     y0, y1 = _span((box[1] + box[3]) / 2, high, view.size[1])
     return x0, y0, x1, y1
+
+
+def pieces(box: Box, view: View) -> list[Box]:
+    """A doubted place in as few pieces as are worth enlarging, side by side; itself where it is one."""
+    width, height = box[2] - box[0], box[3] - box[1]
+    most = math.floor(view.widest("finding"))
+    columns, rows = math.ceil(width / most), math.ceil(height / most)
+    if not 1 < columns * rows <= MOST_PIECES:
+        return [box]
+    across = [box[0] + round(each * width / columns) for each in range(columns + 1)]
+    down = [box[1] + round(each * height / rows) for each in range(rows + 1)]
+    return [(x0, y0, x1, y1) for y0, y1 in pairwise(down) for x0, x1 in pairwise(across)]
 
 
 def _span(middle: float, length: float, side: int) -> tuple[int, int]:
@@ -208,9 +227,9 @@ def _tiles(
         return []
     finest = view.side("tile") if view.is_large else max(view.size) / (2 - OVERLAP)
     grids = [
-        _grid(view.size, columns, rows)
-        for columns in range(1, _number(view.size[0], finest) + 1)
-        for rows in range(1, _number(view.size[1], finest) + 1)
+        tile_grid(view.size, columns, rows)
+        for columns in range(1, tiles_along(view.size[0], finest) + 1)
+        for rows in range(1, tiles_along(view.size[1], finest) + 1)
     ]
     worth = [boxes for boxes in grids if _longest(boxes) <= view.widest("tile")]
     # The finest one first.
@@ -236,12 +255,12 @@ def _tiles(
     ]
 
 
-def _number(length: int, side: float) -> int:
+def tiles_along(length: int, side: float) -> int:
     """How many tiles of a side, with their overlap, cover a length."""
     return max(1, math.ceil((length - OVERLAP * side) / ((1 - OVERLAP) * side)))
 
 
-def _grid(size: tuple[int, int], columns: int, rows: int) -> list[Box]:
+def tile_grid(size: tuple[int, int], columns: int, rows: int) -> list[Box]:
     """Tiles of one size that cover an image, each with some overlap with its neighbors."""
     lengths = [
         math.ceil(side / (number - (number - 1) * OVERLAP))
@@ -274,16 +293,25 @@ def _union(first: Box, second: Box) -> Box:
     )
 
 
-def shows(region: Box, box: Box) -> bool:
-    """Whether most of a box is within a region."""
+def shows(region: Box, box: Box, share: float = COVERED) -> bool:
+    """Whether a `share` of a box, most of it by default, is within a region."""
     width, height = (
         min(region[2], box[2]) - max(region[0], box[0]),
         min(region[3], box[3]) - max(region[1], box[1]),
     )
-    return width > 0 and height > 0 and width * height >= COVERED * area(box)
+    return width > 0 and height > 0 and width * height >= share * area(box)
 
 
 def closest_region(box: Box, regions: Sequence[Region]) -> Region | None:
     """The region that shows a box largest, of those that have most of it in view; None where none has."""
     showing = [each for each in regions if shows(each.box, box)]
     return max(showing, key=lambda each: (each.scale or 0.0, -each.number), default=None)
+
+
+def regions_of(box: Box, regions: Sequence[Region]) -> list[Region]:
+    """The region that shows a doubted place largest, or those that show its pieces."""
+    closest = closest_region(box, regions)
+    if closest is not None:
+        return [closest]
+    least = 1 / (2 * MOST_PIECES)
+    return [each for each in regions if each.why == "finding" and shows(each.box, box, least)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -16,13 +17,17 @@ from uncanny.agents.common.regions import (
     LEAST_SCALE,
     LEAST_SCALE_OF_LARGE,
     MOST_ENLARGED,
+    MOST_PIECES,
     Place,
     View,
     choose_regions,
     closest_region,
     grown,
+    pieces,
+    regions_of,
     shows,
 )
+from uncanny.answers.boxes import area
 from uncanny.images.parts import Survey
 from uncanny.schema import Box, Region
 
@@ -68,7 +73,7 @@ def spotted(box: Box) -> float:
 
 
 def is_worth_it(box: Box, view: View) -> bool:
-    own = grown(box, view)
+    own = grown(box, view, "object")
     return max(own[2] - own[0], own[3] - own[1]) <= view.widest("object")
 
 
@@ -151,13 +156,40 @@ def test_tiles_show_what_has_detail_or_things_and_what_no_doubted_place_shows(
 @given(views(), st.data())
 def test_a_box_is_shown_with_its_surroundings(view: View, data: st.DataObject) -> None:
     box = data.draw(boxes(view))
-    own = grown(box, view)
+    own = grown(box, view, "object")
     assert shows(own, box)
     assert own[0] <= box[0] < box[2] <= own[2]
     assert own[1] <= box[1] < box[3] <= own[3]
     for low, high, side in ((0, 2, view.size[0]), (1, 3, view.size[1])):
         length = box[high] - box[low]
         assert own[high] - own[low] >= min(side, length * (1 + 2 * CONTEXT))
+
+
+@given(views(), st.data())
+def test_a_large_doubted_place_is_enlarged_as_one_or_in_a_few_pieces(view: View, data: st.DataObject) -> None:
+    box = data.draw(boxes(view))
+    parts = pieces(box, view)
+    assert len(parts) <= MOST_PIECES
+    assert (min(each[0] for each in parts), max(each[2] for each in parts)) == (box[0], box[2])
+    assert (min(each[1] for each in parts), max(each[3] for each in parts)) == (box[1], box[3])
+    assert sum(map(area, parts)) == area(box)
+    most = view.widest("finding")
+    if max(box[2] - box[0], box[3] - box[1]) <= math.floor(most):
+        assert parts == [box]
+        assert view.own_scale(box) is not None
+    if len(parts) > 1:
+        assert all(view.own_scale(each) is not None for each in parts)
+        regions = choose_regions([Place(each) for each in parts], [], view, 12, None)
+        assert regions_of(box, regions) == regions or closest_region(box, regions) is not None
+
+
+def test_hills_as_wide_as_the_picture_are_seen_in_two_parts() -> None:
+    hills, view = (0, 210, 1024, 300), View((1024, 678), (1024, 678), 1024)
+    assert view.own_scale(hills) is None
+    regions = choose_regions([Place(each) for each in pieces(hills, view)], [], view, 12, None)
+    assert [each.scale for each in regions] == [1.5, 1.5]
+    assert regions_of(hills, regions) == regions
+    assert regions_of((0, 228, 510, 300), regions) == regions[:1]
 
 
 def test_neighbors_are_in_one_part_by_name_and_others_in_their_own() -> None:

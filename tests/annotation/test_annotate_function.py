@@ -111,7 +111,7 @@ def test_the_page_of_a_run_counts_findings_from_the_confidence_asked_for(
     assert sure == same
     assert '"least":0.99' in sure
     assert sure != usual
-    with pytest.raises(UsageError, match="`min_confidence` must be at most 1, not 1.5"):
+    with pytest.raises(UsageError, match=r"`min_confidence` must be at most 1, not 1\.5"):
         run.report(min_confidence=1.5)
 
 
