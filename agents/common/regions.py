@@ -124,7 +124,13 @@ def choose_regions(
     for place in doubted:
         _add(windows, "finding", place, view, most)
     if detail is not None and (view.is_large or not (doubted or things)):
-        windows += _tiles(windows, things, view, most - len(windows), detail)
+        tiles = _tiles(windows, things, view, most - len(windows), detail)
+        in_tiles = {name for tile in tiles for name in tile.objects}
+        for place in things:
+            showing = next((each for each in windows if shows(each.box, place.box)), None)
+            if place.name is not None and place.name not in in_tiles and showing is not None:
+                showing.objects.append(place.name)
+        windows += tiles
     else:
         for place in things:
             _add(windows, "object", place, view, most)

@@ -183,6 +183,13 @@ def test_a_large_doubted_place_is_enlarged_as_one_or_in_a_few_pieces(view: View,
         assert regions_of(box, regions) == regions or closest_region(box, regions) is not None
 
 
+def test_a_thing_that_a_doubted_place_of_a_large_image_shows_keeps_its_name() -> None:
+    doubted = [Place((1000 * n, 0, 1000 * n + 1000, 1000)) for n in range(4)]
+    cup = Place((400, 400, 500, 500), "cup")
+    regions = choose_regions(doubted, [cup], LARGE, 4, anything)
+    assert next(each.objects for each in regions if each.why == "finding") == ("cup",)
+
+
 def test_hills_as_wide_as_the_picture_are_seen_in_two_parts() -> None:
     hills, view = (0, 210, 1024, 300), View((1024, 678), (1024, 678), 1024)
     assert view.own_scale(hills) is None
