@@ -152,6 +152,8 @@ def _add(windows: list[_Window], why: Why, place: Place, view: View, most: int) 
     own = grown(place.box, view, why)
     for window in windows:
         if shows(window.box, place.box) and _is_as_close(view, window, own, why):
+            # It stays in view when the part takes in another one.
+            window.tight = _union(window.tight, place.box)
             window.objects += names
             return
     joined: tuple[float, int, Box] | None = None

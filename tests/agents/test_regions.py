@@ -183,6 +183,15 @@ def test_a_large_doubted_place_is_enlarged_as_one_or_in_a_few_pieces(view: View,
         assert regions_of(box, regions) == regions or closest_region(box, regions) is not None
 
 
+def test_a_part_that_takes_in_a_neighbor_still_shows_what_it_showed() -> None:
+    view = View((257, 40), (257, 40), 768)
+    things = [Place((x, 0, x + 1, 1), f"thing {n}") for n, x in enumerate([192, 0, 0, 0, 0, 0, 256, 64])]
+    (region,) = choose_regions([], things, view, 1, anything)
+    held = {each.name: each.box for each in things if each.name}
+    assert region.objects
+    assert all(shows(region.box, held[name]) for name in region.objects)
+
+
 def test_a_thing_that_a_doubted_place_of_a_large_image_shows_keeps_its_name() -> None:
     doubted = [Place((1000 * n, 0, 1000 * n + 1000, 1000)) for n in range(4)]
     cup = Place((400, 400, 500, 500), "cup")
