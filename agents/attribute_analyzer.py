@@ -1,7 +1,7 @@
 """AttributeAnalyzer: what about one object, taken by itself, cannot be real?
 
 First a free look, then a check of every claim against the picture. Source: AnomReason, section 2.2. In the
-packed schedule one call looks at several objects (`steps.LOOKS`), and the integrator checks what comes of it.
+packed schedule one call looks at enlarged parts (`steps.LOOKS`), and the integrator checks what it finds.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class AnnotateConfig(SamplingParameters, BoxParameters):
     schedule: Annotated[
         ScheduleName, Shown(default=f"{DEFAULT_SCHEDULE}, or that of the run", first=True)
     ] = DEFAULT_SCHEDULE
-    """How agents are asked: several objects a call (packed), one object at a time as published (paper), or
-    one call for the whole image (single)."""
+    """How agents are asked: one look at the whole image, then enlarged parts of it (packed), one object at a
+    time as published (paper), or one call for the whole image (single)."""
     repeats: Annotated[
         int, Field(ge=1, le=100), Shown(label="Drafts of the object list", default=_by_schedule("repeats"))
     ] = Field(default_factory=_of_schedule("repeats"))

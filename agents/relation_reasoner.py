@@ -1,8 +1,7 @@
 """RelationReasoner: what about one object's relations to the others cannot be real?
 
 It knows all objects and the findings about this one by itself. Source: AnomReason, section 2.2. In the packed
-schedule one call is about several objects (`steps.LOOKS`), beside the AttributeAnalyzer, and has the names of
-all, those above the limit too.
+schedule one call is about doubted places and large reflections (`steps.LOOKS`), beside the AttributeAnalyzer.
 """
 
 from __future__ import annotations

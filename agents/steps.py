@@ -137,13 +137,11 @@ class ListStep(Step, Generic[T]):
     """A kind of call whose answer is a list, constrained to the schema of `form` where the model can.
 
     `look` is the name of a node in the graph of `packed` that looks for faults, in the image or in
-    each batch of its enlarged parts, as `per` says. It makes this call and no other, unless `work` names, as
-    MODULE:NAME, an async function that does more.
+    each batch of its enlarged parts, as `per` says.
     """
 
     form: ListForm[T] = field(kw_only=True)
     look: str = field(default="", kw_only=True)
-    work: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +319,6 @@ LOOKS: Final[tuple[ListStep[Fault], ...]] = (
         texts=("listed", "doubts"),
         data_tokens=Size(120),
         output_tokens=Size(_LIST, finding=110),
-        parts=PARTS_A_CALL,
         form=PART_FAULTS,
         look="attributes",
     ),

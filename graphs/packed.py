@@ -55,7 +55,6 @@ from uncanny.graphs.annotate import (
     qualified_name,
     same_image,
 )
-from uncanny.protocol import named
 
 
 class PackedNodes(TypedDict, total=False):
@@ -239,9 +238,6 @@ def build_packed_graph(
 
 def looker(step: ListStep[Any]) -> LookAtImage | LookAtBatch:
     """What a step of `LOOKS` does in the graph."""
-    if step.work:
-        work: LookAtImage | LookAtBatch = named(step.work)
-        return work
     return partial(look_at_parts if step.per in _OF_PARTS else look_at_image, step)
 
 

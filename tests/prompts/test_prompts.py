@@ -17,6 +17,7 @@ from uncanny.agents.config import AnnotateConfig
 from uncanny.errors import ExtensionError
 from uncanny.graphs.annotate import annotate_graph
 from uncanny.prompts import SHARED, PromptSet, make_set, prompt_set, set_names
+from uncanny.schema import KINDS
 
 FOLDER = Path(str(files("uncanny.prompts")))
 ANNOTATE = prompt_set("annotate")
@@ -170,3 +171,9 @@ def test_what_can_be_asked_with_in_place_of_another() -> None:
         ),
     ):
         assert make_set("task", others).lacks(own) == why
+
+
+@pytest.mark.parametrize("name", ["packed/attributes", "packed/open_look", "shared/kinds"])
+def test_prompts_that_ask_for_a_kind_offer_all_of_them(name: str) -> None:
+    text = (files("uncanny.prompts") / f"{name}.md").read_text(encoding="utf-8")
+    assert [kind for kind in KINDS if kind not in text] == []
