@@ -73,7 +73,7 @@ async def judge(state: PackedState, image: Context) -> PackedState:
         except StepFailedError as failed:
             entries = reader.best or ()
             # A model that leaves numbers out said what it had to say; a call that failed is asked again.
-            if not entries or not isinstance(failed.error, AnswerError):
+            if not entries or reader.lost or not isinstance(failed.error, AnswerError):
                 errors.append(failed.record)
     faults, candidates = _judged(seen, asked, entries, image)
     regions = [image.regions[number] for number in sorted(image.regions)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -40,23 +41,29 @@ async def look_at_parts(step: ListStep[Fault], state: BatchState, image: Context
     errors: list[StepError] = []
     again = list(batch)
     set_aside: Mapping[int, tuple[Fault, ...]] = {}
+    usable: list[PartsAnswer] = []
     if not batch:
         return {"findings": []}
     try:
-        answer = await image.answer(step, **_question(step, batch, state, image))
+        answer = await image.answer(step, **_question(step, batch, state, image, usable))
         image.leave_out(step.form.key, answer.left_out)
         items, again, set_aside = list(answer.items), sorted(answer.invalid), answer.set_aside
     except StepFailedError as failed:
-        if len(batch) == 1 or not isinstance(failed.error, _MAY_BE_THE_SIZE):
+        if isinstance(failed.error, AnswerError) and usable:
+            # An item that nobody can place costs the others nothing.
+            image.leave_out(step.form.key, usable[-1].left_out)
+            items, again, set_aside = list(usable[-1].items), sorted(usable[-1].invalid), usable[-1].set_aside
+        elif len(batch) == 1 or not isinstance(failed.error, _MAY_BE_THE_SIZE):
             return {"findings": [], "errors": [failed.record], "answered": False}
 
     async def ask_again(number: int) -> tuple[Sequence[Fault], list[StepError]]:
         try:
-            answer = await image.answer(step, **_question(step, [number], state, image))
+            answer = await image.answer(step, **_question(step, [number], state, image, []))
         except StepFailedError as failed:
             return set_aside.get(number, ()), [failed.record]
-        image.leave_out(step.form.key, answer.left_out)
-        return answer.items, []
+        # What does not validate of the whole image, which is asked about along with each part, is counted.
+        image.leave_out(step.form.key, answer.left_out + len(answer.invalid))
+        return [*answer.items, *(item for each in answer.set_aside.values() for item in each)], []
 
     # All answers come back before what ends the run is raised: what was paid for is kept.
     for result in await asyncio.gather(*map(ask_again, again), return_exceptions=True):
@@ -77,9 +84,16 @@ async def look_at_parts(step: ListStep[Fault], state: BatchState, image: Context
 
 
 def _question(
-    step: ListStep[Fault], batch: Sequence[int], state: BatchState, image: Context
+    step: ListStep[Fault],
+    batch: Sequence[int],
+    state: BatchState,
+    image: Context,
+    usable: list[PartsAnswer],
 ) -> dict[str, Any]:
-    """What `answer` takes to ask about some parts of a batch by their numbers."""
+    """What `answer` takes to ask about some parts of a batch by their numbers.
+
+    `usable` gets what can be used of answers that are asked for again.
+    """
     doubts = {number: state["doubts"].get(number, ()) for number in batch}
     known = {number: tuple(state.get("known", {}).get(number, ())) for number in (0, *batch)}
     asked = {number: [doubt for doubt, _ in each] for number, each in doubts.items()}
@@ -115,7 +129,7 @@ def _question(
         extra += [f"Part {number}:", image.parts[number]]
     names = [name for number in enlarged for name in image.regions[number].objects]
     return {
-        "read": partial(_read, asked),
+        "read": partial(_read, asked, usable),
         "extra": extra,
         "subject": f"part {batch[0]}" if len(batch) == len(enlarged) == 1 else None,
         "batch": tuple(dict.fromkeys(names)) if len(batch) > 1 else (),
@@ -130,5 +144,12 @@ def _question(
     }
 
 
-def _read(parts: Mapping[int, Sequence[int]], text: str, model: str) -> PartsAnswer:
-    return read_parts(text, parts, model)
+def _read(
+    parts: Mapping[int, Sequence[int]], usable: list[PartsAnswer], text: str, model: str
+) -> PartsAnswer:
+    try:
+        return read_parts(text, parts, model)
+    except AnswerError:
+        with suppress(AnswerError):
+            usable.append(read_parts(text, parts, model, leave_strays=True))
+        raise

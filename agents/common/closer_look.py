@@ -123,28 +123,34 @@ def questions(state: PackedState, image: Context) -> tuple[list[BatchState], Bat
     """
     regions, findings = state["regions"], numbered(state)
     boxes, going = {each.number: each.box for each in regions}, taken_on(findings)
+    view = image.view("AttributeAnalyzer")
     doubts: dict[bool, dict[int, list[tuple[int, BatchFinding]]]] = {False: {}, True: {}}
     for number in going:
         finding = findings[number - 1]
         if not is_doubted(finding):
             continue
-        showing = regions_of(finding["box"], regions) if finding["box"] else []
+        showing = regions_of(finding["box"], regions, view) if finding["box"] else []
         relational = finding.get("kind") in RELATIONAL
         for region in [each.number for each in showing] or ([0] if relational else []):
             doubts[relational].setdefault(region, []).append((number, finding))
     reflections = _to_compare(state, image)
-    alone, related = list[int](), list[int]()
-    for each in regions:
-        to_compare = [name in reflections for name in each.objects]
-        if each.number in doubts[False] or each.why == "tile" or not all(to_compare):
-            alone.append(each.number)
-        if each.number in doubts[True] or any(to_compare):
-            related.append(each.number)
+    mirrors = {each.number for each in regions if not reflections.isdisjoint(each.objects)}
+    # The doubted places come before those that are only there to be compared.
+    related = sorted(
+        mirrors | doubts[True].keys() - {0}, key=lambda number: (number not in doubts[True], number)
+    )
+    for number in related[PARTS_A_CALL:]:
+        # There is no room for it there, and each doubt is answered.
+        doubts[False].setdefault(number, []).extend(doubts[True].pop(number, ()))
+    related = related[:PARTS_A_CALL]
+    alone = [
+        each.number
+        for each in regions
+        if doubts[False].get(each.number) or each.why == "tile" or not reflections.issuperset(each.objects)
+    ]
     if reflections - {name for each in regions for name in each.objects}:
         # Too large to be enlarged, it is looked at in the whole image.
         doubts[True].setdefault(0, [])
-    # The doubted places come before those that are only there to be compared.
-    related = sorted(related, key=lambda number: number not in doubts[True])[:PARTS_A_CALL]
 
     def known(numbers: Sequence[int], relational: bool) -> dict[int, list[str]]:
         """What parts show that their question need not be told again; 0 is for what none of them shows."""
@@ -225,12 +231,18 @@ def after_all_looks(state: PackedState) -> dict[int, Seen]:
     for sighting in in_order(state):
         for each in sighting.get("second", ()):
             known = again.get(each["number"])
-            if known is None or (known.get("confidence") or 0.0) < (each["finding"].get("confidence") or 0.0):
+            if known is None or _likely(known) < _likely(each["finding"]):
                 again[each["number"]] = each["finding"]
     for number, finding in again.items():
         if number in seen:
             seen[number] = _looked_at_again(seen[number], finding)
     return seen
+
+
+def _likely(finding: BatchFinding) -> float:
+    """By what one of two answers counts; one of unknown confidence goes before one that disproves."""
+    confidence = finding.get("confidence")
+    return LEAST_CONFIDENCE if confidence is None else confidence
 
 
 def _looked_at_again(seen: Seen, second: BatchFinding) -> Seen:
@@ -247,7 +259,7 @@ def _looked_at_again(seen: Seen, second: BatchFinding) -> Seen:
     finding = {**first, "region": second.get("region")}
     if confidence is not None:
         finding["confidence"] = confidence
-    if confidence is None or confidence >= max(DOUBTFUL, first.get("confidence") or 0.0):
+    if confidence is not None and confidence >= max(DOUBTFUL, first.get("confidence") or 0.0):
         finding |= {
             "phenomenon": second["phenomenon"],
             "reasoning": second["reasoning"],

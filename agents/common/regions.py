@@ -36,6 +36,8 @@ SMALL_PART_SIDE: Final = 512
 LEAST_DETAIL: Final = 0.35
 # Neighboring tiles have so much of a side in common, so that a small thing is whole in one of them.
 OVERLAP: Final = 0.15
+# An image is cut into so many tiles at most, of which those with detail are shown.
+MOST_TILES: Final = 256
 # A part shows a place of which so much is within it.
 COVERED: Final = 0.8
 # A doubted place that is too large to be enlarged as one is in so many pieces, at most.
@@ -234,27 +236,28 @@ def _tiles(
     if most < 1:
         return []
     finest = view.side("tile") if view.is_large else max(view.size) / (2 - OVERLAP)
-    grids = [
-        tile_grid(view.size, columns, rows)
-        for columns in range(1, tiles_along(view.size[0], finest) + 1)
-        for rows in range(1, tiles_along(view.size[1], finest) + 1)
-    ]
-    worth = [boxes for boxes in grids if _longest(boxes) <= view.widest("tile")]
+    columns, rows = (min(MOST_TILES, tiles_along(side, finest)) for side in view.size)
+    numbers = [(x, y) for x in range(1, columns + 1) for y in range(1, min(rows, MOST_TILES // x) + 1)]
+    lengths = {each: max(tile_size(view.size, *each)) for each in numbers}
+    widest = math.ceil(view.widest("tile"))  # a part of a pixel more is a pixel
     # The finest one first.
-    for boxes in sorted(worth, key=_longest):
+    worth = sorted((each for each in numbers if lengths[each] <= widest), key=lengths.__getitem__)
+    best: list[Box] = []
+    for number in worth:
+        boxes = tile_grid(view.size, *number)
         details = {box: detail(box) for box in boxes}
         least = LEAST_DETAIL * sum(details.values()) / len(boxes)
         best = [
             box
             for box in boxes
             if (0 < details[box] >= least or any(_is_in(each.box, box, view) for each in things))
-            and not any(shows(window.box, box) for window in windows)
+            and not any(
+                shows(window.box, box) and _is_as_close(view, window, box, "tile") for window in windows
+            )
         ]
         if len(best) <= most:
             break
     else:
-        if not worth:
-            return []
         best = sorted(sorted(best, key=lambda box: (-details[box], box))[:most], key=lambda b: (b[1], b[0]))
     return [
         _Window("object" if names else "tile", box, box, names)
@@ -268,21 +271,23 @@ def tiles_along(length: int, side: float) -> int:
     return max(1, math.ceil((length - OVERLAP * side) / ((1 - OVERLAP) * side)))
 
 
-def tile_grid(size: tuple[int, int], columns: int, rows: int) -> list[Box]:
-    """Tiles of one size that cover an image, each with some overlap with its neighbors."""
-    lengths = [
+def tile_size(size: tuple[int, int], columns: int, rows: int) -> tuple[int, int]:
+    """Width and height of tiles that cover an image, each with some overlap with its neighbors."""
+    width, height = (
         math.ceil(side / (number - (number - 1) * OVERLAP))
         for side, number in zip(size, (columns, rows), strict=True)
-    ]
-    starts = [
+    )
+    return width, height
+
+
+def tile_grid(size: tuple[int, int], columns: int, rows: int) -> list[Box]:
+    """Tiles of one size that cover an image, row by row."""
+    tile = tile_size(size, columns, rows)
+    across, down = (
         [round(index * (side - length) / max(number - 1, 1)) for index in range(number)]
-        for side, number, length in zip(size, (columns, rows), lengths, strict=True)
-    ]
-    return [(x, y, x + lengths[0], y + lengths[1]) for y in starts[1] for x in starts[0]]
-
-
-def _longest(boxes: Sequence[Box]) -> int:
-    return max(max(box[2] - box[0], box[3] - box[1]) for box in boxes)
+        for side, number, length in zip(size, (columns, rows), tile, strict=True)
+    )
+    return [(x, y, x + tile[0], y + tile[1]) for y in down for x in across]
 
 
 def _is_in(box: Box, tile: Box, view: View) -> bool:
@@ -316,10 +321,10 @@ def closest_region(box: Box, regions: Sequence[Region]) -> Region | None:
     return max(showing, key=lambda each: (each.scale or 0.0, -each.number), default=None)
 
 
-def regions_of(box: Box, regions: Sequence[Region]) -> list[Region]:
-    """The region that shows a doubted place largest, or those that show its pieces."""
-    closest = closest_region(box, regions)
-    if closest is not None:
-        return [closest]
-    least = 1 / (2 * MOST_PIECES)
-    return [each for each in regions if each.why == "finding" and shows(each.box, box, least)]
+def regions_of(box: Box, regions: Sequence[Region], view: View) -> list[Region]:
+    """The region that shows a doubted place largest, or those that show its pieces, if all are shown."""
+    whole = closest_region(box, regions)
+    if whole is not None:
+        return [whole]
+    shown = [closest_region(each, regions) for each in pieces(box, view)]
+    return list({each.number: each for each in shown if each is not None}.values()) if all(shown) else []

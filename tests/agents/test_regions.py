@@ -147,7 +147,9 @@ def test_tiles_show_what_has_detail_or_things_and_what_no_doubted_place_shows(
     for each in tiles:
         assert each.box[2] > half
         assert not each.objects
-        assert not any(shows(other.box, each.box) for other in findings)
+        # A part that shows it as close makes a tile needless; one that shows it from afar does not.
+        close = [other for other in findings if (other.scale or 0) >= 0.5 * (each.scale or 0)]
+        assert not any(shows(other.box, each.box) for other in close)
     assert len({each.box for each in tiles}) == len(tiles)
     if not places and view.is_large and view.part >= 1024 and most >= 12 and min(view.size) > 500:
         assert tiles
@@ -180,7 +182,7 @@ def test_a_large_doubted_place_is_enlarged_as_one_or_in_a_few_pieces(view: View,
     if len(parts) > 1:
         assert all(view.own_scale(each) is not None for each in parts)
         regions = choose_regions([Place(each) for each in parts], [], view, 12, None)
-        assert regions_of(box, regions) == regions or closest_region(box, regions) is not None
+        assert regions_of(box, regions, view) == regions or closest_region(box, regions) is not None
 
 
 def test_a_part_that_takes_in_a_neighbor_still_shows_what_it_showed() -> None:
@@ -199,13 +201,26 @@ def test_a_thing_that_a_doubted_place_of_a_large_image_shows_keeps_its_name() ->
     assert next(each.objects for each in regions if each.why == "finding") == ("cup",)
 
 
+def test_a_huge_image_is_cut_into_few_tiles_at_once() -> None:
+    for size, shown in (((10_000, 10_000), (64, 64)), ((1, 10_000_000), (1, 1344))):
+        regions = choose_regions([], [], View(size, shown, max(shown)), 12, anything)
+        assert 9 <= len(regions) <= 12
+
+
+def test_a_wide_finding_leaves_the_tiles_at_full_resolution_where_they_are() -> None:
+    view = View((6000, 4000), (1344, 896), 1024)
+    wide = Place((1500, 1000, 3900, 2600))
+    with_it, without = (choose_regions(each, [], view, 60, anything) for each in ([wide], []))
+    assert [each.box for each in with_it if each.why == "tile"] == [each.box for each in without]
+
+
 def test_hills_as_wide_as_the_picture_are_seen_in_two_parts() -> None:
     hills, view = (0, 210, 1024, 300), View((1024, 678), (1024, 678), 1024)
     assert view.own_scale(hills) is None
     regions = choose_regions([Place(each) for each in pieces(hills, view)], [], view, 12, None)
     assert [each.scale for each in regions] == [1.5, 1.5]
-    assert regions_of(hills, regions) == regions
-    assert regions_of((0, 228, 510, 300), regions) == regions[:1]
+    assert regions_of(hills, regions, view) == regions
+    assert regions_of((0, 228, 510, 300), regions, view) == regions[:1]
 
 
 def test_neighbors_are_in_one_part_by_name_and_others_in_their_own() -> None:

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from uncanny.answers.boxes import BOX_FORMATS, DEFAULT_BOX_FORMAT, GivenBox, pixels
 from uncanny.answers.forms import FORMS, ListForm
 from uncanny.answers.lists import read_list
-from uncanny.answers.packed import PACKED_FORMS, PART_FAULTS, Numbered, asked_in, read_parts
+from uncanny.answers.packed import JUDGEMENTS, PACKED_FORMS, PART_FAULTS, Numbered, asked_in, read_parts
 from uncanny.errors import AnswerError
 
 FOLDER = Path(__file__).parent / "corpus"
@@ -122,3 +122,15 @@ def dumped(items: tuple[BaseModel, ...], case: dict[str, Any]) -> list[dict[str,
 def check_message(error: AnswerError, case: dict[str, Any]) -> None:
     assert case["error"] in error.message
     assert len(error.message) <= 600
+
+
+@pytest.mark.parametrize("field", ["why", "phenomenon", "objects"])
+def test_half_a_character_is_refused_in_every_text(field: str) -> None:
+    entry = {
+        **{"ids": [1], "decision": "keep", "name": "n", "phenomenon": "p", "reasoning": "r"},
+        **{"realism": 3, "why": "w", "objects": ["a"]},
+    }
+    entry[field] = ["SURROGATE"] if field == "objects" else "SURROGATE"
+    text = json.dumps({"entries": [entry]}).replace("SURROGATE", "\\ud800")
+    with pytest.raises(AnswerError, match="half a character"):
+        Numbered(JUDGEMENTS, 1).read(text)

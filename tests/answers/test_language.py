@@ -14,6 +14,8 @@ from uncanny.answers.language import is_in_language
     [
         ("The hand has six fingers.", "English", True),
         ("Die Hand hat sechs Finger.", "Chinese", False),
+        ("杯子没有把手，悬在空中。", "English", False),
+        ("The sign reads 咖啡 in red letters.", "English", True),
         ("这只手有六根手指。", "Chinese", True),
         ("这只手有六根手指。", "Simplified Chinese", True),
         ("这只手有六根手指。", "Chinese (simplified)", True),

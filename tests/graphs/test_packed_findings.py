@@ -288,6 +288,55 @@ async def test_a_closer_look_that_disproves_a_doubt_drops_it_and_says_why() -> N
     assert state["anomalies"] == []
 
 
+async def test_a_closer_look_that_does_not_say_how_sure_it_is_confirms_nothing() -> None:
+    def answer(request: ModelRequest) -> Line | None:
+        if request.agent != "AttributeAnalyzer":
+            return None
+        return listed("findings", fault("five fingers", part=1, doubt=1, confidence="?"))
+
+    seen = doubt("six fingers?", "hand", box=THING_ONE)
+    specialists = PackedSpecialists(["hand"], scene=[seen], override=answer)
+    state = await specialists.run()
+    (candidate,) = state["candidates"]
+    assert (candidate.phenomenon, candidate.confidence) == ("six fingers?", 0.4)
+    (row,) = block(specialists.requests("AnomalyIntegrator")[0], "findings")
+    assert row["closer"] == "five fingers"
+
+
+async def test_a_wide_doubt_stands_where_one_of_its_parts_confirms_it() -> None:
+    def answer(request: ModelRequest) -> Line | None:
+        rows = block(request, "parts")
+        if request.agent != "AttributeAnalyzer" or not rows:
+            return None
+        sure = [95, *[3] * (len(rows) - 1)]
+        return listed(
+            "findings",
+            *(
+                fault(f"part {row['part']}", part=row["part"], doubt=1, confidence=each)
+                for row, each in zip(rows, sure, strict=True)
+            ),
+        )
+
+    hills = doubt("hills without a ridge", box=[0, 300, 1000, 360])
+    specialists = PackedSpecialists(scene=[hills], override=answer)
+    state = await specialists.run()
+    assert specialists.asked("AttributeAnalyzer") == [[1, 2]]
+    (candidate,) = state["candidates"]
+    assert (candidate.fate, candidate.confidence) == ("kept", 0.95)
+
+
+async def test_an_added_fault_that_does_not_validate_is_an_error_of_the_record() -> None:
+    def answer(request: ModelRequest) -> Line | None:
+        if request.agent != "AnomalyIntegrator":
+            return None
+        added = {"ids": [0], "why": "seen", "decision": "add", "name": "no text", "realism": 5}
+        return listed("entries", *(keep(row) for row in block(request, "findings")), added)
+
+    state = await PackedSpecialists(scene=[fault("odd")], override=answer).run()
+    assert fates(state) == [("odd", "kept", 0)]
+    assert errors(state) == [("AnomalyIntegrator", None, "unparseable")]
+
+
 @pytest.mark.parametrize("kind", ["anatomy", "light"])
 async def test_a_doubt_that_is_not_answered_stands_as_it_was(kind: str) -> None:
     seen = doubt("six fingers?", "hand", box=THING_ONE, kind=kind)

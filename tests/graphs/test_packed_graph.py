@@ -262,6 +262,52 @@ async def test_a_bad_item_costs_its_part_alone() -> None:
     assert errors(state) == []
 
 
+async def test_an_item_about_a_part_that_nobody_asked_about_costs_the_others_nothing() -> None:
+    def stray(request: ModelRequest) -> Line | None:
+        rows = block(request, "parts")
+        if request.agent != "AttributeAnalyzer" or len(rows) == 1:
+            return None
+        return listed("findings", fault("a", part=1), fault("somewhere", part=99))
+
+    specialists = PackedSpecialists(["cup", "table"], override=stray)
+    context = specialists.context()
+    state = await specialists.run(context=context)
+    # It is asked for again, as the answer may be mended; the last one is used as far as it can be.
+    assert specialists.asked("AttributeAnalyzer") == [[1, 2]] * 3
+    assert [each.phenomenon for each in state["anomalies"]] == ["a"]
+    assert (dict(context.left_out), errors(state)) == ({"findings": 1}, [])
+
+
+async def test_an_invalid_item_about_the_only_part_of_a_question_about_relations_is_an_error() -> None:
+    def answer(request: ModelRequest) -> Line | None:
+        if request.agent != "RelationReasoner":
+            return None
+        return listed("findings", fault("", part=1), fault("it floats", part=1, doubt=1))
+
+    seen = doubt("floats?", "cup", box=ON_THING_ONE, kind="contact")
+    specialists = PackedSpecialists(TWELVE[:1], scene=[seen], override=answer)
+    state = await specialists.run()
+    assert len(specialists.requests("RelationReasoner")) == 3
+    assert errors(state) == [("RelationReasoner", "part 1", "unparseable")]
+
+
+async def test_doubts_beyond_the_parts_of_the_question_about_relations_are_answered_by_the_other_agent() -> (
+    None
+):
+    places = [[150 * n, 150 * n, 150 * n + 20, 150 * n + 20] for n in range(6)]
+    seen = [doubt(f"foot {n} hovers", box=box, kind="contact") for n, box in enumerate(places)]
+    specialists = PackedSpecialists(scene=seen)
+    await specialists.run()
+    asked = [
+        each["doubt"]
+        for agent in ("RelationReasoner", "AttributeAnalyzer")
+        for request in specialists.requests(agent)
+        for row in block(request, "parts")
+        for each in row.get("doubts", ())
+    ]
+    assert sorted(asked) == [f"foot {n} hovers" for n in range(6)]
+
+
 async def test_findings_have_the_same_numbers_where_a_part_was_asked_about_again() -> None:
     def spoil(request: ModelRequest) -> Line | None:
         rows = block(request, "parts")

@@ -9,6 +9,9 @@ from typing import Final
 # The first words of the Unicode names of the letters that languages are written in, by their English and own
 # names. Languages in Latin letters are not told apart.
 _LETTERS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("english", "french", "français", "german", "deutsch", "spanish", "español"), ("LATIN",)),
+    **dict.fromkeys(("italian", "italiano", "portuguese", "português", "dutch", "nederlands"), ("LATIN",)),
+    **dict.fromkeys(("polish", "czech", "swedish", "turkish", "vietnamese", "indonesian"), ("LATIN",)),
     **dict.fromkeys(("chinese", "mandarin", "cantonese", "中文", "汉语", "漢語"), ("CJK",)),
     **dict.fromkeys(("japanese", "日本語"), ("HIRAGANA", "KATAKANA", "CJK")),
     **dict.fromkeys(("korean", "한국어"), ("HANGUL",)),
@@ -30,8 +33,7 @@ _READ: Final = 500
 def is_in_language(text: str, language: str) -> bool:
     """False only where more than two thirds of the letters of `text` are not those of `language`.
 
-    True where the letters do not tell: of a language in Latin letters, an unknown one, and a text without
-    letters.
+    True where the letters do not tell: of a language that is not known, and of a text without letters.
     """
     words = language.casefold().replace("(", " ").split()
     letters = next((_LETTERS[word] for word in words if word in _LETTERS), None)

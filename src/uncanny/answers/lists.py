@@ -20,7 +20,7 @@ from uncanny.answers.forms import MAX_ITEMS, MAX_NAMES, ItemField, ListForm, lab
 from uncanny.answers.json_text import check_length, excerpt, json_values, opening, without_thinking
 from uncanny.answers.labelled_text import has_labels, labelled_items, says_nothing
 from uncanny.answers.scores import read_confidence, read_severity
-from uncanny.errors import AnswerError
+from uncanny.errors import AnswerError, writable
 
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
@@ -313,9 +313,16 @@ def _value(value: object, field: ItemField) -> object:
             return value
     if not isinstance(value, str):
         raise AnswerError(f"{field.name} must be a string")
-    text = trim(value)
+    text = _whole(trim(value), field)
     if field.required and not text:
         raise AnswerError(f"{field.name} is empty")
+    return text
+
+
+def _whole(text: str, field: ItemField) -> str:
+    """The text. Raises AnswerError for half a character, a lone surrogate, which no file takes."""
+    if writable(text) != text:
+        raise AnswerError(f"{field.name} has half a character (a lone surrogate)")
     return text
 
 
@@ -327,7 +334,7 @@ def _names(value: object, field: ItemField) -> tuple[str, ...]:
         parts = [trim(each) for each in value]
     else:
         raise AnswerError(f"{field.name} must be a list of strings")
-    names = tuple(dict.fromkeys(part for part in parts if part))
+    names = tuple(dict.fromkeys(_whole(part, field) for part in parts if part))
     if len(names) > MAX_NAMES:
         raise AnswerError(f"{field.name} names more than {MAX_NAMES}")
     return names

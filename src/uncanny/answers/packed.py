@@ -273,15 +273,19 @@ class PartsAnswer:
     left_out: int = 0
 
 
-def read_parts(text: str, parts: Mapping[int, Collection[int]], model: str = "") -> PartsAnswer:
+def read_parts(
+    text: str, parts: Mapping[int, Collection[int]], model: str = "", *, leave_strays: bool = False
+) -> PartsAnswer:
     """What `model` says of parts of the image by their numbers, each with the numbers of its doubts.
 
     An item without a part is about the one its doubt is in, or the only one there is. What else was said of a
     part with an invalid item is set aside, since it will be said anew. Raises `AnswerError` where the answer
-    as a whole is none, where it cannot be told which part an item is about, and where nothing of it can be
-    used.
+    as a whole is none, where nothing of it can be used, and where it cannot be told which part an item is
+    about; with `leave_strays` such an item counts as left out.
     """
-    of_doubt = {doubt: part for part, doubts in parts.items() for doubt in doubts}
+    of_doubt: dict[int, int] = {}  # of a doubt in several parts the first
+    for number, doubts in parts.items():
+        of_doubt.update((doubt, number) for doubt in doubts if doubt not in of_doubt)
     placed: list[tuple[int, Fault]] = []
     invalid: dict[int, str] = {}
     answer = read_each(text, PART_FAULTS)
@@ -291,32 +295,40 @@ def read_parts(text: str, parts: Mapping[int, Collection[int]], model: str = "")
             return part
         return of_doubt.get(doubt or 0, next(iter(parts)) if len(parts) == 1 else None)
 
+    strays: list[str] = []
+
+    part: int | None
     for place, item in enumerate(answer.items, start=1):
         if isinstance(item, InvalidItem):
             part = part_of(_number(item, "part"), _number(item, "doubt"))
             if part is None:
-                raise AnswerError(item.problem)
+                strays.append(item.problem)
+                continue
             invalid.setdefault(part, item.problem)
             continue
         part = part_of(item.part, item.doubt)
         if part is None:
             listed = ", ".join(map(str, sorted(parts)))
-            raise AnswerError(f"item {place}: part {item.part} is not one of the parts asked about: {listed}")
+            strays.append(f"item {place}: part {item.part} is not one of the parts asked about: {listed}")
+            continue
         # A doubt about another part is a finding of its own here.
-        doubt = item.doubt if of_doubt.get(item.doubt) == part else 0
+        doubt = item.doubt if item.doubt in parts[part] else 0
         placed.append((part, given_by(item.model_copy(update={"part": part, "doubt": doubt}), model)))
-    if len(invalid) == len(parts):
+    # Part 0, the whole image, is there beside the parts that are asked about.
+    if invalid.keys() >= ({number for number in parts if number} or parts.keys()):
         raise AnswerError("; ".join(invalid.values()))
+    if strays and not (leave_strays and placed):
+        raise AnswerError("; ".join(strays))
     items = dict.fromkeys(item for part, item in placed if part not in invalid)
     set_aside = {
         number: tuple(dict.fromkeys(item for part, item in placed if part == number)) for number in invalid
     }
-    return PartsAnswer(tuple(items), invalid, set_aside, answer.left_out)
+    return PartsAnswer(tuple(items), invalid, set_aside, answer.left_out + len(strays))
 
 
-def _number(item: InvalidItem, name: str) -> int | None:
+def _number(item: InvalidItem, name: str, form: ListForm[Any] = PART_FAULTS) -> int | None:
     try:
-        return read_numbers(values_of(item.raw, PART_FAULTS, name))[0]
+        return read_numbers(values_of(item.raw, form, name))[0]
     except AnswerError:
         return None
 
@@ -328,6 +340,8 @@ N = TypeVar("N", Judgement, FinalText)
 class Numbered(Generic[N]):
     """Reads answers that account for the findings 1 to `count`, and keeps the best for when none is whole.
 
+    `lost` counts the entries of the best answer that did not validate and that no number accounts for.
+
     Of a number that stands in several entries the first counts that keeps it; numbers of no finding are left
     out, and so are entries that name only such, but for those that add a fault.
     """
@@ -336,21 +350,25 @@ class Numbered(Generic[N]):
     count: int
     best: tuple[N, ...] | None = None
     missing: tuple[int, ...] = ()
+    lost: int = 0
 
     def read(self, text: str, model: str = "") -> tuple[N, ...]:
         """Entries of `model`, every number once. Raises `AnswerError` that names what is missing."""
         items: list[N] = []
         problems: list[str] = []
+        lost = 0
         for item in read_each(text, self.form).items:
             if isinstance(item, InvalidItem):
                 problems.append(item.problem)
+                number = _number(item, "ids", self.form)
+                lost += number is None or not 1 <= number <= self.count
             else:
                 items.append(given_by(item, model))
         entries = _once(items, self.count)
         named = {number for entry in entries for number in entry.ids}
         missing = tuple(number for number in range(1, self.count + 1) if number not in named)
         if (entries or not self.count) and (self.best is None or len(missing) <= len(self.missing)):
-            self.best, self.missing = entries, missing
+            self.best, self.missing, self.lost = entries, missing, lost
         if missing:
             numbers = ", ".join(map(str, missing))
             problems.append(f"these numbers stand in no entry: {numbers}")
