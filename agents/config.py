@@ -83,7 +83,8 @@ class AnnotateConfig(SamplingParameters, BoxParameters):
     ] = Field(default_factory=_of_schedule("scene_scans"))
     """Number of looks at the image as a whole. The authors' released code has three, the paper none."""
     max_regions: Annotated[int, Field(ge=0, le=100), Shown(label="Maximum enlarged parts per image")] = 12
-    """Maximum number of parts of an image that the schedule packed enlarges and examines; 0 is for none."""
+    """Maximum number of parts of an image that the schedule packed enlarges and examines; 0 is for none. The
+    integrator may be shown as many again, at the places of findings."""
     view: Annotated[
         int | None, Field(ge=64, le=100_000), Shown(default="as known of each model, by its name")
     ] = None

@@ -6,12 +6,12 @@ model that was not asked for one, always counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from uncanny.schema import Annotation
-from uncanny.wording import counted
+from uncanny.wording import counted, option
 
 
 class _Doubtable(Protocol):
@@ -39,16 +39,19 @@ def sure_enough(findings: Iterable[D], min_confidence: float) -> tuple[tuple[D, 
 class Sure:
     """Takes findings of at least the confidence `least`, 0-1, and those without one; counts all others.
 
-    It is true where some were `left_out`, and says so in words, without a full stop.
+    It is true where some were `left_out`, and says so in words, without a full stop. `unknown` counts the
+    findings without a confidence.
     """
 
     least: float = 0.0
     left_out: int = 0
+    unknown: int = 0
 
     def record(self, record: A) -> A:
         """The record with the findings that count."""
         kept, left_out = sure_enough(record.anomalies, self.least)
         self.left_out += left_out
+        self.unknown += sum(each.confidence is None for each in kept)
         return record.model_copy(update={"anomalies": kept}) if left_out else record
 
     def __bool__(self) -> bool:
@@ -56,6 +59,16 @@ class Sure:
 
     def __str__(self) -> str:
         return f"{self.hidden} left out"
+
+    def beside(self, name: str, others: Mapping[str, Sure]) -> str | None:
+        """What to know where others leave findings out, and these, of `name`, have no confidence at all."""
+        lose = [each for each, other in others.items() if other]
+        if not lose or not self.unknown or self:
+            return None
+        return (
+            f"{name} has findings without a confidence, which all count, while some of "
+            f"{' and '.join(lose)} are left out. To count all of them, set {option('min_confidence')} to 0."
+        )
 
     @property
     def hidden(self) -> str:

@@ -185,6 +185,7 @@ def _leaderboard(
         *_left_out(scores),
         *(_without_intervals(scores) if resamples else ()),
         *_unpaired(generators, pair_by),
+        *_unlike(scores),
     ]
     compared = [drawn.compare(pair) for pair in pairs]
     adjusted = holm([each.p_value for each in compared])
@@ -273,6 +274,14 @@ def _without_intervals(scores: Mapping[str, GeneratorScore]) -> Iterator[str]:
                 f"{score.name}: MAI and AF are alike in all {score.images:,} images. That gives no interval; "
                 "more images may still differ."
             )
+
+
+def _unlike(scores: Mapping[str, GeneratorScore]) -> Iterator[str]:
+    """Who has no confidences where others leave findings out for theirs."""
+    sure = {name: score.sure for name, score in scores.items()}
+    for name, each in sure.items():
+        if (unlike := each.beside(name, sure)) is not None:
+            yield unlike
 
 
 def _unpaired(generators: Sequence[Generator], pair_by: str | None) -> Iterator[str]:

@@ -322,8 +322,10 @@ def _repeatability(paired: PairedRuns, figures: Resampled, settings: Settings) -
 
 def _notices(paired: PairedRuns, images: int, true: TrueImages | None) -> Iterator[str]:
     runs: tuple[ComparedRun, ComparedRun] = (paired.a, paired.b)
-    for run in runs:
+    for run, other in (runs, runs[::-1]):
         yield from run.notices
+        if (unlike := run.sure.beside(run.name, {other.name: other.sure})) is not None:
+            yield unlike
     left_out = sum(1 for pair in paired.pairs if not pair.counts)
     if left_out:
         yield (

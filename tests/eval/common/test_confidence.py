@@ -56,6 +56,26 @@ def test_what_has_the_least_confidence_or_none_counts(least: float, left_out: in
         assert all(one.confidence is None or one.confidence >= least for one in kept)
 
 
+def test_a_run_without_confidences_is_told_from_one_that_leaves_findings_out() -> None:
+    without = records([[None], [None, None]])
+    both = {"old": without, "new": records()}
+    told = "old has findings without a confidence, which all count, while some of new are left out."
+    for result in (uncanny.compare(both), uncanny.compare({"new": records(), "old": without})):
+        (notice,) = [each for each in result.comparisons[0].notices if "without a confidence" in each]
+        assert notice.startswith(told)
+    audited = uncanny.audit(both, resamples=0, allow_mixed=True)
+    assert any(each.startswith(told) for each in audited.leaderboard.notices)
+    alike = uncanny.compare(both, min_confidence=0)
+    assert not [each for each in alike.comparisons[0].notices if "without a confidence" in each]
+
+
+def test_a_page_that_hides_all_findings_does_not_say_that_there_are_none(tmp_path: Path) -> None:
+    lines = "".join(f"{each.model_dump_json()}\n" for each in records([[0.9]]))
+    (tmp_path / "annotations.jsonl").write_text(lines)
+    for least, title in ((1, "No anomaly from confidence 1 in 1 image"), (0.5, "1 anomaly in 1 of 1 image")):
+        assert title in write_report(tmp_path, min_confidence=least).read_text(encoding="utf-8")
+
+
 def test_the_words_say_how_many_and_below_what() -> None:
     assert not Sure(0.5)
     assert str(Sure(0.5, 1)) == "1 finding below confidence 0.5 is left out"

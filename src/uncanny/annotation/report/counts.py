@@ -152,7 +152,10 @@ def anomalies_lead(counts: RunCounts) -> str:
     faulty = examined - counts.per_image[0]
     images = f"{examined:,} {'image' if examined == 1 else 'images'}"
     number = f"{counts.anomalies:,} {'anomaly' if counts.anomalies == 1 else 'anomalies'}"
-    return f"{number} in {faulty:,} of {images}" if faulty else f"No anomaly in {images}"
+    if faulty:
+        return f"{number} in {faulty:,} of {images}"
+    least = f" from confidence {counts.sure.least:g}" if counts.sure else ""
+    return f"No anomaly{least} in {images}"
 
 
 def run_totals(info: RunManifest, counts: RunCounts, index: CallIndex) -> list[Total]:
