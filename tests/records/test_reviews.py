@@ -11,12 +11,14 @@ from pathlib import Path
 
 import orjson
 import pytest
+from pydantic import ValidationError
 
 from uncanny.errors import RecordError, UsageError
 from uncanny.records.reviews import (
     Decision,
     Review,
     ReviewLog,
+    completion,
     majority,
     new_review,
     quadruple_sha256,
@@ -228,3 +230,74 @@ def test_threads_and_processes_lose_nothing_of_each_other(tmp_path: Path) -> Non
     reviewers = [review.reviewer for review in log.read()]
     assert sorted(set(reviewers)) == ["process 0", "process 1", *(f"thread {number}" for number in range(4))]
     assert all(reviewers.count(name) == 50 for name in set(reviewers))
+
+
+def _added(who: str = "ann", text: str = "Two clocks") -> Review:
+    missed = Anomaly(name=text, phenomenon="They differ.", reasoning="One time.", severity=30)
+    return new_review(ANNOTATION, 2, None, who, "accept", version=missed)
+
+
+def test_an_image_is_judged_when_each_finding_has_a_decision_and_nothing_is_missed() -> None:
+    both = [_says("ann", "accept"), _says("ann", "reject", 1)]
+    done = completion(ANNOTATION, "ann")
+    assert not review_image(ANNOTATION, both).is_judged
+    assert not review_image(ANNOTATION, [both[0], done]).is_judged
+    image = review_image(ANNOTATION, [*both, done])
+    assert (image.is_judged, image.completed_by) == (True, ("ann",))
+    assert image.true_anomalies() == [FIRST]
+    # Without findings there is nothing but the completion.
+    flawless = ANNOTATION.model_copy(update={"anomalies": ()})
+    assert review_image(flawless, [completion(flawless, "bob")]).is_judged
+
+
+def test_a_finding_that_is_added_or_rewritten_opens_the_image_again_and_a_moved_box_does_not() -> None:
+    done = [_says("ann", "accept"), _says("ann", "reject", 1), completion(ANNOTATION, "ann")]
+    text = FIRST.model_copy(update={"name": "Seven fingers"})
+    box = FIRST.model_copy(update={"box": (1, 1, 9, 9)})
+    edited = new_review(ANNOTATION, 0, FIRST, "bob", "accept", version=text)
+    moved = new_review(ANNOTATION, 0, FIRST, "bob", version=box)
+    assert not review_image(ANNOTATION, [*done, _added()]).is_judged
+    assert not review_image(ANNOTATION, [*done, edited]).is_judged
+    assert review_image(ANNOTATION, [*done, moved]).is_judged
+    again = review_image(ANNOTATION, [*done, _added(), completion(ANNOTATION, "bob")])
+    assert (again.is_judged, again.completed_by) == (True, ("bob",))
+    assert [each.name for each in again.true_anomalies()] == ["Six fingers", "Two clocks"]
+
+
+def test_a_completion_can_be_taken_back_and_is_of_one_image_and_one_list_of_findings() -> None:
+    votes = [_says("ann", "accept"), _says("ann", "reject", 1)]
+    done = completion(ANNOTATION, "ann")
+    undo = new_review(ANNOTATION, None, None, "ann", undoes=done.id)
+    assert not review_image(ANNOTATION, [*votes, done, undo]).is_judged
+    replaced = ANNOTATION.model_copy(update={"sha256": "cd" * 32})
+    assert not review_image(replaced, [completion(ANNOTATION, "ann")]).completed_by
+    other = ANNOTATION.model_copy(update={"anomalies": (SECOND,)})
+    image = review_image(other, [done])
+    assert (image.completed_by, image.stale) == ((), (done,))
+    by_hand = Review.model_validate({**done.model_dump(), "text_sha256": None, "id": None})
+    assert review_image(other, [by_hand]).completed_by == ("ann",)
+
+
+def test_findings_that_people_are_unsure_of_count_only_if_asked_for() -> None:
+    lines = [_says("ann", "unsure"), _says("ann", "reject", 1), _added(), completion(ANNOTATION, "ann")]
+    image = review_image(ANNOTATION, lines)
+    assert image.is_judged
+    assert [each.name for each in image.true_anomalies()] == ["Two clocks"]
+    assert [each.name for each in image.true_anomalies(unsure=True)] == ["Six fingers", "Two clocks"]
+    rejected = new_review(ANNOTATION, 2, _added().version, "bob", "reject")
+    twice = new_review(ANNOTATION, 2, _added().version, "eve", "reject")
+    assert review_image(ANNOTATION, [*lines, rejected, twice]).true_anomalies() == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"type": "complete", "anomaly": 0},
+        {"type": "complete", "decision": "accept"},
+        {"type": "done"},
+        {},
+    ],
+)
+def test_a_line_is_about_a_finding_or_completes_an_image(line: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Review.model_validate({"image": "a.png", "reviewer": "ann", "at": datetime.now(UTC), **line})

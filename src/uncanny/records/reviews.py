@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal, Self, get_args
 from uuid import uuid4
 
 import orjson
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from uncanny.records.jsonl import ByImage, parse_line
 from uncanny.records.shared_log import SharedLog, whole_lines
@@ -47,15 +47,19 @@ class Review(Record):
     brings a version or takes something back. `text_sha256` is the `quadruple_sha256` of what was judged; a
     line without it, as written by hand, is about the model's text.
 
+    A line of the `type` "complete" says that the reviewer has looked at the whole image and added what the
+    model missed. It has no `anomaly`, and its `text_sha256` is `findings_sha256` of what the model had found.
+
     `version` is the finding as the reviewer has rewritten it, or drawn its box, made from the text
     `replaces`; without `replaces` it is a finding that the reviewer adds. A decision in the same line is
     about this version. `undoes` is the `id` of an earlier line of the same image that is taken back by this
     one; undoing an undo brings it back.
     """
 
+    type: Literal["complete"] | None = None
     image: str
     sha256: str | None = None
-    anomaly: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
+    anomaly: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] | None = None
     decision: Decision | None = None
     reviewer: Reviewer
     at: Annotated[datetime, AfterValidator(_in_utc)]
@@ -65,6 +69,15 @@ class Review(Record):
     replaces: str | None = None
     undoes: str | None = None
 
+    @model_validator(mode="after")
+    def _is_about_something(self) -> Self:
+        if self.type is None and self.anomaly is None and self.undoes is None:
+            raise ValueError("anomaly is missing")
+        judged = (self.anomaly, self.decision, self.version)
+        if self.type is not None and any(each is not None for each in judged):
+            raise ValueError("a line that completes an image judges no finding")
+        return self
+
 
 def quadruple_sha256(anomaly: Anomaly) -> str:
     """What tells one text from another: name, phenomenon, reasoning and severity, not the box."""
@@ -72,9 +85,28 @@ def quadruple_sha256(anomaly: Anomaly) -> str:
     return sha256(orjson.dumps(quadruple)).hexdigest()
 
 
+def findings_sha256(annotation: Annotation) -> str:
+    """What tells one list of findings of a model from another."""
+    texts = [quadruple_sha256(each) for each in annotation.anomalies]
+    return sha256(orjson.dumps(texts)).hexdigest()
+
+
+def completion(annotation: Annotation, reviewer: str, *, at: datetime | None = None) -> Review:
+    """A line that says that nothing is missed in an image. Raises pydantic.ValidationError."""
+    return Review(
+        type="complete",
+        image=annotation.image,
+        sha256=annotation.sha256,
+        reviewer=reviewer,
+        at=at or datetime.now(UTC),
+        id=uuid4().hex,
+        text_sha256=findings_sha256(annotation),
+    )
+
+
 def new_review(
     annotation: Annotation,
-    index: int,
+    index: int | None,
     judged: Anomaly | None,
     reviewer: str,
     decision: Decision | None = None,
@@ -149,15 +181,35 @@ class ReviewedAnomaly:
 @dataclass(frozen=True, slots=True)
 class ReviewedImage:
     """An image's findings as they stand, those of reviewers last, and `stale` lines, which fit none of them:
-    the image, or the model's text, is another one since."""
+    the image, or the model's text, is another one since.
+
+    `completed_by` are the reviewers who found nothing missing since the last finding was added or rewritten.
+    """
 
     annotation: Annotation
     anomalies: tuple[ReviewedAnomaly, ...]
     stale: tuple[Review, ...] = ()
+    completed_by: tuple[str, ...] = ()
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether each finding has a decision, and somebody has said that nothing is missed."""
+        return bool(self.completed_by) and all(each.decision is not None for each in self.anomalies)
+
+    def true_anomalies(self, *, unsure: bool = False) -> list[Anomaly]:
+        """What is wrong with the image according to people: findings they accepted, as they rewrote them, and
+        those they added and did not reject. Findings they are unsure of only count with `unsure`."""
+        counts: set[Decision | None] = {"accept", "unsure"} if unsure else {"accept"}
+        return [
+            each.anomaly
+            for each in self.anomalies
+            if each.decision in counts or (each.original is None and each.decision is None)
+        ]
 
     def next_index(self, also: Iterable[int] = ()) -> int:
         """The place that a finding gets which is added now, behind the model's; those of `also` are taken."""
-        used = {*also, *(each.index for each in self.anomalies), *(review.anomaly for review in self.stale)}
+        stale = (review.anomaly for review in self.stale if review.anomaly is not None)
+        used = {*also, *(each.index for each in self.anomalies), *stale}
         return next(place for place in count(len(self.annotation.anomalies)) if place not in used)
 
 
@@ -194,9 +246,17 @@ def review_image(annotation: Annotation, reviews: Sequence[Review]) -> ReviewedI
     ]
     models = {finding.index: finding for finding in findings}
     stale: list[Review] = []
+    completed: dict[str, None] = {}
+    found = findings_sha256(annotation)
     for review in standing(reviews):
         if None not in (review.sha256, annotation.sha256) and review.sha256 != annotation.sha256:
             stale.append(review)
+            continue
+        if review.anomaly is None:
+            if review.text_sha256 in (None, found):
+                completed[review.reviewer] = None
+            else:
+                stale.append(review)
             continue
         about = review.replaces or review.text_sha256
         finding = (
@@ -211,7 +271,10 @@ def review_image(annotation: Annotation, reviews: Sequence[Review]) -> ReviewedI
             if finding is None and review.replaces is None:
                 finding = _Finding(review.anomaly, None, review.version, {text}, {}, added_by=review.reviewer)
                 findings.append(finding)
+                completed.clear()
             elif finding is not None:
+                if text != quadruple_sha256(finding.anomaly):  # and not only another box
+                    completed.clear()
                 finding.anomaly, finding.edited_by = review.version, review.reviewer
                 finding.texts.add(text)
         elif about is not None:
@@ -223,7 +286,7 @@ def review_image(annotation: Annotation, reviews: Sequence[Review]) -> ReviewedI
         elif review.decision is not None:
             votes = finding.votes.setdefault(text, {})
             votes[review.reviewer] = review.decision
-    return ReviewedImage(annotation, tuple(map(_as_it_stands, findings)), tuple(stale))
+    return ReviewedImage(annotation, tuple(map(_as_it_stands, findings)), tuple(stale), tuple(completed))
 
 
 def _as_it_stands(finding: _Finding) -> ReviewedAnomaly:

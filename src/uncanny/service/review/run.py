@@ -369,7 +369,7 @@ class ReviewRun:
     def _remember(self, key: str, review: Review) -> None:
         if review.id is None:
             return
-        step = (key, review.anomaly, review.id)
+        step = (key, review.anomaly or 0, review.id)
         if review.undoes is None:
             self._steps.setdefault(review.reviewer, deque(maxlen=UNDO_STEPS)).append(step)
         elif review.undoes in self._undone:
