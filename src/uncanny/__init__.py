@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from uncanny.eval.detect.score import DetectScore as DetectScore
     from uncanny.eval.detect.score import detect_scores as detect_scores
     from uncanny.eval.report import report as report
+    from uncanny.eval.trust.draw import SampleResult as SampleResult
+    from uncanny.eval.trust.draw import sample as sample
     from uncanny.exports.reading import ImportResult as ImportResult
     from uncanny.exports.reading import import_annotations as import_annotations
     from uncanny.exports.reading import import_reviews as import_reviews

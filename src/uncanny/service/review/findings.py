@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from uncanny.errors import ReviewConflictError, UsageError
+from uncanny.eval.common.anomalies.doubt import Doubt
 from uncanny.records.reviews import Review, ReviewedAnomaly, ReviewedImage, quadruple_sha256
 from uncanny.schema import Annotation, Anomaly
-from uncanny.service.review.records import Doubt
 
 
 class FindingId(NamedTuple):

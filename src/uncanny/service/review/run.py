@@ -17,6 +17,7 @@ from threading import RLock
 from typing import Final
 
 from uncanny.errors import RecordError, ReviewConflictError, UsageError
+from uncanny.eval.common.anomalies.doubt import doubts
 from uncanny.eval.common.inputs.runs import ReadRun, open_run
 from uncanny.eval.common.parameters import MIN_CONFIDENCE
 from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
@@ -42,7 +43,6 @@ from uncanny.service.review.queue import Filters, Move, Progress, ReviewQueue, R
 from uncanny.service.review.records import (
     ADDED,
     ImageRecord,
-    doubts,
     image_key,
     no_collection,
     read_records,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.service.made_review import anomaly
+from uncanny.eval.common.anomalies.doubt import Doubt, doubts
 from uncanny.schema import Annotation
-from uncanny.service.review.records import Doubt, doubts
 
 
 def record(*anomalies: dict[str, Any], **more: object) -> Annotation:

@@ -1,0 +1,1 @@
+"""Trust: what people confirm on a sample of images, said of all of them."""
