@@ -240,14 +240,23 @@ def _added(who: str = "ann", text: str = "Two clocks") -> Review:
 def test_an_image_is_judged_when_each_finding_has_a_decision_and_nothing_is_missed() -> None:
     both = [_says("ann", "accept"), _says("ann", "reject", 1)]
     done = completion(ANNOTATION, "ann")
-    assert not review_image(ANNOTATION, both).is_judged
-    assert not review_image(ANNOTATION, [both[0], done]).is_judged
+    assert not review_image(ANNOTATION, both).is_judged()
+    assert not review_image(ANNOTATION, [both[0], done]).is_judged()
     image = review_image(ANNOTATION, [*both, done])
-    assert (image.is_judged, image.completed_by) == (True, ("ann",))
+    assert (image.is_judged(), image.completed_by) == (True, ("ann",))
     assert image.true_anomalies() == [FIRST]
     # Without findings there is nothing but the completion.
     flawless = ANNOTATION.model_copy(update={"anomalies": ()})
-    assert review_image(flawless, [completion(flawless, "bob")]).is_judged
+    assert review_image(flawless, [completion(flawless, "bob")]).is_judged()
+
+
+def test_a_hidden_finding_needs_no_decision_for_an_image_to_be_judged() -> None:
+    doubtful = SECOND.model_copy(update={"confidence": 0.3})
+    record = ANNOTATION.model_copy(update={"anomalies": (FIRST, doubtful)})
+    image = review_image(record, [_says("ann", "accept"), completion(record, "ann")])
+    assert [image.is_judged(least) for least in (0.5, 0.3, 0.0)] == [True, False, False]
+    assert not review_image(record, [completion(record, "ann")]).is_judged(0.5)
+    assert not review_image(record, [_says("ann", "accept")]).is_judged(0.5)
 
 
 def test_a_finding_that_is_added_or_rewritten_opens_the_image_again_and_a_moved_box_does_not() -> None:
@@ -256,11 +265,11 @@ def test_a_finding_that_is_added_or_rewritten_opens_the_image_again_and_a_moved_
     box = FIRST.model_copy(update={"box": (1, 1, 9, 9)})
     edited = new_review(ANNOTATION, 0, FIRST, "bob", "accept", version=text)
     moved = new_review(ANNOTATION, 0, FIRST, "bob", version=box)
-    assert not review_image(ANNOTATION, [*done, _added()]).is_judged
-    assert not review_image(ANNOTATION, [*done, edited]).is_judged
-    assert review_image(ANNOTATION, [*done, moved]).is_judged
+    assert not review_image(ANNOTATION, [*done, _added()]).is_judged()
+    assert not review_image(ANNOTATION, [*done, edited]).is_judged()
+    assert review_image(ANNOTATION, [*done, moved]).is_judged()
     again = review_image(ANNOTATION, [*done, _added(), completion(ANNOTATION, "bob")])
-    assert (again.is_judged, again.completed_by) == (True, ("bob",))
+    assert (again.is_judged(), again.completed_by) == (True, ("bob",))
     assert [each.name for each in again.true_anomalies()] == ["Six fingers", "Two clocks"]
 
 
@@ -268,7 +277,7 @@ def test_a_completion_can_be_taken_back_and_is_of_one_image_and_one_list_of_find
     votes = [_says("ann", "accept"), _says("ann", "reject", 1)]
     done = completion(ANNOTATION, "ann")
     undo = new_review(ANNOTATION, None, None, "ann", undoes=done.id)
-    assert not review_image(ANNOTATION, [*votes, done, undo]).is_judged
+    assert not review_image(ANNOTATION, [*votes, done, undo]).is_judged()
     replaced = ANNOTATION.model_copy(update={"sha256": "cd" * 32})
     assert not review_image(replaced, [completion(ANNOTATION, "ann")]).completed_by
     other = ANNOTATION.model_copy(update={"anomalies": (SECOND,)})
@@ -281,7 +290,7 @@ def test_a_completion_can_be_taken_back_and_is_of_one_image_and_one_list_of_find
 def test_findings_that_people_are_unsure_of_count_only_if_asked_for() -> None:
     lines = [_says("ann", "unsure"), _says("ann", "reject", 1), _added(), completion(ANNOTATION, "ann")]
     image = review_image(ANNOTATION, lines)
-    assert image.is_judged
+    assert image.is_judged()
     assert [each.name for each in image.true_anomalies()] == ["Two clocks"]
     assert [each.name for each in image.true_anomalies(unsure=True)] == ["Six fingers", "Two clocks"]
     rejected = new_review(ANNOTATION, 2, _added().version, "bob", "reject")

@@ -191,10 +191,16 @@ class ReviewedImage:
     stale: tuple[Review, ...] = ()
     completed_by: tuple[str, ...] = ()
 
-    @property
-    def is_judged(self) -> bool:
-        """Whether each finding has a decision, and somebody has said that nothing is missed."""
-        return bool(self.completed_by) and all(each.decision is not None for each in self.anomalies)
+    def is_judged(self, min_confidence: float = 0.0) -> bool:
+        """Whether somebody has said that nothing is missed, and each finding has a decision.
+
+        Findings below `min_confidence`, 0-1, are hidden from whoever judges, and need none.
+        """
+        return bool(self.completed_by) and all(
+            each.decision is not None
+            for each in self.anomalies
+            if each.anomaly.confidence is None or each.anomaly.confidence >= min_confidence
+        )
 
     def true_anomalies(self, *, unsure: bool = False) -> list[Anomaly]:
         """What is wrong with the image according to people: findings they accepted, as they rewrote them, and
