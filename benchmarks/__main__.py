@@ -22,6 +22,7 @@ ALL = (
     "semantic",
     "compare",
     "coverage",
+    "trust_coverage",
     "review",
     "service_api",
     "service_jobs",
