@@ -17,11 +17,13 @@ correction 1 − π, and that of y over the N images, which is all that is left 
     v = Σ w² (1 − π) (e − ē)² + s²(y) / N
 
 Rare faults need more than a normal interval: a small sample often has no residual other than 0, and then
-seems to know everything. Two things repair that, chosen by what the figure is and never by what it shows:
+seems to know everything. Three things repair that, chosen by what the figure is and never by what it shows:
 
 - Three pseudo-images join the variances, never the figure itself: half a one that both find clean, half a
   one in which both find a typical fault, one with a fault that only people find, and one with a fault that
   only the model finds. A typical fault is 1 in a share, else the mean of the model's values above 0.
+- A residual is divided by 1 − h, where h is how far its image alone determines λ, as in a jackknife: λ fits
+  the images that it was estimated from a little too well, above all with heavy tails.
 - Intervals are score intervals with `effective` images, s²(y) / v: as many as people alone would have had to
   judge at random for the same variance. For a share it is Wilson's. For a mean of counts, or of sums over
   them, the variance grows with the mean, as that of an overdispersed Poisson count does. Quantiles are
@@ -37,7 +39,9 @@ and J. Wretman, *Model assisted survey sampling*, 1992, chapters 5 (weights that
 difference estimator); J. Hájek, *Asymptotic theory of rejective sampling*, Annals of Mathematical
 Statistics 35, 1964 (its variance without joint probabilities); E. L. Korn and B. I. Graubard, *Confidence
 intervals for proportions*, Survey Methodology 24, 1998 (effective size); P. McCullagh and J. A. Nelder,
-*Generalized linear models*, 1989, section 6.2 (overdispersed counts).
+*Generalized linear models*, 1989, section 6.2 (overdispersed counts); J. G. MacKinnon and H. White, *Some
+heteroskedasticity-consistent covariance matrix estimators*, Journal of Econometrics 29, 1985 (residuals over
+1 − h, their HC3), here with the pseudo-images among those that determine λ.
 
 Deviations: the sources take the unjudged images for a second sample, here the frame holds the judged ones
 too. Both are the same estimator, with λ here (1 + n/(N − n)) times theirs; so a λ above 1 here is cut earlier
@@ -144,9 +148,12 @@ class Design:
         return np.asarray(self.weights * np.sqrt(1 - self.probabilities))
 
     @cached_property
-    def design_effect(self) -> float:
-        """Kish's n Σ w²: 1 with equal probabilities, more with unequal ones."""
-        return float(self.n * (self.weights @ self.weights))
+    def pseudo_weight(self) -> float:
+        """What the square of a pseudo-image counts: it stands for n Σ w² images, as Kish has it.
+
+        With the finite population correction, so 0 where every image is judged.
+        """
+        return float(self.n * (self.weights @ self.weights)) ** 2 * (1 - self.n / self.size)
 
     @cached_property
     def units(self) -> tuple[Codes, Codes] | None:
@@ -200,16 +207,14 @@ class Spread:
     """What an interval needs of one estimator: a figure linear in the judged images.
 
     `residuals` and `people` have an entry a judged image, less their means. `squares` are the weighted
-    sums of squares that pseudo-images add to each. `lams` is how many λ were estimated. `center` is the
-    smoothed mean of people's values, and `clustering` how much more a mean over the frame varies because
-    images come in groups, 1 or more.
+    sums of squares that pseudo-images add to each. `center` is the smoothed mean of people's values, and
+    `clustering` how much more a mean over the frame varies because images come in groups, 1 or more.
     """
 
     design: Design
     residuals: Floats
     people: Floats
     squares: tuple[float, float]
-    lams: int
     center: float
     clustering: float
 
@@ -222,9 +227,8 @@ class Spread:
         units = design.summed(n * design.sampling_weights * self.residuals)
         # Groups are fewer than images: one degree of freedom is one of them.
         few = 1.0 if len(units) == n else (n - 1) / n * len(units) / (len(units) - 1)
-        fraction = 1 - n / design.size
-        pseudo = design.design_effect**2 * fraction * self.squares[0]
-        sampled = (few * float(units @ units) + pseudo) / (images - self.lams) / n
+        pseudo = design.pseudo_weight * self.squares[0]
+        sampled = (few * float(units @ units) + pseudo) / images / n
         return spread, sampled + self.clustering * spread / design.size
 
     @cached_property
@@ -396,23 +400,14 @@ def _fit(kind: Kind, design: Design, f: Floats, y: Floats, *, fault: float) -> F
     value = min(max(people + lam * (model - found), 0.0), most)
     spreads = None
     if not design.missing and design.independent > 1:
-        clustering = _clustering(design, f, model)
-        both = [
-            Spread(
-                design,
-                dy - by * df,
-                dy,
-                (
-                    _pseudo_squares(fault, by, people, found),
-                    _pseudo_squares(fault, 0.0, people, found),
-                ),
-                int(by > 0),
-                _smoothed(design, people, fault),
-                clustering,
-            )
-            for by in (lam, 0.0)
-        ]
-        spreads = (both[0], both[1])
+        center, clustering = _smoothed(design, people, fault), _clustering(design, f, model)
+
+        def spread(by: float, residuals: Floats) -> Spread:
+            squares = [_pseudo_squares(fault, each, people, found) for each in (by, 0.0)]
+            return Spread(design, residuals, dy, (squares[0], squares[1]), center, clustering)
+
+        followed = (dy - lam * df) / (1 - _leverage(design, df, found, fault)) if lam else dy
+        spreads = (spread(lam, followed), spread(0.0, dy))
     return Fit(kind, design, value, lam, people, model, spreads)
 
 
@@ -428,6 +423,16 @@ def _lam(design: Design, dy: Floats, df: Floats, squares: float) -> float:
         both, own = (design.summed(design.sampling_weights * each) for each in (dy, df))
         together, alone = float(both @ own), float(own @ own)
     return min(1.0, max(0.0, together / alone)) if alone > 0 else 0.0
+
+
+def _leverage(design: Design, df: Floats, found: float, fault: float) -> Floats:
+    """Shape (n,): how far each judged image, or its group, alone determines λ, 0 to below 1."""
+    own = (design.n * design.sampling_weights * df) ** 2
+    pseudo = sum(often * (fault * by_model - found) ** 2 for often, _, by_model in _PSEUDO)
+    total = float(own.sum()) + design.pseudo_weight * pseudo
+    if not total:
+        return np.zeros(design.n)
+    return np.asarray((own if design.units is None else design.summed(own)[design.units[1]]) / total)
 
 
 def _pseudo_squares(fault: float, lam: float, people: float, found: float) -> float:
@@ -467,7 +472,6 @@ def _product_spread(a: float | None, first: Spread, b: float | None, second: Spr
         slopes[0] * first.residuals + slopes[1] * second.residuals,
         slopes[0] * first.people + slopes[1] * second.people,
         (squares[0], squares[1]),
-        max(first.lams, second.lams),
         float(slopes @ [first.center, second.center]),
         max(first.clustering, second.clustering),
     )
