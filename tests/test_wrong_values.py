@@ -46,6 +46,8 @@ RIGHT: Mapping[str, Arguments] = {
     "detect_scores": lambda out: {"runs": {"a": out.parent / "detected"}},
     "compare": lambda out: {"runs": (out.parent / "annotated", out.parent / "again"), "resamples": 10},
     "audit": lambda out: {"sources": {"a": out.parent / "annotated"}, "resamples": 10},
+    "sample": lambda out: {"runs": (out.parent / "annotated", out.parent / "again"), "size": 1},
+    "trust": lambda out: {"run": out.parent / "annotated"},
     "report": lambda out: {"run": out.parent / "annotated"},
     "export": lambda out: {"run": out.parent / "annotated", "to": "csv", "out": out, "all": True},
     "import_reviews": lambda out: {

@@ -31,6 +31,9 @@ Metric = Literal["mai", "af", "cap", "u_mean"]
 METRICS: tuple[Metric, ...] = ("mai", "af", "cap", "u_mean")
 # Those by which generators are ranked and compared: the paper's.
 RANKED: tuple[Metric, ...] = ("mai", "af", "cap")
+# Below this severity an anomaly is a visible fault: what cannot be or hardly ever is. Above are slight
+# oddities (the words of prompts/shared/realism.md).
+VISIBLE_BELOW = 50
 # Of the sums by cluster.
 COLUMNS = 3
 

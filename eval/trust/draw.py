@@ -23,14 +23,12 @@ import numpy.typing as npt
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.anomalies.doubt import doubts
-from uncanny.eval.common.groups import STEM, group_of
 from uncanny.eval.common.inputs.runs import open_run, stream_annotations
 from uncanny.eval.common.inputs.sources import left_out_by
 from uncanny.eval.trust.parameters import SampleParameters
 from uncanny.parameters import path_of, takes
 from uncanny.records.run_folder import check_recorded
 from uncanny.records.sample import SAMPLE, Design, Sample, SampledImage, read_sample, write_sample
-from uncanny.schema import Annotation
 from uncanny.wording import counted, option
 
 # The share of the chance of an image that is the same for all, with the design `active`.
@@ -103,7 +101,7 @@ def sample(runs: Runs, parameters: SampleParameters) -> SampleResult:
 
     A sample that is there is extended: images that were drawn stay, whatever was drawn later, and the
     probabilities are computed anew. No model is asked. Of several runs the same prompts are drawn where
-    `pair_by` finds them.
+    it is told what these have in common.
 
     Raises UsageError for a folder that is not a run, a run without whole annotations, a size above that of
     the run or below that of the sample there is, and another design, seed or pairing than that one has;
@@ -113,14 +111,14 @@ def sample(runs: Runs, parameters: SampleParameters) -> SampleResult:
     >>> print(len(uncanny.sample(out, size=1).samples[0].sample.images))
     1
     """
-    several = [runs] if isinstance(runs, str | PathLike) else list(runs)
+    several = list(runs) if isinstance(runs, list | tuple) else [runs]
     if not several:
         raise UsageError("There is no run to sample", remedy="Pass the folder of a run.")
-    frames = [_frame(path_of("runs", each), parameters.pair_by) for each in several]
+    frames = [_frame(path_of("runs", each), parameters) for each in several]
     if len({frame.run.resolve() for frame in frames}) < len(frames):
         raise UsageError("A run is named twice", remedy="Name each run once.")
     settings = [_settings(frame, parameters) for frame in frames]
-    shared = _shared_doubts(frames) if parameters.pair_by is not None else {}
+    shared = _shared_doubts(frames) if parameters.paired is not None else {}
     drawn = [
         _draw(frame, design, seed, shared, parameters)
         for frame, (design, seed) in zip(frames, settings, strict=True)
@@ -131,7 +129,7 @@ def sample(runs: Runs, parameters: SampleParameters) -> SampleResult:
     return SampleResult(tuple(drawn))
 
 
-def _frame(path: Path, pair_by: str | None) -> _Frame:
+def _frame(path: Path, parameters: SampleParameters) -> _Frame:
     if not path.is_dir():
         raise UsageError(f"{path} is not a run folder", remedy="Pass the folder of a run.")
     read = open_run(path)
@@ -144,21 +142,11 @@ def _frame(path: Path, pair_by: str | None) -> _Frame:
             frame.left_out += 1
             continue
         frame.images.append((record.image, record.sha256))
-        frame.keys.append(_key(record, pair_by, path))
+        frame.keys.append(parameters.key_of(record))
         frame.doubts.append(max((each.value for each in doubts(record)), default=0.0))
     if not frame.images:
         raise UsageError(f"{path} has no image with a whole annotation", remedy="Annotate its images first.")
     return frame
-
-
-def _key(record: Annotation, pair_by: str | None, run: Path) -> str:
-    key = record.image if pair_by is None else group_of(record, pair_by)
-    if key is None:
-        raise UsageError(
-            f"{option('pair_by')}: {record.image} of {run} has no value for {pair_by!r}",
-            remedy=f"Name a column that all images have, or {STEM!r}.",
-        )
-    return key
 
 
 def _settings(frame: _Frame, parameters: SampleParameters) -> tuple[Design, int]:
@@ -174,11 +162,11 @@ def _settings(frame: _Frame, parameters: SampleParameters) -> tuple[Design, int]
         )
     if before is None:
         return design, seed
-    wanted = {"design": design, "seed": seed, "pair_by": parameters.pair_by}
+    wanted = {"design": design, "seed": seed, "paired": parameters.paired}
     for name, value in wanted.items():
         if (there := getattr(before, name)) != value:
             raise UsageError(
-                f"{frame.run} has a sample with {option(name)} {there!r}, not {value!r}",
+                f"{frame.run} has a sample with {name} {there!r}, not {value!r}",
                 remedy=f"Extend it as it was drawn, or delete {frame.run / SAMPLE} to draw another one.",
             )
     if size < before.size:
@@ -217,7 +205,7 @@ def _draw(
     sample = Sample(
         design=design,
         seed=seed,
-        pair_by=parameters.pair_by,
+        paired=parameters.paired,
         frame=len(frame.images),
         size=len(images),
         images=images,

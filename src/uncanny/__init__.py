@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from uncanny.eval.report import report as report
     from uncanny.eval.trust.draw import SampleResult as SampleResult
     from uncanny.eval.trust.draw import sample as sample
+    from uncanny.eval.trust.score import TrustResult as TrustResult
+    from uncanny.eval.trust.score import trust as trust
     from uncanny.exports.reading import ImportResult as ImportResult
     from uncanny.exports.reading import import_annotations as import_annotations
     from uncanny.exports.reading import import_reviews as import_reviews

@@ -20,13 +20,11 @@ from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.groups import IMAGE, STEM, group_of
 from uncanny.eval.common.inputs.sources import LeftOut, left_out_by
 from uncanny.eval.common.score_json import digest_of
+from uncanny.eval.metrics.audit import VISIBLE_BELOW
 from uncanny.schema import KINDS, Annotation, Anomaly, Kind, names_nothing
 
 SEVERITIES = 101
 MOST_NAMES = 20
-# Below it an anomaly is a visible fault: what cannot be or hardly ever is. Above are slight oddities
-# (the words of prompts/annotate/format.md).
-VISIBLE_BELOW: Final = 50
 
 # What an image shows, a bit each: a visible fault, an anomaly of each kind, one without a kind.
 VISIBLE_BIT: Final = 0

@@ -18,7 +18,7 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny.annotation.report.page import write_report
-from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW, AuditedImage
+from uncanny.eval.audit.data.aggregate import AuditedImage
 from uncanny.eval.audit.report.plots import plot_plane, plot_ranks, plot_severities
 from uncanny.eval.audit.score.result import AuditResult, Difference, GeneratorScore, Leaderboard
 from uncanny.eval.audit.score.tables import (
@@ -47,6 +47,7 @@ from uncanny.eval.common.pages.pictures import (
 )
 from uncanny.eval.common.parameters import MIN_CONFIDENCE
 from uncanny.eval.common.published import caveat
+from uncanny.eval.metrics.audit import VISIBLE_BELOW
 from uncanny.records.run_folder import RunFolder
 from uncanny.schema import KINDS, Kind
 

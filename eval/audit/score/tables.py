@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW
 from uncanny.eval.audit.score.faults import NO_KIND
 from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.groups import KNOWN
@@ -13,7 +12,7 @@ from uncanny.eval.common.headline import Claim, Versus, ranking, rate_effect, sh
 from uncanny.eval.common.headline import headline as proven_first
 from uncanny.eval.common.published import caveat
 from uncanny.eval.common.tables.table import MISSING, Cell, Column, Figure, Table
-from uncanny.eval.metrics.audit import RANKED, Metric
+from uncanny.eval.metrics.audit import RANKED, VISIBLE_BELOW, Metric
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.score.releases import Change, Release

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("init:command", "Write a file of options for --config, also from a run."),
     "prompts": ("prompts:command", "Show the prompts, or write them to a folder."),
     "sample": ("trust:sample_command", "Draw images of a run for people to judge whole."),
+    "trust": ("trust:trust_command", "Say how far the findings of a run can be trusted."),
     "review": ("serving.people:review_command", "Judge the findings of a run on a local page."),
     "import": ("export:import_command", "Import verdicts, texts and boxes from other tools."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),

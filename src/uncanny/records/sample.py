@@ -31,14 +31,14 @@ class SampledImage(Record):
 class Sample(Record):
     """Which images of a run people judge, in the order in which they were drawn.
 
-    `frame` counts the images that could be drawn, and `size` those that were. `pair_by` is what images of
+    `frame` counts the images that could be drawn, and `size` those that were. `paired` is what images of
     several runs that are drawn together have in common.
     """
 
     version: Literal[1] = VERSION
     design: Design
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)]
-    pair_by: str | None = None
+    paired: str | None = None
     frame: Annotated[int, Field(ge=1)]
     size: Annotated[int, Field(ge=1)]
     images: tuple[SampledImage, ...]

@@ -15,7 +15,7 @@ import uncanny
 from tests.runs.e2e import uncanny_here
 from uncanny.errors import UsageError
 from uncanny.eval.trust.draw import UNIFORM, deserved, inclusion
-from uncanny.records.sample import SAMPLE, Sample, read_sample
+from uncanny.records.sample import SAMPLE, Design, Sample, read_sample
 
 FOUND = {"name": "n", "phenomenon": "p", "reasoning": "r"}
 
@@ -86,8 +86,9 @@ def test_what_was_drawn_stays_when_the_run_has_more_images(tmp_path: Path) -> No
 def test_the_same_prompts_are_drawn_in_all_runs(tmp_path: Path) -> None:
     runs = [made_run(tmp_path / name) for name in "ab"]
     lone = made_run(tmp_path / "c", images=30)
-    for design in ("random", "active"):
-        uncanny.sample([*runs, lone], size=12, design=design, pair_by="stem")  # type: ignore[arg-type]
+    designs: tuple[Design, ...] = ("random", "active")
+    for design in designs:
+        uncanny.sample([*runs, lone], size=12, design=design, pair_by="stem")
         assert names(runs[0]) == names(runs[1])
         for run in (*runs, lone):
             (run / SAMPLE).unlink()
@@ -107,9 +108,9 @@ def test_images_without_a_whole_annotation_are_not_drawn_and_counted(tmp_path: P
     [
         ({"size": 41}, "has 40 images to draw from"),
         ({"size": 9}, "has a sample of 10, which is more than 9"),
-        ({"size": 12, "design": "active"}, "has a sample with `design` 'random', not 'active'"),
-        ({"size": 12, "seed": 1}, "has a sample with `seed` 0, not 1"),
-        ({"size": 12, "pair_by": "stem"}, "has a sample with `pair_by` None, not 'stem'"),
+        ({"size": 12, "design": "active"}, "has a sample with design 'random', not 'active'"),
+        ({"size": 12, "seed": 1}, "has a sample with seed 0, not 1"),
+        ({"size": 12, "pair_by": "stem"}, "has a sample with paired None, not 'stem'"),
         ({"size": 0}, "`size` must be at least 1"),
     ],
 )

@@ -1,0 +1,166 @@
+"""A run with the images of its sample that people have judged whole: what both say of each image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.confidence import Sure
+from uncanny.eval.common.inputs.runs import open_run, stream_annotations
+from uncanny.eval.common.inputs.sources import left_out_by
+from uncanny.eval.metrics.audit import VISIBLE_BELOW, implausibility
+from uncanny.eval.metrics.corrected import Design
+from uncanny.records.reviews import ReviewedImage, ReviewLog, review_image
+from uncanny.records.run_folder import check_recorded
+from uncanny.records.sample import Sample, read_sample
+from uncanny.schema import KINDS, Anomaly, Kind
+
+Floats = npt.NDArray[np.float64]
+
+# The columns of what is known of an image: whether something is visibly wrong, how many things are, their
+# summed implausibility, and whether there is one of each kind.
+VISIBLE, COUNT, UNREAL, FIRST_KIND = range(4)
+KIND_COLUMN: Final[dict[Kind, int]] = {kind: FIRST_KIND + place for place, kind in enumerate(KINDS)}
+
+
+def figures_of(anomalies: Sequence[Anomaly]) -> list[float]:
+    """What is wrong with an image as numbers: a row of the columns above; all 0 where nothing is."""
+    row = [0.0] * (FIRST_KIND + len(KINDS))
+    for each in anomalies:
+        row[VISIBLE] = float(row[VISIBLE] or each.severity < VISIBLE_BELOW)
+        row[COUNT] += 1
+        row[UNREAL] += implausibility(each.severity)
+        if each.kind is not None:
+            row[KIND_COLUMN[each.kind]] = 1.0
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """What the model says of all images that count, and people of those they judged whole.
+
+    `model` has shape (N, columns), `people` and `people_unsure` (n, columns) in the order of
+    `design.judged`; the latter counts findings that people are unsure of as true. `judged` are these images
+    with their findings and verdicts. `open_images` of the sample are not judged yet, `gone` are no longer in
+    the run, or other images now. `left_out` records have no whole annotation. `sure` counts the findings of
+    the model that it was not sure enough of.
+    """
+
+    run: Path
+    sample: Sample
+    design: Design
+    model: Floats
+    people: Floats
+    people_unsure: Floats
+    judged: tuple[ReviewedImage, ...]
+    open_images: int
+    gone: tuple[str, ...] = ()
+    left_out: int = 0
+    sure: Sure = field(default_factory=Sure)
+
+
+def read_judged(run: Path, min_confidence: float) -> JudgedRun:
+    """The run and what people judged of its sample; findings of the model from `min_confidence`, 0-1, count.
+
+    People who judge only a part of the sample judge a random part of it: an image's probability is then that
+    of being drawn, times the part that is judged.
+
+    Raises UsageError where it is not a run or no sample was drawn, RecordError for an invalid line.
+    """
+    if not run.is_dir():
+        raise UsageError(f"{run} is not a run folder", remedy="Pass the folder of a run.")
+    read = open_run(run)
+    read.folder.check_links()
+    if not read.file.is_file():
+        check_recorded(run, read.file.name)
+    sample = read_sample(run)
+    if sample is None:
+        raise UsageError(
+            f"{run} has no sample of images that people judge",
+            remedy=f"Draw one with `uncanny sample {run} --size 200`, and judge it with `uncanny review`.",
+        )
+    drawn = {each.image: each for each in sample.images}
+    reviews = ReviewLog.of_run(run).by_image()
+    model: list[list[float]] = []
+    judged: list[tuple[int, float, ReviewedImage]] = []
+    sure, left_out, still_open = Sure(min_confidence), 0, 0
+    for record in stream_annotations(read.file):
+        if left_out_by(record) is not None:
+            left_out += 1
+            continue
+        model.append(figures_of(sure.record(record).anomalies))
+        chosen = drawn.get(record.image)
+        if chosen is None or (None not in (chosen.sha256, record.sha256) and chosen.sha256 != record.sha256):
+            continue
+        del drawn[record.image]
+        image = review_image(record, reviews.get(record.image, ()))
+        if image.is_judged(min_confidence):
+            judged.append((len(model) - 1, chosen.probability, image))
+        else:
+            still_open += 1
+    part = len(judged) / max(1, len(judged) + still_open)
+    design = Design(
+        size=len(model),
+        judged=np.array([place for place, *_ in judged], np.int64),
+        probabilities=np.array([probability * part for _, probability, _ in judged], np.float64),
+    )
+    return JudgedRun(
+        run=run,
+        sample=sample,
+        design=design,
+        model=_table(model),
+        people=_table([figures_of(image.true_anomalies()) for *_, image in judged]),
+        people_unsure=_table([figures_of(image.true_anomalies(unsure=True)) for *_, image in judged]),
+        judged=tuple(image for *_, image in judged),
+        open_images=still_open,
+        gone=tuple(drawn),
+        left_out=left_out,
+        sure=sure,
+    )
+
+
+def _table(rows: Sequence[Sequence[float]]) -> Floats:
+    return np.array(rows, np.float64).reshape(len(rows), FIRST_KIND + len(KINDS))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedFinding:
+    """A finding of the model that people have judged: whether they accepted it; None for unsure."""
+
+    accepted: bool | None
+    kind: Kind | None
+    agents: tuple[str, ...]
+    confidence: float | None
+    votes: tuple[str, ...]
+
+
+def judged_findings(images: Sequence[ReviewedImage], min_confidence: float) -> Iterator[JudgedFinding]:
+    """The model's findings of judged images, from `min_confidence`, 0-1, on, in their order."""
+    for image in images:
+        for each in image.anomalies:
+            model = each.original
+            if model is None or each.decision is None:
+                continue
+            if model.confidence is not None and model.confidence < min_confidence:
+                continue
+            accepted = None if each.decision == "unsure" else each.decision == "accept"
+            votes = tuple(each.votes.values())
+            yield JudgedFinding(accepted, model.kind, model.found_by or (), model.confidence, votes)
+
+
+def missed(images: Sequence[ReviewedImage], min_confidence: float) -> tuple[int, int]:
+    """How many true anomalies the model did not find, or was not sure enough of, and how many there are."""
+    true = found = 0
+    for image in images:
+        true += len(image.true_anomalies())
+        for each in image.anomalies:
+            known = each.original
+            sure = known is not None and (known.confidence is None or known.confidence >= min_confidence)
+            found += sure and each.decision == "accept"
+    return true - found, true

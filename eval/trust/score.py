@@ -1,0 +1,330 @@
+"""What the findings of a run are worth, from the images that people judged: figures of all images that hold.
+
+The corrected figures are those of `eval.metrics.corrected`, with its sources. Ours: which findings are right,
+by kind, agent and stated confidence, and what the model missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from os import PathLike
+from typing import Any, ClassVar, Final
+
+from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.parameters import ConfidenceParameters
+from uncanny.eval.common.tables.table import Column, RowsResult, Table
+from uncanny.eval.metrics.corrected import Corrected, Fit, corrected, fit_mean, fit_product, fit_share
+from uncanny.eval.metrics.intervals import wilson_interval
+from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
+from uncanny.eval.trust.data import (
+    COUNT,
+    KIND_COLUMN,
+    UNREAL,
+    VISIBLE,
+    Floats,
+    JudgedFinding,
+    JudgedRun,
+    judged_findings,
+    missed,
+    read_judged,
+)
+from uncanny.parameters import path_of, takes
+from uncanny.wording import counted
+
+FIGURES: Final = ("visible", "af", "mai", "cap")
+BINS: Final = 10
+# What is worth knowing: an interval of so many points to each side, and so many findings right of those from
+# a confidence on, of at least so many that were judged.
+WANTED_HALF: Final = 0.05
+WANTED_RIGHT: Final = 0.9
+FEWEST_FINDINGS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedFigure:
+    """A figure of all images as corrected by people, and its value if all they are unsure of were true."""
+
+    corrected: Corrected
+    if_unsure_accepted: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        each, people = self.corrected, self.corrected.people_only
+        low, high = people.interval or (None, None)
+        return {
+            **{"value": each.value, "low": each.low, "high": each.high, "lambda": each.lam},
+            "people_only": {"value": people.value, "low": low, "high": high},
+            **{"model_only": each.model_only, "worth": each.effective, "method": each.method},
+            "if_unsure_accepted": self.if_unsure_accepted,
+        }
+
+    @property
+    def estimate(self) -> Estimate:
+        each = self.corrected
+        ends = None if each.low is None or each.high is None else (each.low, each.high)
+        return Estimate(each.value, ends)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceBin:
+    """The judged findings of a stated confidence from `low` to below `high`, 0-1: the mean of it, and the
+    share that is right. Both are None where there are none."""
+
+    low: float
+    high: float
+    mean: float | None
+    right: Share
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TrustResult(RowsResult):
+    """How far the findings of a run can be trusted. Shares are 0–1; what nobody has judged is None.
+
+    `figures` are those of all images, by `visible`, `af`, `mai` and `cap`, `kinds` the share of images with a
+    fault of each kind that occurs. `precision` is the share of judged findings that people accepted,
+    `by_kind` and `by_agent` that of each, `missed` the share of true anomalies that the model did not find.
+    Findings that people are unsure of are not accepted. `bins` have the findings by the model's confidence;
+    `calibration_error` is the mean distance of its confidence from the share that is right, by findings.
+
+    It prints as tables; `to_json()` has all of it.
+    """
+
+    columns: ClassVar = (
+        *("figure", "value", "low", "high", "lambda", "people_only", "people_low", "people_high"),
+        *("model_only", "worth", "if_unsure_accepted"),
+    )
+
+    judged: JudgedRun
+    figures: Mapping[str, TrustedFigure]
+    kinds: Mapping[str, TrustedFigure]
+    precision: Share
+    by_kind: Mapping[str, Share]
+    by_agent: Mapping[str, Share]
+    missed: Share
+    bins: tuple[ConfidenceBin, ...]
+    calibration_error: float | None
+    agreement: Agreement
+
+    def to_json(self) -> dict[str, Any]:
+        judged = self.judged
+        return {
+            "run": str(judged.run),
+            "sample": {
+                "design": judged.sample.design,
+                "size": judged.sample.size,
+                "open": judged.open_images,
+            },
+            "corrected": {
+                **{"n": judged.design.n, "frame": judged.design.size},
+                **{name: each.to_json() for name, each in self.figures.items()},
+                "kinds": {name: each.to_json() for name, each in self.kinds.items()},
+            },
+            "precision": _share_json(self.precision),
+            "by_kind": {name: _share_json(each) for name, each in self.by_kind.items()},
+            "by_agent": {name: _share_json(each) for name, each in self.by_agent.items()},
+            "missed": _share_json(self.missed),
+            "calibration": {
+                "error": self.calibration_error,
+                "bins": [
+                    {"low": each.low, "high": each.high, "mean": each.mean, **_share_json(each.right)}
+                    for each in self.bins
+                ],
+            },
+            "agreement": {"alpha": self.agreement.alpha, "judged_twice": self.agreement.units},
+            **{"gone": list(judged.gone), "left_out": judged.left_out},
+            "left_out_below_confidence": judged.sure.left_out,
+            "next": list(self.next_steps()),
+        }
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        for name, each in {**self.figures, **self.kinds}.items():
+            row = each.to_json()
+            people = row.pop("people_only")
+            yield {
+                **{key: value for key, value in row.items() if key in self.columns},
+                **{"figure": name, "people_only": people["value"]},
+                **{"people_low": people["low"], "people_high": people["high"]},
+            }
+
+    def tables(self) -> tuple[Table, ...]:
+        shares = {"visible fault": self.figures["visible"], **self.kinds}
+        means = {name.upper(): self.figures[name] for name in FIGURES if name != "visible"}
+        judged = self.judged
+        title = (
+            f"Figures of all {judged.design.size:,} images, from {counted(judged.design.n, 'judged image')}"
+        )
+        heads = ("Corrected", "People only", "Model only")
+        return (
+            Table(
+                ("Images with", *(Column(head, "%") for head in heads), Column("Worth images", digits=0)),
+                tuple(_figure_row(name, each) for name, each in shares.items()),
+                title=title,
+                notes=tuple(self._notes()),
+            ),
+            Table(
+                ("Figure", *(Column(head, digits=2) for head in heads), Column("Worth images", digits=0)),
+                tuple(_figure_row(name, each) for name, each in means.items()),
+            ),
+            Table(
+                ("Findings", Column("Right", "%"), Column("Judged", digits=0)),
+                tuple(_share_row(name, each) for name, each in self._findings()),
+                title="Findings that people accepted",
+                notes=tuple(self._finding_notes()),
+            ),
+        )
+
+    def _findings(self) -> Iterator[tuple[str, Share]]:
+        yield "all", self.precision
+        yield from self.by_kind.items()
+        yield from self.by_agent.items()
+        for each in self.bins:
+            if each.right.out_of:
+                yield f"confidence {each.low:.1f}–{each.high:.1f}", each.right
+
+    def _notes(self) -> Iterator[str]:
+        judged = self.judged
+        if judged.open_images:
+            yield f"{counted(judged.open_images, 'image')} of the sample are not judged yet."
+        if judged.gone:
+            yield f"{counted(len(judged.gone), 'image')} of the sample are not in the run any more."
+        if judged.sure:
+            yield f"{judged.sure}."
+        yield from self.next_steps()
+
+    def _finding_notes(self) -> Iterator[str]:
+        if self.missed.value is not None:
+            yield f"Missed: {self.missed.counts:,} of {self.missed.out_of:,} true anomalies."
+        if self.calibration_error is not None:
+            yield f"Expected calibration error: {self.calibration_error:.2f}."
+        if self.agreement.alpha is not None:
+            yield f"Agreement of reviewers: Krippendorff's α {self.agreement.alpha:.2f}."
+
+    def next_steps(self) -> Iterator[str]:
+        """What to do next, a sentence each."""
+        visible = self.figures["visible"].corrected
+        if visible.missing:
+            yield f"Judge {counted(visible.missing, 'more image')}: with fewer than 30 there is no interval."
+        elif visible.low is not None and visible.high is not None:
+            half = (visible.high - visible.low) / 2
+            more = ceil(visible.n * (half / WANTED_HALF) ** 2) - visible.n
+            if 0 < more <= visible.frame - visible.n:
+                yield (
+                    f"About {counted(more, 'more image')} bring the share of images with a visible fault to "
+                    f"±{100 * WANTED_HALF:.0f} points."
+                )
+        for place, each in enumerate(self.bins):
+            rest = [other.right for other in self.bins[place:]]
+            right, out_of = sum(other.counts for other in rest), sum(other.out_of for other in rest)
+            if out_of >= FEWEST_FINDINGS and right >= WANTED_RIGHT * out_of:
+                yield f"From confidence {each.low:.1f} on, {right:,} of {out_of:,} judged findings are right."
+                break
+
+
+@takes(ConfidenceParameters)
+def trust(run: str | PathLike[str], parameters: ConfidenceParameters) -> TrustResult:
+    """Say how far the findings of a run can be trusted, from a sample that people judged whole.
+
+    Draw the sample with `sample` and judge it with `uncanny review`. Figures of all images are corrected by
+    what people found, with 95 % intervals that hold whatever the model's mistakes are; fewer than 30 judged
+    images have none. No model is asked.
+
+    Raises UsageError where it is not a run or no sample was drawn, RecordError for an invalid record.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> drawn = uncanny.sample(out, size=1)
+    >>> print(uncanny.trust(out).judged.open_images)
+    1
+    """
+    return score_judged(
+        read_judged(path_of("run", run), parameters.min_confidence), parameters.min_confidence
+    )
+
+
+def score_judged(judged: JudgedRun, min_confidence: float) -> TrustResult:
+    """All that a run and its judged images tell."""
+    findings = list(judged_findings(judged.judged, min_confidence))
+    kinds = sorted({each.kind for each in findings if each.kind is not None})
+    agents = sorted({agent for each in findings for agent in each.agents})
+    bins = tuple(_bin(place, findings) for place in range(BINS))
+    return TrustResult(
+        judged=judged,
+        figures=_figures(judged),
+        kinds={
+            kind: _share(judged, column)
+            for kind, column in KIND_COLUMN.items()
+            if judged.model[:, column].any() or judged.people_unsure[:, column].any()
+        },
+        precision=_right(findings),
+        by_kind={kind: _right(each for each in findings if each.kind == kind) for kind in kinds},
+        by_agent={name: _right(each for each in findings if name in each.agents) for name in agents},
+        missed=_counted(*missed(judged.judged, min_confidence)),
+        bins=bins,
+        calibration_error=_calibration_error(bins),
+        agreement=krippendorff_alpha(each.votes for each in findings),
+    )
+
+
+def _figures(judged: JudgedRun) -> dict[str, TrustedFigure]:
+    def fits(people: Floats) -> dict[str, Fit]:
+        af, mai = (
+            fit_mean(judged.design, judged.model[:, column], people[:, column]) for column in (COUNT, UNREAL)
+        )
+        return {"af": af, "mai": mai, "cap": fit_product(mai, af)}
+
+    unsure = fits(judged.people_unsure)
+    means = {
+        name: TrustedFigure(corrected(fit), corrected(unsure[name]).value)
+        for name, fit in fits(judged.people).items()
+    }
+    return {"visible": _share(judged, VISIBLE), **means}
+
+
+def _share(judged: JudgedRun, column: int) -> TrustedFigure:
+    def fit(people: Floats) -> Corrected:
+        return corrected(fit_share(judged.design, judged.model[:, column], people[:, column]))
+
+    return TrustedFigure(fit(judged.people), fit(judged.people_unsure).value)
+
+
+def _right(findings: Iterable[JudgedFinding]) -> Share:
+    every = list(findings)
+    return _counted(sum(each.accepted is True for each in every), len(every))
+
+
+def _counted(count: int, out_of: int) -> Share:
+    return Share(count / out_of if out_of else None, count, out_of, wilson_interval(count, out_of))
+
+
+def _bin(place: int, findings: Sequence[JudgedFinding]) -> ConfidenceBin:
+    """The last bin holds a confidence of 1, too."""
+    own = [
+        (each.confidence, each)
+        for each in findings
+        if each.confidence is not None and min(int(each.confidence * BINS), BINS - 1) == place
+    ]
+    mean = sum(confidence for confidence, _ in own) / len(own) if own else None
+    return ConfidenceBin(place / BINS, (place + 1) / BINS, mean, _right(each for _, each in own))
+
+
+def _calibration_error(bins: Sequence[ConfidenceBin]) -> float | None:
+    known = [
+        (each.right.out_of, abs(each.right.value - each.mean))
+        for each in bins
+        if each.mean is not None and each.right.value is not None
+    ]
+    return sum(n * gap for n, gap in known) / sum(n for n, _ in known) if known else None
+
+
+def _figure_row(name: str, figure: TrustedFigure) -> tuple[Any, ...]:
+    each = figure.corrected
+    return name, figure.estimate, each.people_only, each.model_only, each.effective
+
+
+def _share_row(name: str, share: Share) -> tuple[Any, ...]:
+    return name, share, share.out_of
+
+
+def _share_json(share: Share) -> dict[str, Any]:
+    low, high = share.interval or (None, None)
+    return {"value": share.value, "low": low, "high": high, "count": share.counts, "out_of": share.out_of}

@@ -1,0 +1,214 @@
+"""From judged images to figures of all: the truth is in the interval where the model alone is wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import uncanny
+from tests.runs.e2e import uncanny_here
+from uncanny.errors import UsageError
+from uncanny.eval.metrics.audit import audit_metrics
+from uncanny.eval.trust.score import TrustResult
+from uncanny.records.reviews import ReviewLog, completion, new_review
+from uncanny.records.sample import read_sample
+from uncanny.schema import Annotation, Anomaly
+
+
+def fault(name: str, severity: int = 10, confidence: float | None = 0.9, **more: Any) -> Anomaly:
+    texts = {"name": name, "phenomenon": f"{name} is there", "reasoning": "it cannot be"}
+    return Anomaly.model_validate({**texts, "severity": severity, "confidence": confidence, **more})
+
+
+def image_of(name: str, found: Sequence[Anomaly] = (), digest: int = 0) -> Annotation:
+    return Annotation(
+        image=name,
+        sha256=f"{digest:064x}",
+        width=8,
+        height=8,
+        status="ok",
+        anomalies=tuple(found),
+        model="m",
+        prompts="p@1",
+    )
+
+
+def write(folder: Path, records: Sequence[Annotation]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = b"".join(each.model_dump_json(exclude_none=True).encode() + b"\n" for each in records)
+    (folder / "annotations.jsonl").write_bytes(lines)
+    return folder
+
+
+def judge(run: Path, records: Mapping[str, Annotation], truth: Mapping[str, Sequence[Anomaly]]) -> None:
+    """A reviewer who knows the truth judges the sample: accepts what is true, adds what is missing."""
+    sample = read_sample(run)
+    assert sample is not None
+    lines = []
+    for drawn in sample.images:
+        record, true = records[drawn.image], list(truth[drawn.image])
+        for place, each in enumerate(record.anomalies):
+            right = any(each.name == other.name for other in true)
+            lines.append(new_review(record, place, each, "ann", "accept" if right else "reject"))
+        for place, each in enumerate(true, start=len(record.anomalies)):
+            if all(each.name != other.name for other in record.anomalies):
+                lines.append(new_review(record, place, None, "ann", "accept", version=each))
+        lines.append(completion(record, "ann"))
+    ReviewLog.of_run(run).append(lines)
+
+
+def biased(images: int, seed: int) -> tuple[dict[str, Annotation], dict[str, list[Anomaly]]]:
+    """A model that finds seven of ten faults and makes one up in every second image, unsure of these."""
+    draw = random.Random(seed)
+    records, truth = {}, {}
+    for number in range(images):
+        name = f"{number:05d}.png"
+        true = [fault(f"true {k}", 20) for k in range(draw.choice([0, 0, 0, 1, 1, 2]))]
+        found = [each for each in true if draw.random() < 0.7]
+        if draw.random() < 0.5:
+            found.append(fault("made up", 30, draw.uniform(0.5, 0.7)))
+        records[name], truth[name] = image_of(name, found, number), true
+    return records, truth
+
+
+def true_figures(truth: Mapping[str, Sequence[Anomaly]]) -> dict[str, float]:
+    import numpy as np
+
+    counts = np.array([len(each) for each in truth.values()])
+    sums = np.array([sum(one.severity for one in each) for each in truth.values()])
+    mai, af, cap, _ = audit_metrics(counts, sums)
+    assert mai is not None
+    assert af is not None
+    assert cap is not None
+    return {"visible": float((counts > 0).mean()), "af": af, "mai": mai, "cap": cap}
+
+
+@pytest.mark.parametrize("design", ["random", "active"])
+def test_corrected_figures_hold_the_truth_where_the_model_alone_does_not(tmp_path: Path, design: Any) -> None:
+    records, truth = biased(2_000, seed=3)
+    run = write(tmp_path / "run", [*records.values()])
+    uncanny.sample(run, size=150, design=design)
+    judge(run, records, truth)
+    result = uncanny.trust(run)
+    true = true_figures(truth)
+    widths = {}
+    for name, each in result.figures.items():
+        figure = each.corrected
+        assert figure.low is not None
+        assert figure.high is not None
+        assert figure.low <= true[name] <= figure.high, name
+        widths[name] = figure.high - figure.low
+    # The model makes up more than it misses: what it says of itself is outside.
+    visible = result.figures["visible"].corrected
+    assert visible.model_only is not None
+    assert visible.high is not None
+    assert visible.model_only > visible.high
+    assert (visible.n, visible.frame) == (150, 2_000)
+    # More judged images narrow all of them.
+    uncanny.sample(run, size=300)
+    judge(run, records, truth)
+    for name, each in uncanny.trust(run).figures.items():
+        assert each.corrected.n == 300
+        assert (each.corrected.high or 0) - (each.corrected.low or 0) < widths[name]
+
+
+def test_findings_are_told_by_kind_agent_and_confidence_and_what_was_missed(tmp_path: Path) -> None:
+    sure = fault("six fingers", 5, 0.95, kind="anatomy", found_by=["SceneScanner"])
+    unsure = fault("no shadow", 60, 0.62, kind="light", found_by=["RelationReasoner", "SceneScanner"])
+    hidden = fault("blur", 30, 0.2, kind="text", found_by=["SceneScanner"])
+    missing = fault("two moons", 15, None, kind="count")
+    records = {f"{n}.png": image_of(f"{n}.png", [sure, unsure, hidden], n) for n in range(4)}
+    truth = {name: [sure, missing] for name in records}
+    truth["3.png"] = [hidden]
+    run = write(tmp_path / "run", [*records.values()])
+    uncanny.sample(run, size=4)
+    judge(run, records, truth)
+    result = uncanny.trust(run)
+    assert (result.precision.counts, result.precision.out_of) == (3, 8)
+    told = {name: (each.counts, each.out_of) for name, each in {**result.by_kind, **result.by_agent}.items()}
+    assert told == {
+        **{"anatomy": (3, 4), "light": (0, 4)},
+        **{"RelationReasoner": (0, 4), "SceneScanner": (3, 8)},
+    }
+    # What the model was not sure enough of, it has not found.
+    assert (result.missed.counts, result.missed.out_of) == (4, 7)
+    filled = [(each.low, each.right.counts, each.right.out_of) for each in result.bins if each.mean]
+    assert filled == [(0.6, 0, 4), (0.9, 3, 4)]
+    assert result.calibration_error == pytest.approx((0.62 + 0.2) / 2)
+    # Everybody is told what the few judged images do not tell.
+    visible = result.figures["visible"].corrected
+    assert (visible.value, visible.low, visible.missing) == (1.0, None, 26)
+    assert next(iter(result.next_steps())).startswith("Judge 26 more images")
+    assert orjson.loads(orjson.dumps(result.to_json()))["corrected"]["visible"]["low"] is None
+    assert {name: each.corrected.value for name, each in result.kinds.items()} == {
+        **{"anatomy": 0.75, "count": 0.75},
+        **{"light": 0.0, "text": 0.25},
+    }
+    assert uncanny.trust(run, min_confidence=0).missed.counts == 3
+
+
+def test_what_people_are_unsure_of_is_a_range(tmp_path: Path) -> None:
+    records = {f"{n}.png": image_of(f"{n}.png", [fault("odd")], n) for n in range(4)}
+    run = write(tmp_path / "run", [*records.values()])
+    uncanny.sample(run, size=4)
+    log = ReviewLog.of_run(run)
+    for n, record in enumerate(records.values()):
+        decision = "unsure" if n < 2 else "accept"
+        log.append([new_review(record, 0, record.anomalies[0], "ann", decision), completion(record, "ann")])  # type: ignore[arg-type]
+    figure = uncanny.trust(run).figures["visible"]
+    assert (figure.corrected.value, figure.if_unsure_accepted) == (0.5, 1.0)
+
+
+def test_images_that_are_open_replaced_or_gone_are_counted_and_in_no_figure(tmp_path: Path) -> None:
+    records, truth = biased(60, seed=5)
+    run = write(tmp_path / "run", [*records.values()])
+    uncanny.sample(run, size=40)
+    judge(run, records, truth)
+    sample = read_sample(run)
+    assert sample is not None
+    replaced, deleted, reannotated = (each.image for each in sample.images[:3])
+    now = dict(records)
+    now[replaced] = now[replaced].model_copy(update={"sha256": "f" * 64})
+    now[reannotated] = now[reannotated].model_copy(update={"anomalies": (fault("another text"),)})
+    del now[deleted]
+    write(run, [*now.values()])
+    result = uncanny.trust(run)
+    assert sorted(result.judged.gone) == sorted([replaced, deleted])
+    assert (result.judged.open_images, result.judged.design.n, result.judged.design.size) == (1, 37, 59)
+    assert max(result.judged.design.probabilities) <= 1
+
+
+def test_without_a_sample_or_judged_images_it_says_what_to_do(tmp_path: Path) -> None:
+    records, _ = biased(10, seed=1)
+    run = write(tmp_path / "run", [*records.values()])
+    with pytest.raises(UsageError, match="has no sample of images that people judge"):
+        uncanny.trust(run)
+    uncanny.sample(run, size=5)
+    result = uncanny.trust(run)
+    assert result.figures["cap"].corrected.value is None
+    assert result.figures["af"].corrected.model_only is not None
+    assert (result.precision.value, result.calibration_error, result.missed.value) == (None, None, None)
+    assert "5 images of the sample are not judged yet" in str(result)
+    with pytest.raises(UsageError, match="is not a run folder"):
+        uncanny.trust(tmp_path / "nothing")
+
+
+def test_the_command_prints_what_the_function_returns(tmp_path: Path) -> None:
+    records, truth = biased(200, seed=2)
+    run = write(tmp_path / "run", [*records.values()])
+    uncanny.sample(run, size=60)
+    judge(run, records, truth)
+    done = uncanny_here("trust", run)
+    assert done.code == 0
+    assert "Figures of all 200 images, from 60 judged images" in done.out
+    result = uncanny.trust(run)
+    assert isinstance(result, TrustResult)
+    assert uncanny_here("trust", run, "--json").json() == orjson.loads(orjson.dumps(result.to_json()))
+    rows = list(result.rows())
+    assert {*rows[0]} <= {*TrustResult.columns}
+    assert result.to_csv().splitlines()[0] == ",".join(TrustResult.columns)
