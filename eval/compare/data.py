@@ -87,14 +87,7 @@ def read_runs(
 
     Raises UsageError for fewer than two, and ItemsError with all that is wrong with the records of any.
     """
-    sources = read_sources(named(runs))
-    opened = []
-    for source in sources:
-        if source.kind == "images":
-            raise UsageError(
-                f"{source.name}: {source.place} contains no annotations", remedy="Annotate its images first."
-            )
-        opened.append(open_source(source, None if root is None else Path(root)))
+    opened = open_runs(named(runs), root)
     problems: list[Problem] = []
     read = []
     for each in opened:
@@ -107,6 +100,23 @@ def read_runs(
         if not run.images:
             raise UsageError(f"{run.name}: {each.place} contains no annotations", remedy="Annotate first.")
     return tuple(read)
+
+
+def open_runs(
+    runs: Mapping[str, AnnotationSource], root: str | PathLike[str] | None
+) -> tuple[OpenSource, ...]:
+    """The records of runs by name, to be read. Raises UsageError for what has none.
+
+    `root` is the folder that image paths of annotation files start from; None for the file's own.
+    """
+    opened = []
+    for source in read_sources(runs):
+        if source.kind == "images":
+            raise UsageError(
+                f"{source.name}: {source.place} contains no annotations", remedy="Annotate its images first."
+            )
+        opened.append(open_source(source, None if root is None else Path(root)))
+    return tuple(opened)
 
 
 def named(
@@ -152,7 +162,7 @@ def _read(source: OpenSource, problems: list[Problem], min_confidence: float) ->
             origin.add(record)
         else:
             left_out[why] += 1
-        images.append(_image(record, why, source))
+        images.append(run_image(record, why, source))
     run = source.run
     totals = None if run is None else run.info.totals
     return ComparedRun(
@@ -164,12 +174,13 @@ def _read(source: OpenSource, problems: list[Problem], min_confidence: float) ->
         run is not None and run.written,
         None if totals is None else totals.seconds,
         None if totals is None else totals.replayed,
-        (*_notices(source, len(images)), *([f"{source.source.name}: {sure}."] if sure else [])),
+        (*run_notices(source, len(images)), *([f"{source.source.name}: {sure}."] if sure else [])),
         sure,
     )
 
 
-def _image(record: Annotation, why: LeftOutBy | None, source: OpenSource) -> RunImage:
+def run_image(record: Annotation, why: LeftOutBy | None, source: OpenSource) -> RunImage:
+    """A record as a run's image; `why` it is left out, None where it counts."""
     extra = record.model_extra or {}
     anomalies = tuple(
         ScoredAnomaly(
@@ -200,7 +211,8 @@ def _image(record: Annotation, why: LeftOutBy | None, source: OpenSource) -> Run
     )
 
 
-def _notices(source: OpenSource, records: int) -> tuple[str, ...]:
+def run_notices(source: OpenSource, records: int) -> tuple[str, ...]:
+    """Whether the run has still to do; `records` is how many it has."""
     if source.run is None:
         return ()
     left = unfinished(source.run.folder.path, "images", records)

@@ -25,13 +25,10 @@ else:  # commands show their options without them
 By = Literal["image", "prompt"]
 
 
-class CompareParameters(ConfidenceParameters, BackboneParameters, IntervalParameters):
-    """The parameters of `compare`."""
+class MatchParameters(BackboneParameters):
+    """Which anomalies of two runs are the same one."""
 
-    truth: Annotated[Anomalies | None, Shown(place="source", metavar="TRUTH", first=True)] = None
-    """The ground truth: a run, a file, or `scenes` for the bundled set. Adds scores against them."""
-    by: By = "image"
-    """Pair the same image, or images of the same prompt (prompt_id, prompt, or file stem)."""
+    heading = "Matching"
     match_by: SimilarityName | Similarity = "chrf"
     """How two anomalies are compared, to decide whether they are the same one. bertscore needs weights."""
     match_threshold: Annotated[
@@ -41,4 +38,13 @@ class CompareParameters(ConfidenceParameters, BackboneParameters, IntervalParame
     iou: PositiveShare = 0.5
     """Overlap of their boxes (IoU) from which two anomalies of a kind are the same one."""
     balance: Balance = BALANCE
+
+
+class CompareParameters(ConfidenceParameters, MatchParameters, IntervalParameters):
+    """The parameters of `compare`."""
+
+    truth: Annotated[Anomalies | None, Shown(place="source", metavar="TRUTH", first=True)] = None
+    """The ground truth: a run, a file, or `scenes` for the bundled set. Adds scores against them."""
+    by: By = "image"
+    """Pair the same image, or images of the same prompt (prompt_id, prompt, or file stem)."""
     root: Root = None

@@ -8,7 +8,7 @@ or in which order anomalies are listed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +16,9 @@ import numpy as np
 
 from uncanny.eval.common.anomalies.read import ScoredAnomaly
 from uncanny.eval.common.json_fields import JsonFields
-from uncanny.eval.common.similarity.base import FieldPairs, Matrix, TextPairs
+from uncanny.eval.common.similarity.base import FieldPairs, Matrix, Similarity, TextPairs, mutual
+from uncanny.eval.compare.data import ImagePair
+from uncanny.eval.compare.parameters import MatchParameters
 from uncanny.schema import Box
 
 MatchRule = Literal["text", "box", "both"]
@@ -49,6 +51,34 @@ class Match(JsonFields):
     rule: MatchRule
     similarity: float | None
     iou: float | None
+
+
+def match_settings(parameters: MatchParameters) -> MatchSettings:
+    """As a caller asked for them; the threshold is that of the measure unless one is given."""
+    threshold = parameters.match_threshold
+    if threshold is None:
+        own = not isinstance(parameters.match_by, str)
+        threshold = OTHER_THRESHOLD if own else THRESHOLDS.get(str(parameters.match_by), OTHER_THRESHOLD)
+    return MatchSettings(threshold, parameters.iou, parameters.balance)
+
+
+def match_pairs(
+    pairs: Sequence[ImagePair], measure: Similarity, settings: MatchSettings
+) -> Iterator[tuple[Match, ...]]:
+    """The matches of each pair; texts are compared only where both sides have anomalies."""
+    both = [pair for pair in pairs if pair.a.anomalies and pair.b.anomalies]
+    matrices = mutual(
+        measure,
+        (fields_of(pair.a.anomalies, pair.b.anomalies) for pair in both),
+        settings.balance,
+        settings.similarity,
+    )
+    for pair in pairs:
+        if pair.a.anomalies and pair.b.anomalies:
+            ours, theirs = pair.a.anomalies, pair.b.anomalies
+            yield match_anomalies(ours, theirs, next(matrices), settings, with_boxes=pair.same_picture)
+        else:
+            yield ()
 
 
 def fields_of(ours: Sequence[ScoredAnomaly], theirs: Sequence[ScoredAnomaly]) -> FieldPairs:

@@ -24,7 +24,7 @@ from uncanny.eval.common.anomalies.read import AnomalySet, ScoredAnomaly
 from uncanny.eval.common.groups import ImageGroups, image_groups
 from uncanny.eval.common.inputs.sources import AnnotationSource
 from uncanny.eval.common.parameters import MeasureParameters
-from uncanny.eval.common.similarity.base import Similarity, mutual, open_measure
+from uncanny.eval.common.similarity.base import Similarity, open_measure
 from uncanny.eval.compare.data import ComparedRun, ImagePair, PairedRuns, pair_runs, read_runs
 from uncanny.eval.compare.parameters import By, CompareParameters
 from uncanny.eval.compare.score.figures import (
@@ -39,12 +39,9 @@ from uncanny.eval.compare.score.figures import (
 )
 from uncanny.eval.compare.score.match import (
     MATCH_RULES,
-    OTHER_THRESHOLD,
-    THRESHOLDS,
     Match,
-    MatchSettings,
-    fields_of,
-    match_anomalies,
+    match_pairs,
+    match_settings,
 )
 from uncanny.eval.compare.score.result import (
     BANDS,
@@ -130,7 +127,7 @@ def compare(runs: Sequence[Compared], parameters: CompareParameters) -> CompareR
     settings = Settings(
         by=by,
         similarity=measure.described,
-        match=MatchSettings(_threshold(parameters), parameters.iou, parameters.balance),
+        match=match_settings(parameters),
         resamples=parameters.resamples,
         seed=parameters.seed,
         least_confidence=parameters.min_confidence,
@@ -142,18 +139,11 @@ def compare(runs: Sequence[Compared], parameters: CompareParameters) -> CompareR
     return CompareResult(tuple(_compared(each, true, measure, settings) for each in paired), settings)
 
 
-def _threshold(parameters: CompareParameters) -> float:
-    if parameters.match_threshold is not None:
-        return parameters.match_threshold
-    own = not isinstance(parameters.match_by, str)
-    return OTHER_THRESHOLD if own else THRESHOLDS.get(str(parameters.match_by), OTHER_THRESHOLD)
-
-
 def _compared(
     paired: PairedRuns, truth: AnomalySet | None, measure: Similarity, settings: Settings
 ) -> Comparison:
     pairs = [pair for pair in paired.pairs if pair.counts]
-    matches = list(_matches(pairs, measure, settings.match))
+    matches = list(match_pairs(pairs, measure, settings.match))
     true = None if truth is None else pair_truth(paired.a.name, pairs, truth)
     groups = (
         image_groups(pair.a for pair in pairs)
@@ -206,25 +196,6 @@ def _compared(
         groups=groups,
         notices=tuple(_notices(paired, len(pairs), true)),
     )
-
-
-def _matches(
-    pairs: Sequence[ImagePair], measure: Similarity, settings: MatchSettings
-) -> Iterator[tuple[Match, ...]]:
-    """The matches of each pair; texts are compared only where both sides have anomalies."""
-    both = [pair for pair in pairs if pair.a.anomalies and pair.b.anomalies]
-    matrices = mutual(
-        measure,
-        (fields_of(pair.a.anomalies, pair.b.anomalies) for pair in both),
-        settings.balance,
-        settings.similarity,
-    )
-    for pair in pairs:
-        if pair.a.anomalies and pair.b.anomalies:
-            ours, theirs = pair.a.anomalies, pair.b.anomalies
-            yield match_anomalies(ours, theirs, next(matrices), settings, with_boxes=pair.same_picture)
-        else:
-            yield ()
 
 
 def _add_counts(
