@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from uncanny.eval.detect.score import DetectComparison as DetectComparison
     from uncanny.eval.detect.score import DetectScore as DetectScore
     from uncanny.eval.detect.score import detect_scores as detect_scores
+    from uncanny.eval.merge.result import MergeResult as MergeResult
+    from uncanny.eval.merge.run import merge as merge
     from uncanny.eval.report import report as report
     from uncanny.eval.trust.draw import SampleResult as SampleResult
     from uncanny.eval.trust.draw import sample as sample

@@ -17,6 +17,7 @@ Extra = Literal[
     "docs",
     "formats",
     "frames",
+    "merge",
     "parquet",
     "perceptual",
     "review",

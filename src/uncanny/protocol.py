@@ -23,6 +23,7 @@ MODULES: Final = (
     "uncanny.eval.semantic.protocol",
     "uncanny.eval.audit.protocol",
     "uncanny.eval.compare.protocol",
+    "uncanny.eval.merge.protocol",
     "uncanny.eval.artifacts.protocol",
     "uncanny.eval.edits.protocol",
     "uncanny.exports.protocol",

@@ -368,6 +368,6 @@ def server_command(protocol: Protocol) -> ServerCommand:
         page=f"out/{protocol.command[0]}.html" if scores else None,
         outputs=outputs,
         csv_head=protocol.csv_head,
-        folder="out" if protocol.asks or protocol.makes == "files" else None,
+        folder=None if scores else "out",
         brings="out/" if protocol.makes == "files" else "run/",
     )
