@@ -16,5 +16,6 @@ PROTOCOLS = (
         reviewed=True,
         record="uncanny.schema:Annotation",
         page="uncanny.annotation.report.page:page_of",
+        then=("report",),
     ),
 )
