@@ -45,6 +45,7 @@ RIGHT: Mapping[str, Arguments] = {
     "detect_forecast": lambda _: {"images": IMAGE, "model": "noop"},
     "detect_scores": lambda out: {"runs": {"a": out.parent / "detected"}},
     "compare": lambda out: {"runs": (out.parent / "annotated", out.parent / "again"), "resamples": 10},
+    "merge": lambda out: {"runs": {"a": out.parent / "annotated", "b": out.parent / "again"}, "out": out},
     "audit": lambda out: {"sources": {"a": out.parent / "annotated"}, "resamples": 10},
     "sample": lambda out: {"runs": (out.parent / "annotated", out.parent / "again"), "size": 1},
     "trust": lambda out: {"run": out.parent / "annotated"},

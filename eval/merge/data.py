@@ -74,6 +74,11 @@ class InputRun:
     left_out: int
     notices: tuple[str, ...]
 
+    @property
+    def made_with(self) -> str:
+        """Its models and prompts in words; its place may be a path of a server."""
+        return f"{', '.join(self.provenance.models)} with {', '.join(self.provenance.prompts)}"
+
 
 def open_inputs(
     runs: Mapping[str, AnnotationSource], root: str | PathLike[str] | None

@@ -33,10 +33,10 @@ def check_out(out: Path, sources: Sequence[OpenSource]) -> None:
         if place is not None and out.exists() and place.exists() and out.samefile(place):
             raise UsageError(
                 f"{out} is {source.source.name}, one of the runs to merge",
-                remedy=f"{another_run().capitalize()}.",
+                remedy=f"Keep that run, and {another_run()}.",
             )
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise UsageError(f"{out} is not a folder", remedy=f"{another_run().capitalize()}.")
+        raise UsageError(f"{out} is not a folder", remedy=f"Remove it, or {another_run()}.")
     try:
         is_free = not out.exists() or not any(out.iterdir())
     except OSError as error:

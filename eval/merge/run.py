@@ -89,7 +89,7 @@ def merge(runs: Mapping[str, AnnotationSource], parameters: MergeParameters) -> 
         notices=tuple(_notices(inputs, images, findings, votes)),
     )
     plan = {
-        "runs": {run.name: run.source.place for run in inputs},
+        "runs": {run.name: run.made_with for run in inputs},
         "basis": result.basis,
         **settings.to_json(),
     }

@@ -371,11 +371,13 @@ def test_every_kind_runs(tmp_path: Path, bundled_run: BundledRuns) -> None:
         runs = {"a": "demo", "b": f"job:{jobs['detect'].id}"}
         compared = ended(service, service.submit("compare", {"runs": runs, "resamples": 100}, by="ann"))
         assert compared.state == "finished", compared.error
+        merged = ended(service, service.submit("merge", {"runs": runs}, by="ann"))
+        assert merged.state in ("finished", "incomplete"), merged.error
         again = ended(service, service.jobs.retry(jobs["export"].id))
         assert again.state == "finished", again.error
         scored = ended(service, service.jobs.retry(jobs["semantic"].id))
         assert scored.state == "finished", scored.error
-        for kind, job in {**done, "compare": compared}.items():
+        for kind, job in {**done, "compare": compared, "merge": merged}.items():
             folder = service.job_folder(job.id)
             assert orjson.loads((folder / "result.json").read_bytes())
             for file in (KINDS[kind].records, KINDS[kind].page):

@@ -195,6 +195,7 @@ def test_no_job_tells_readers_where_things_lie(opened: Service, root: Path) -> N
         jobs += done(
             ("semantic", {"predictions": {"one": run}, "truth": run, "similarity": "chrf"}),
             ("compare", {"runs": {"a": run, "b": other}, "resamples": 100}),
+            ("merge", {"runs": {"a": run, "b": f"job:{jobs[1].id}"}}),
             ("export", {"run": run, "to": [*everything, "sft-detect", "agents"], "all": True}),
             ("export", {"run": run, "to": everything, "all": True, "copy_pictures": True}),
         )

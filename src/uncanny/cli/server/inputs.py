@@ -368,6 +368,6 @@ def server_command(protocol: Protocol) -> ServerCommand:
         page=f"out/{protocol.command[0]}.html" if scores else None,
         outputs=outputs,
         csv_head=protocol.csv_head,
-        folder=None if scores else "out",
+        folder="out" if protocol.asks or not scores else None,
         brings="out/" if protocol.makes == "files" else "run/",
     )

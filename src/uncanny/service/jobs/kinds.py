@@ -79,7 +79,7 @@ _TABLES: Final[Mapping[str, str]] = {
 def kind_of(protocol: Protocol) -> Kind:
     run = protocol.makes == "run"
     page = f"{RUN}/report.html" if run else f"{OUT}/{protocol.command[0]}.html"
-    fixed: dict[str, Any] = {"out": RUN} if run else {}
+    fixed: dict[str, Any] = {"out": RUN} if run or protocol.asks else {}
     if protocol.makes == "scores":
         fixed |= {"json_file": "-", "report": page, **_TABLES}
     else:
