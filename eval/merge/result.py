@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW
 from uncanny.eval.common.estimates import Share, wilson_share
 from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.tables.table import Cell, Column, Table, TableResult
 from uncanny.eval.compare.score.match import MatchSettings
 from uncanny.eval.merge.data import InputRun, SameImage
 from uncanny.eval.merge.findings import MergedFinding
+from uncanny.eval.metrics.audit import VISIBLE_BELOW
 from uncanny.wording import counted
 
 # Where the confidence of findings comes from: people's verdicts, or the share of runs that have a finding.
