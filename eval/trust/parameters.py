@@ -7,7 +7,6 @@ from typing import Annotated
 from pydantic import Field
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.groups import STEM, group_of
 from uncanny.parameters import Parameters, Shown
 from uncanny.records.sample import Design
 from uncanny.schema import Annotation
@@ -39,6 +38,8 @@ class SampleParameters(Parameters):
 
         Raises UsageError where it has nothing to share.
         """
+        from uncanny.eval.common.groups import STEM, group_of
+
         key = record.image if self.pair_by is None else group_of(record, self.pair_by)
         if key is None:
             raise UsageError(

@@ -29,8 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "providers": ("providers:command", "List the providers, and which keys are set."),
     "init": ("init:command", "Write a file of options for --config, also from a run."),
     "prompts": ("prompts:command", "Show the prompts, or write them to a folder."),
-    "sample": ("trust:sample_command", "Draw images of a run for people to judge whole."),
-    "trust": ("trust:trust_command", "Say how far the findings of a run can be trusted."),
+    "sample": ("audit:sample_command", "Draw images of a run for people to judge whole."),
+    "trust": ("audit:trust_command", "Say how far the findings of a run can be trusted."),
     "review": ("serving.people:review_command", "Judge the findings of a run on a local page."),
     "import": ("export:import_command", "Import verdicts, texts and boxes from other tools."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),
@@ -96,9 +96,7 @@ def uncanny() -> None:
       uncanny annotate photos/ --model openai/gpt-4o --dry-run     estimate the cost
       uncanny annotate photos/ --model openai/gpt-4o -o runs/a     run; the same command resumes
 
-    Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
-    dashscope, moonshot, vllm, sglang, ollama, lmstudio, llamacpp, openai-compatible, demo. `uncanny
-    providers` lists them and their keys. `uncanny COMMAND --help` shows the options of a command.
+    `uncanny providers` lists models to ask, and their keys. `uncanny COMMAND --help` shows options.
     """
 
 

@@ -1,7 +1,7 @@
 """`uncanny audit`: annotate image folders, score all generators, and print the leaderboard.
 
 Here are options, the progress of annotation runs, outputs and the exit code; what is checked, asked and
-scored is that of `eval.audit.run.audit`.
+scored is that of `eval.audit.run.audit`. `uncanny sample` and `uncanny trust` are about what people judge.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import click
 from uncanny.cli.common.asking import asked, asking_options
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import ScoreFiles, check_run_folder, gate_outputs, pass_gate
-from uncanny.cli.common.options import gate_options, score_options
-from uncanny.cli.common.parameters import parameter_options
+from uncanny.cli.common.options import PATH, gate_options, json_option, quiet_option, score_options
+from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
-from uncanny.cli.common.terminal import complain, say, told
+from uncanny.cli.common.terminal import complain, say, say_json, told
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.audit.parameters import AuditPageParameters, AuditParameters
+from uncanny.eval.common.parameters import ConfidenceParameters
+from uncanny.eval.trust.parameters import SampleParameters
 from uncanny.wording import layout
 
 if TYPE_CHECKING:
@@ -219,3 +221,58 @@ def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:
         total = replace(total_forecast(list(forecasts.values())), warnings=())
         show_forecast(total, name=f"All {len(forecasts):,} generators together")
     return code
+
+
+@click.command("sample", cls=Command)
+@click.argument("runs", type=PATH, nargs=-1, required=True, metavar="RUN…")
+@parameter_options(SampleParameters)
+@json_option
+@quiet_option
+def sample_command(runs: tuple[Path, ...], as_json: bool, quiet: bool, **values: Any) -> None:
+    """Draw images of RUN for people to judge whole, and write them to RUN/sample.json.
+
+    What people say of a sample holds for all images, within an interval. The same command with a larger
+    --size extends the sample and keeps what was judged. Images without a whole annotation are not drawn. No
+    model is asked. Exit code: 0 drawn, 2 usage error.
+
+    \b
+    Out of the box:
+      uncanny demo -o runs/demo
+      uncanny sample runs/demo --size 10
+    """
+    from uncanny.eval.trust.draw import sample
+
+    result = sample(runs, **given_parameters(SampleParameters, values))
+    if as_json:
+        say_json(result.to_json())
+    elif not quiet:
+        say(str(result))
+
+
+@click.command("trust", cls=Command)
+@click.argument("run", type=PATH)
+@parameter_options(ConfidenceParameters)
+@json_option
+@quiet_option
+def trust_command(run: Path, as_json: bool, quiet: bool, **values: Any) -> None:
+    """Say how far the findings of RUN can be trusted, from a sample that people judged whole.
+
+    It prints the share of images with a visible fault, AF, MAI and CAP of all images, corrected by what
+    people found in the sample, with 95 % intervals; which findings are right, by kind, agent and confidence;
+    and what the model missed. Fewer than 30 judged images have no interval. No model is asked.
+
+    \b
+    Draw a sample, judge it, and see:
+      uncanny sample runs/a --size 200
+      uncanny review runs/a --sample
+      uncanny trust runs/a
+
+    Exit code: 0 printed, 2 usage error.
+    """
+    from uncanny.eval.trust.score import trust
+
+    result = trust(run, **given_parameters(ConfidenceParameters, values))
+    if as_json:
+        say_json(result.to_json())
+    elif not quiet:
+        say(str(result))

@@ -1,8 +1,7 @@
 """Corrected figures: by hand, beside ppi-python, by what must hold, and how often intervals hold the truth.
 
-ppi-python is not in the development group, because it installs a package `tests` that hides ours. To compare
-with it: `pip install --target ppi ppi-python; rm -r ppi/tests`, then run these tests with `ppi` in
-PYTHONPATH. Without it, what it computed is here as numbers.
+ppi-python is not in the development group, because it installs a package `tests` that hides ours. `.ci/run`
+compares with it. Without it, what it computed is here as numbers.
 """
 
 from __future__ import annotations
