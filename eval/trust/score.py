@@ -225,9 +225,9 @@ class TrustResult(RowsResult):
 def trust(run: str | PathLike[str], parameters: ConfidenceParameters) -> TrustResult:
     """Say how far the findings of a run can be trusted, from a sample that people judged whole.
 
-    Draw the sample with `sample` and judge it with `uncanny review`. Figures of all images are corrected by
-    what people found, with 95 % intervals that hold whatever the model's mistakes are; fewer than 30 judged
-    images have none. No model is asked.
+    Draw the sample with `sample`, and have people judge its images whole. Figures of all images are corrected
+    by what people found, with 95 % intervals that hold whatever the model's mistakes are; fewer than 30
+    judged images have none. No model is asked.
 
     Raises UsageError where it is not a run or no sample was drawn, RecordError for an invalid record.
 

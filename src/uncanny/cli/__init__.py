@@ -96,7 +96,7 @@ def uncanny() -> None:
       uncanny annotate photos/ --model openai/gpt-4o --dry-run     estimate the cost
       uncanny annotate photos/ --model openai/gpt-4o -o runs/a     run; the same command resumes
 
-    `uncanny providers` lists models to ask, and their keys. `uncanny COMMAND --help` shows options.
+    `uncanny COMMAND --help` shows options, `uncanny providers` all models.
     """
 
 

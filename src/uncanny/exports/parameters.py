@@ -89,6 +89,9 @@ class ImportReviewsParameters(ImportParameters):
     """Run that gets the verdicts, texts and boxes, as reviews."""
     reviewer: Annotated[Text | None, Shown(on=HERE.on, metavar="NAME", default="as Label Studio says")] = None
     """Name of the person whose changes these are."""
+    complete: Annotated[bool, HERE] = False
+    """This person has looked at each image of the files as a whole, and added all that was missing. Images of
+    a sample then count as judged."""
 
 
 class ImportAnnotationsParameters(ImportParameters):

@@ -40,6 +40,7 @@ from uncanny.records.reviews import (
     ReviewedAnomaly,
     ReviewedImage,
     ReviewLog,
+    completion,
     new_review,
     quadruple_sha256,
     read_reviews,
@@ -100,6 +101,7 @@ def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportR
         counts = Counter({"verdicts": 0, "edited": 0, "added": 0, "unchanged": 0, "stale": 0})
         problems: list[Problem] = []
         findings = 0
+        whole: dict[tuple[str, str], Review] = {}
         for name, file in sources:
             if name == REVIEWS:
                 lines = list(read_reviews(file))
@@ -125,7 +127,15 @@ def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportR
                         if not (parameters.reviewer or entry.reviewer):
                             raise  # which concerns every finding of the file
                         problems.append(Problem(image[0], None, f"{file}, {entry.where}: {error}"))
+                    who = parameters.reviewer or entry.reviewer
+                    if parameters.complete and who:
+                        done = completion(changes.record, who)
+                        whole.setdefault((done.image, who), done)
         _refuse(problems)
+        if parameters.complete:
+            # Behind all that is said of the images: what is added opens an image again.
+            reviews += whole.values()
+            counts["completed"] = len(whole)
         if reviews:
             log.append(reviews)
     return ImportResult(log.path, findings, dict(counts))
@@ -268,6 +278,10 @@ class _Changes:
         self._image = image
         self._findings = list(image.anomalies)
         self._taken: set[tuple[object, ...]] = set()
+
+    @property
+    def record(self) -> Annotation:
+        return self._image.annotation
 
     def take(self, entry: Returned, file: Path, reviewer: str | None, counts: Counter[str]) -> list[Review]:
         """The line that `entry` makes, if any; what came of it is counted. Raises UsageError."""

@@ -212,3 +212,24 @@ def test_the_command_prints_what_the_function_returns(tmp_path: Path) -> None:
     rows = list(result.rows())
     assert {*rows[0]} <= {*TrustResult.columns}
     assert result.to_csv().splitlines()[0] == ",".join(TrustResult.columns)
+
+
+def test_a_table_that_people_filled_in_completes_its_images(tmp_path: Path) -> None:
+    records = {f"{n}.png": image_of(f"{n}.png", [fault("odd")] if n < 3 else [], n) for n in range(5)}
+    run = write(tmp_path / "run", [*records.values()])
+    uncanny.sample(run, size=5)
+    table = uncanny.export(run, to="csv", out=tmp_path / "table.csv", all=True).files["csv"]
+    lines = table.read_text().splitlines()
+    column = lines[0].split(",").index("decision")
+    judged = [lines[0]]
+    for line in lines[1:]:
+        cells = line.split(",")
+        cells[column] = "accept" if cells[0].endswith("/0.png") else "reject" if "odd" in line else ""
+        judged.append(",".join(cells))
+    table.write_text("\n".join(judged) + "\n")
+    done = uncanny_here("import", table, "--run", run, "--reviewer", "ann", "--complete", "--json").json()
+    assert done["completed"] == 5
+    result = uncanny.trust(run)
+    assert (result.judged.open_images, result.judged.design.n) == (0, 5)
+    assert result.figures["visible"].corrected.value == 0.2
+    assert (result.precision.counts, result.precision.out_of) == (1, 3)
