@@ -101,7 +101,7 @@ def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportR
         counts = Counter({"verdicts": 0, "edited": 0, "added": 0, "unchanged": 0, "stale": 0})
         problems: list[Problem] = []
         findings = 0
-        whole: dict[tuple[str, str], Review] = {}
+        whole: dict[tuple[str, str], ReviewedImage] = {}
         for name, file in sources:
             if name == REVIEWS:
                 lines = list(read_reviews(file))
@@ -129,13 +129,18 @@ def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportR
                         problems.append(Problem(image[0], None, f"{file}, {entry.where}: {error}"))
                     who = parameters.reviewer or entry.reviewer
                     if parameters.complete and who:
-                        done = completion(changes.record, who)
-                        whole.setdefault((done.image, who), done)
+                        whole[changes.image.annotation.image, who] = changes.image
         _refuse(problems)
         if parameters.complete:
             # Behind all that is said of the images: what is added opens an image again.
-            reviews += whole.values()
-            counts["completed"] = len(whole)
+            touched = {each.image for each in reviews}
+            done = [
+                completion(image.annotation, who)
+                for (name, who), image in whole.items()
+                if name in touched or who not in image.completed_by
+            ]
+            reviews += done
+            counts["completed"] = len(done)
         if reviews:
             log.append(reviews)
     return ImportResult(log.path, findings, dict(counts))
@@ -280,8 +285,8 @@ class _Changes:
         self._taken: set[tuple[object, ...]] = set()
 
     @property
-    def record(self) -> Annotation:
-        return self._image.annotation
+    def image(self) -> ReviewedImage:
+        return self._image
 
     def take(self, entry: Returned, file: Path, reviewer: str | None, counts: Counter[str]) -> list[Review]:
         """The line that `entry` makes, if any; what came of it is counted. Raises UsageError."""

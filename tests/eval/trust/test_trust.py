@@ -229,7 +229,11 @@ def test_a_table_that_people_filled_in_completes_its_images(tmp_path: Path) -> N
     table.write_text("\n".join(judged) + "\n")
     done = uncanny_here("import", table, "--run", run, "--reviewer", "ann", "--complete", "--json").json()
     assert done["completed"] == 5
+    # The same file again changes nothing.
+    before = (run / "reviews.jsonl").read_bytes()
+    assert uncanny.import_reviews(table, run=run, reviewer="ann", complete=True).counts["completed"] == 0
+    assert (run / "reviews.jsonl").read_bytes() == before
     result = uncanny.trust(run)
     assert (result.judged.open_images, result.judged.design.n) == (0, 5)
-    assert result.figures["visible"].corrected.value == 0.2
+    assert result.figures["visible"].corrected.value == pytest.approx(0.2)
     assert (result.precision.counts, result.precision.out_of) == (1, 3)
