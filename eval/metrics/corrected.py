@@ -6,9 +6,9 @@ judged images, the corrected figure is
 
     θ(λ) = λ · mean(f) + Σ w (y − λ f)
 
-It is right on average whatever the model's mistakes are; a good model only makes it more precise. λ, 0–1,
-says how far the model is followed: it minimizes the estimated variance, and λ = 0 is the figure of people
-only.
+Whatever the model's mistakes are, it is right on average, but for a bias of order 1/n, because λ and the sum
+of 1/π are estimated; a good model only makes it more precise. λ, 0–1, says how far the model is followed: it
+minimizes the estimated variance, and λ = 0 is the figure of people only.
 
 What is estimated is the figure of the *generator*, of which its N images are a sample, as everywhere in
 uncanny. So the variance has two parts: that of the residuals e = y − λ f, with the finite population
@@ -23,7 +23,7 @@ seems to know everything. Three things repair that, chosen by what the figure is
   one in which both find a typical fault, one with a fault that only people find, and one with a fault that
   only the model finds. A typical fault is 1 in a share, else the mean of the model's values above 0.
 - A residual is divided by 1 − h, where h is how far its image alone determines λ, as in a jackknife: λ fits
-  the images that it was estimated from a little too well, above all with heavy tails.
+  the images that it was estimated from a little too well, above all with heavy tails. h is at most 1/2.
 - Intervals are score intervals with `effective` images, s²(y) / v: as many as people alone would have had to
   judge at random for the same variance. For a share it is Wilson's. For a mean of counts, or of sums over
   them, the variance grows with the mean, as that of an overdispersed Poisson count does. Quantiles are
@@ -67,6 +67,8 @@ LEAST_JUDGED: Final = 30
 _PSEUDO_IMAGES: Final = 3.0
 # How often a pseudo-image counts, and what people and the model find in it, in typical faults.
 _PSEUDO: Final = ((0.5, 1.0, 1.0), (0.5, 0.0, 0.0), (1.0, 1.0, 0.0), (1.0, 0.0, 1.0))
+# A residual becomes at most twice as large: one image with an enormous value would make intervals endless.
+_MOST_LEVERAGE: Final = 0.5
 # Probabilities and variances that differ by no more, beside the larger one, are the same.
 _SAME: Final = 1e-12
 
@@ -274,9 +276,11 @@ class Fit:
         size = spread.effective
         if self.kind == "share":
             return _share_ends(value, size, quantile)
-        root = sqrt(value) if self.kind == "product" else value
-        low, high = _mean_ends(root, spread.variances[0] / spread.center / size, quantile)
-        return (low * low, high * high) if self.kind == "product" else (low, high)
+        scale = spread.variances[0] / spread.center / size
+        if self.kind == "mean":
+            return _mean_ends(value, scale, quantile)
+        low, high = _mean_ends(sqrt(value), scale, quantile)
+        return low * low, high * high
 
 
 def fit_share(design: Design, model: ArrayLike, people: ArrayLike) -> Fit:
@@ -330,12 +334,7 @@ def fit_product(first: Fit, second: Fit) -> Fit:
     Parameters
     ----------
     first, second
-        Two results of `fit_mean` with the same design.
-
-    Raises
-    ------
-    ValueError
-        If the two are not means of one design.
+        Two results of `fit_mean` with the same design; others raise a ValueError.
     """
     if first.design is not second.design or {first.kind, second.kind} != {"mean"}:
         raise ValueError("a product needs two means of the same design")
@@ -403,8 +402,8 @@ def _fit(kind: Kind, design: Design, f: Floats, y: Floats, *, fault: float) -> F
         center, clustering = _smoothed(design, people, fault), _clustering(design, f, model)
 
         def spread(by: float, residuals: Floats) -> Spread:
-            squares = [_pseudo_squares(fault, each, people, found) for each in (by, 0.0)]
-            return Spread(design, residuals, dy, (squares[0], squares[1]), center, clustering)
+            squares = _pseudo_squares(fault, by, people, found), _pseudo_squares(fault, 0.0, people, found)
+            return Spread(design, residuals, dy, squares, center, clustering)
 
         followed = (dy - lam * df) / (1 - _leverage(design, df, found, fault)) if lam else dy
         spreads = (spread(lam, followed), spread(0.0, dy))
@@ -426,13 +425,14 @@ def _lam(design: Design, dy: Floats, df: Floats, squares: float) -> float:
 
 
 def _leverage(design: Design, df: Floats, found: float, fault: float) -> Floats:
-    """Shape (n,): how far each judged image, or its group, alone determines λ, 0 to below 1."""
+    """Shape (n,): how far each judged image, or its group, alone determines λ, 0 to `_MOST_LEVERAGE`."""
     own = (design.n * design.sampling_weights * df) ** 2
     pseudo = sum(often * (fault * by_model - found) ** 2 for often, _, by_model in _PSEUDO)
     total = float(own.sum()) + design.pseudo_weight * pseudo
     if not total:
         return np.zeros(design.n)
-    return np.asarray((own if design.units is None else design.summed(own)[design.units[1]]) / total)
+    units = own if design.units is None else design.summed(own)[design.units[1]]
+    return np.minimum(units / total, _MOST_LEVERAGE)
 
 
 def _pseudo_squares(fault: float, lam: float, people: float, found: float) -> float:
