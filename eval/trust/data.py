@@ -83,7 +83,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
     if sample is None:
         raise UsageError(
             f"{run} has no sample of images that people judge",
-            remedy=f"Draw one with `uncanny sample {run} --size 200`, and have people judge its images.",
+            remedy=f"Draw one with `uncanny sample {run}`, and have people judge its images.",
         )
     drawn = {each.image: each for each in sample.images}
     reviews = ReviewLog.of_run(run).by_image()

@@ -96,7 +96,9 @@ def uncanny() -> None:
       uncanny annotate photos/ --model openai/gpt-4o --dry-run     estimate the cost
       uncanny annotate photos/ --model openai/gpt-4o -o runs/a     run; the same command resumes
 
-    `uncanny COMMAND --help` shows options, `uncanny providers` all models.
+    Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
+    dashscope, moonshot, vllm, sglang, ollama, lmstudio, llamacpp, openai-compatible, demo. `uncanny
+    providers` lists them and their keys. `uncanny COMMAND --help` shows the options of a command.
     """
 
 

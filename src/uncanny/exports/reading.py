@@ -280,13 +280,9 @@ class _Changes:
     """What files say of one image that the run does not have yet, as lines for its log."""
 
     def __init__(self, image: ReviewedImage) -> None:
-        self._image = image
+        self.image = image
         self._findings = list(image.anomalies)
         self._taken: set[tuple[object, ...]] = set()
-
-    @property
-    def image(self) -> ReviewedImage:
-        return self._image
 
     def take(self, entry: Returned, file: Path, reviewer: str | None, counts: Counter[str]) -> list[Review]:
         """The line that `entry` makes, if any; what came of it is counted. Raises UsageError."""
@@ -310,7 +306,7 @@ class _Changes:
         else:
             counts["stale"] += 1
             return []
-        version = _version(finding, entry, self._image.annotation)
+        version = _version(finding, entry, self.image.annotation)
         if decision is not None and version is None:
             standing = finding.votes.get(_who(entry, reviewer)) == decision
             if standing or (entry.reviewer is None and finding.decision == decision):
@@ -341,7 +337,7 @@ class _Changes:
         if any(each.original and quadruple_sha256(each.original) == text for each in self._findings):
             counts["stale"] += 1  # the model's text, as it was before somebody edited it
             return []
-        who, index = _who(entry, reviewer), self._image.next_index(each.index for each in self._findings)
+        who, index = _who(entry, reviewer), self.image.next_index(each.index for each in self._findings)
         self._findings.append(ReviewedAnomaly(index, anomaly, None, {}, who))
         counts["added"] += 1
         return [self._line(index, None, entry, who, decision or "accept", anomaly)]
@@ -356,7 +352,7 @@ class _Changes:
         version: Anomaly | None,
     ) -> Review:
         who = _who(entry, reviewer)
-        return new_review(self._image.annotation, index, judged, who, decision, version=version, at=entry.at)
+        return new_review(self.image.annotation, index, judged, who, decision, version=version, at=entry.at)
 
 
 def _who(entry: Returned, reviewer: str | None) -> str:

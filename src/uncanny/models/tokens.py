@@ -80,6 +80,6 @@ def disagreement(model: str, request: ModelRequest, measured: int | None) -> str
     sizes = f"{images[0].width} × {images[0].height} pixels" + (" the first of them" if images[1:] else "")
     return (
         f"{model} counted {measured:,} tokens for {counted(len(images), 'image')} ({sizes}) "
-        f"where {sum(known):,} were expected: it may see them at another size. Probe it with "
-        f"`uncanny providers --probe`, and set {option('view')}"
+        f"where {sum(known):,} were expected: it may see them at another size. Probe it as the "
+        f"documentation of providers says, and set {option('view')}"
     )
