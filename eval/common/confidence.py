@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from uncanny.schema import Annotation
-from uncanny.wording import counted, option
+from uncanny.wording import counted
 
 
 class _Doubtable(Protocol):
@@ -67,7 +67,7 @@ class Sure:
             return None
         return (
             f"{name} has findings without a confidence, which all count, while some of "
-            f"{' and '.join(lose)} are left out. To count all of them, set {option('min_confidence')} to 0."
+            f"{' and '.join(lose)} are left out. A least confidence of 0 counts all of them."
         )
 
     @property

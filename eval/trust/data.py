@@ -41,7 +41,7 @@ def figures_of(anomalies: Sequence[Anomaly]) -> list[float]:
     return row
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class JudgedRun:
     """What the model says of all images that count, and people of those they judged whole.
 
