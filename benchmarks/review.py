@@ -93,7 +93,7 @@ def make_annotations(folder: Path, images: int, digests: Sequence[str] = ("0" * 
             record = {"image": f"images/{number:06d}.png", "sha256": digest, "width": SIDE, "height": SIDE}
             record |= {"status": "ok", "anomalies": anomalies, "objects": [], "errors": []}
             lines.write(orjson.dumps(record | {"model": "m", "prompts": "p"}) + b"\n")
-    (folder / "run.json").write_bytes(orjson.dumps({"format": 1, "task": "annotate"}))
+    (folder / "run.json").write_bytes(orjson.dumps({"format": 2, "task": "annotate"}))
 
 
 def _anomaly(chance: random.Random) -> dict[str, object]:
