@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from tests.service.api.conftest import API, Site
 from tests.service.made_review import anomaly, log_of, make_run
 from uncanny.service.answers import Job
-from uncanny.service.review.run import ReviewRuns
+from uncanny.service.review.runs import ReviewRuns
 
 SCRIPT = "<script>alert(1)</script>"
 

@@ -29,7 +29,7 @@ from uncanny.service.api.health import Measured, Metrics, WorkerAlive
 from uncanny.service.api.routes import Kept, Route, routes
 from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.listen import HOST, is_loopback
-from uncanny.service.review.run import ReviewRuns
+from uncanny.service.review.runs import ReviewRuns
 from uncanny.service.safety import LOOPBACK, Guard
 from uncanny.service.service import Service
 

@@ -19,7 +19,8 @@ from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept, routes
 from uncanny.service.jobs.kinds import KINDS, records_file
 from uncanny.service.review.findings import FindingId, FindingView
 from uncanny.service.review.queue import Filters, Order
-from uncanny.service.review.run import ReviewRun, ReviewRuns
+from uncanny.service.review.run import ReviewRun
+from uncanny.service.review.runs import ReviewRuns
 from uncanny.service.safety import Words
 
 ROUTER: Final = routes("review")

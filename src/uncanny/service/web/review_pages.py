@@ -17,7 +17,8 @@ from uncanny.service.assets import base_of
 from uncanny.service.jobs.kinds import title_of
 from uncanny.service.pictures import Pictures
 from uncanny.service.review.pages import ReviewSite, review_app
-from uncanny.service.review.run import MOST_RUNS, ReviewRun
+from uncanny.service.review.run import ReviewRun
+from uncanny.service.review.runs import MOST_RUNS
 from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.records import image_name
 from uncanny.service.web.site import Site
