@@ -19,6 +19,7 @@ from uncanny.cli.common.options import (
 )
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place
+from uncanny.cli.common.terminal import complain
 from uncanny.demo.sets import BUNDLED
 from uncanny.errors import UsageError, writable
 from uncanny.eval.common.parameters import ConfidenceParameters
@@ -79,6 +80,11 @@ def _open(address: str) -> None:
     default=None,
     help="Verdicts after which a finding leaves the queue, unless they tie.  [default: everybody judges all]",
 )
+@click.option(
+    "--sample",
+    is_flag=True,
+    help="Judge the images of RUN/sample.json whole: every finding, and what was missed.",
+)
 @parameter_options(ConfidenceParameters)
 @page_server_options
 def review_command(
@@ -86,6 +92,7 @@ def review_command(
     reviewer: str | None,
     order: Order,
     per_finding: int | None,
+    sample: bool,
     port: int,
     opens: bool,
     **values: Any,
@@ -98,15 +105,20 @@ def review_command(
 
     \b
     Keys: a accept, r reject, u unsure, z undo, j/k next and previous finding, n/p image,
-    e edit, b box, m add what was missed, d show doubtful findings, ? all keys.
+    e edit, b box, m add what was missed, d show doubtful findings, ? all keys. With --sample:
+    c mark the image complete.
     """
     reviewer = checked_name(reviewer, "--reviewer")
     from uncanny.service.review.pages import ReviewSite, review_app
+    from uncanny.service.review.queue import Filters
     from uncanny.service.review.run import ReviewRun
 
     least = ConfidenceParameters(**given_parameters(ConfidenceParameters, values)).min_confidence
     opened = ReviewRun.open(run, per_finding=per_finding, min_confidence=least)
-    site = ReviewSite(opened, reviewer=reviewer, order=order)
+    if sample:
+        for each in opened.sample_progress(Filters(sample=True), reviewer).passed_over:
+            complain(f"Passed over: {each}.")
+    site = ReviewSite(opened, reviewer=reviewer, order=order, sample=sample)
     serve_page(review_app(site), port, opens=opens)
 
 

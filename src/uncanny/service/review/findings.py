@@ -1,9 +1,12 @@
-"""A finding under review: what pages call it, what a reviewer sees of it, whether it is still that one."""
+"""A finding or an image under review: what pages call it, what a reviewer sees, whether it is still that."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+import orjson
 
 from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.eval.common.anomalies.doubt import Doubt
@@ -29,6 +32,29 @@ class FindingId(NamedTuple):
         return cls(image, int(anomaly))
 
 
+_END: Final = "-end"
+
+
+class ImageEnd(NamedTuple):
+    """Where a page asks what was missed in an image, after its findings."""
+
+    image: str
+
+    def __str__(self) -> str:
+        return f"{self.image}{_END}"
+
+
+Place = FindingId | ImageEnd
+
+
+def read_place(text: str) -> Place:
+    """Raises UsageError for what is neither a finding nor the end of an image."""
+    image = text.removesuffix(_END)
+    if image != text and image.isascii() and image.isalnum():
+        return ImageEnd(image)
+    return FindingId.read(text)
+
+
 @dataclass(frozen=True, slots=True)
 class FindingView:
     """A finding as a reviewer sees it. `text` is the `quadruple_sha256` that a verdict is about.
@@ -46,6 +72,30 @@ class FindingView:
     doubt: Doubt | None
     history: tuple[Review, ...]
     next_image: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageView:
+    """An image as a reviewer sees it who is asked what was missed.
+
+    `findings` are those that are shown, `hidden` counts the others. `state` is what a completion is about,
+    `left` are the findings that this reviewer has not judged.
+    """
+
+    id: ImageEnd
+    record: Annotation
+    findings: tuple[tuple[FindingId, ReviewedAnomaly], ...]
+    hidden: int
+    left: int
+    completed_by: tuple[str, ...]
+    state: str
+    next_image: str | None
+
+
+def state_of_image(reviewed: ReviewedImage) -> str:
+    """What is another one when the picture or a text is, or when a finding is added or taken back."""
+    texts = [[each.index, quadruple_sha256(each.anomaly)] for each in reviewed.anomalies]
+    return sha256(orjson.dumps([reviewed.annotation.sha256, texts])).hexdigest()
 
 
 def finding_at(reviewed: ReviewedImage, place: int) -> ReviewedAnomaly:

@@ -9,25 +9,40 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import orjson
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
-from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.records.reviews import Decision
-from uncanny.schema import KINDS, Anomaly, Box
+from uncanny.schema import KINDS
 from uncanny.service import SHOWS, Show
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.person import WhoAsks, known, take_names, who_asks
 from uncanny.service.pictures import Pictures, serve_pictures
-from uncanny.service.review.findings import FindingId, FindingView
+from uncanny.service.review.bodies import (
+    SCALE,
+    Addition,
+    Completion,
+    Edit,
+    MovedBox,
+    Undo,
+    Verdict,
+)
+from uncanny.service.review.findings import (
+    FindingId,
+    FindingView,
+    ImageEnd,
+    ImageView,
+    Place,
+    read_place,
+)
 from uncanny.service.review.queue import MOVES, ORDERS, Filters, Order
 from uncanny.service.review.run import ReviewRun
-from uncanny.service.safety import Body, Words
+from uncanny.service.review.sample import Walk
 from uncanny.wording import percent_sure
 
 SHOW_WORDS: Final[Mapping[Show, str]] = {
@@ -45,89 +60,14 @@ ORDER_WORDS: Final[Mapping[Order, str]] = {"uncertain": "uncertain first", "file
 _ASSETS: Final = Assets(
     "uncanny.service.review",
     ("review.js", "review.css"),
-    ("page.html.j2", "panel.html.j2", "agreement.html.j2", "alpha.html.j2", "totals.html.j2"),
+    (
+        *("page.html.j2", "panel.html.j2", "agreement.html.j2", "alpha.html.j2", "totals.html.j2"),
+        *("image_end.html.j2", "sample_progress.html.j2", "sample_done.html.j2", "export.html.j2"),
+    ),
 )
+# `enter` leads to what is left of the same image, where images are judged whole.
+_WALKS: Final[tuple[Walk, ...]] = (*MOVES, "enter")
 DECIDED: Final[Mapping[Decision, str]] = {"accept": "accepted", "reject": "rejected", "unsure": "unsure"}
-
-Id = Annotated[str, StringConstraints(max_length=64)]
-Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
-
-
-class _InQueue(Body):
-    """What every request of the page says: which queue it is in."""
-
-    show: Show = "todo"
-    order: Order = "uncertain"
-    kind: Annotated[str, StringConstraints(max_length=40)] = ""
-    agent: Annotated[str, StringConstraints(max_length=200)] = ""
-    doubtful: Literal["", "yes"] = ""
-
-    @property
-    def filters(self) -> Filters:
-        return Filters(self.show, self.order, self.kind or None, self.agent or None, bool(self.doubtful))
-
-
-class _Verdict(_InQueue):
-    finding: Id
-    text: Digest
-    decision: Decision
-
-
-class _Undo(_InQueue):
-    finding: Id = ""
-
-
-class _Texts(_InQueue):
-    """A finding as a form has it. An empty `kind_of` is none."""
-
-    name: Words
-    phenomenon: Words
-    reasoning: Words
-    severity: Annotated[int, Field(ge=0, le=100)]
-    kind_of: Annotated[str, StringConstraints(max_length=40)] = ""
-
-    def anomaly(self, box: Box | None = None) -> Anomaly:
-        """Raises HTTPException for what no finding may be."""
-        try:
-            texts = self.model_dump(include={"name", "phenomenon", "reasoning", "severity"})
-            return Anomaly.model_validate({**texts, "kind": self.kind_of or None, "box": box})
-        except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
-            raise HTTPException(422, f"{first['loc'][0]}: {first['msg']}.") from None
-
-
-class _Edit(_Texts):
-    finding: Id
-    text: Digest
-    # A form has an empty one for none.
-    decision: Annotated[Decision | None, BeforeValidator(lambda decision: decision or None)] = None
-
-
-def _written_box(box: object) -> object:
-    """Annotorious gives fractions of pixels; a box has whole ones."""
-    if box == "":
-        return None
-    if isinstance(box, str):
-        try:
-            return [round(float(each)) for each in box.split(",")]
-        except (ValueError, OverflowError):
-            raise ValueError("a box is x0,y0,x1,y1") from None
-    return box
-
-
-# x0,y0,x1,y1, or empty for none.
-WrittenBox = Annotated[Box | None, BeforeValidator(_written_box)]
-
-
-class _Addition(_Texts):
-    finding: Id
-    box: WrittenBox = None
-
-
-class _MovedBox(_InQueue):
-    finding: Id
-    text: Digest
-    box: WrittenBox = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +80,8 @@ class ReviewSite:
     an image of the path that its record has. `export` is the page where whoever asks exports the run, None
     where they may not; without it the page names the command. Who may not judge (`may_judge`) reads: all
     findings, with what everybody says of them; they are to be refused ahead of the application, too.
-    `pictures` makes pictures where it is not to be by pictures of its own.
+    `pictures` makes pictures where it is not to be by pictures of its own. With `sample` the page begins with
+    the images of the run's sample, which people judge whole.
     """
 
     run: ReviewRun
@@ -152,6 +93,7 @@ class ReviewSite:
     export: Callable[[Request], str | None] | None = None
     may_judge: Callable[[Request], bool] = lambda _: True
     pictures: Pictures | None = None
+    sample: bool = False
 
     def who(self, request: Request) -> str | None:
         return who_asks(self.reviewer)(request)
@@ -178,23 +120,23 @@ def _pages(app: FastAPI, site: ReviewSite) -> None:
         site.run.refresh()
         filters, at = _asked(request, site)
         name = site.who(request)
-        at = site.run.first(filters, name) if at is None else _still_there(site, at, filters, name)
+        at = _first(site, filters, name) if at is None else _still_there(site, at, filters, name)
         return _ASSETS.html(request, "page.html.j2", _whole(request, site, name, filters, at))
 
     @app.get("/finding", response_class=HTMLResponse)
     def finding(request: Request) -> Response:
         filters, at = _asked(request, site)
         name = known(request, site.who)
-        move = request.query_params.get("move")
-        if at is not None and move in MOVES:
-            there = site.run.step(at, next(each for each in MOVES if each == move), filters, name)
-            ends = move in ("next", "next-image") and site.run.first(filters, name) is None
+        move = next((each for each in _WALKS if each == request.query_params.get("move")), None)
+        if at is not None and move is not None:
+            there = _step(site, at, move, filters, name)
+            ends = move in ("next", "next-image") and _first(site, filters, name) is None
             if there is None and not ends:
                 return _panel(request, site, name, filters, at, "There is nothing further that way.")
             at = there
         elif at is None:
             back = move in ("previous", "previous-image")
-            at = site.run.back(filters, name) if back else site.run.first(filters, name)
+            at = _back(site, filters, name) if back else _first(site, filters, name)
         return _panel(request, site, name, filters, at)
 
     @app.get("/agreement", response_class=HTMLResponse)
@@ -210,7 +152,7 @@ def _pages(app: FastAPI, site: ReviewSite) -> None:
 def _steps(app: FastAPI, site: ReviewSite) -> None:
     def step(
         request: Request,
-        body: _Verdict | _Edit | _MovedBox,
+        body: Verdict | Edit | MovedBox,
         act: Callable[[FindingId, str], None],
         notice: str,
     ) -> Response:
@@ -220,72 +162,112 @@ def _steps(app: FastAPI, site: ReviewSite) -> None:
             act(at, name)
         except ReviewConflictError as conflict:
             return _panel(request, site, name, filters, at, str(conflict), status=409)
-        now = at if notice else site.run.step(at, "next", filters, name)
+        now = at if notice else _step(site, at, "on", filters, name)
         return _panel(request, site, name, filters, now, notice)
 
     @app.post("/verdict")
-    def verdict(request: Request, body: _Verdict) -> Response:
+    def verdict(request: Request, body: Verdict) -> Response:
         return step(request, body, lambda at, name: site.run.judge(at, body.text, body.decision, name), "")
 
     @app.post("/edit")
-    def edit(request: Request, body: _Edit) -> Response:
+    def edit(request: Request, body: Edit) -> Response:
         def act(at: FindingId, name: str) -> None:
             site.run.edit(at, body.text, body.anomaly(), name, body.decision)
 
         return step(request, body, act, "Kept as a new version." if body.decision is None else "")
 
     @app.post("/box")
-    def box(request: Request, body: _MovedBox) -> Response:
+    def box(request: Request, body: MovedBox) -> Response:
         def act(at: FindingId, name: str) -> None:
             site.run.move_box(at, body.text, body.box, name)
 
         return step(request, body, act, "Box kept." if body.box else "Box removed.")
 
     @app.post("/add")
-    def add(request: Request, body: _Addition) -> Response:
+    def add(request: Request, body: Addition) -> Response:
         name, filters = known(request, site.who), body.filters
-        at = site.run.add(FindingId.read(body.finding).image, body.anomaly(body.box), name)
+        at: Place | None = site.run.add(read_place(body.finding).image, body.anomaly(body.box), name)
+        if filters.sample and at is not None:
+            at = site.run.walk(at, "enter", filters, name)
         return _panel(request, site, name, filters, at, "Added, and accepted by you.")
 
     @app.post("/undo")
-    def undo(request: Request, body: _Undo) -> Response:
+    def undo(request: Request, body: Undo) -> Response:
         name, filters = known(request, site.who), body.filters
-        here = FindingId.read(body.finding) if body.finding else None
+        here = read_place(body.finding) if body.finding else None
         try:
             at = site.run.undo(name)
         except ReviewConflictError as conflict:
             return _panel(request, site, name, filters, here, str(conflict), status=409)
         if at is None:
             return _panel(request, site, name, filters, here, "There is nothing of yours to take back.")
+        if isinstance(at, ImageEnd) and not filters.sample:
+            first = FindingId(at.image, 0)
+            at = first if site.run.has(first) else _first(site, filters, name)
         return _panel(request, site, name, filters, at, "Taken back.")
+
+    @app.post("/complete")
+    def complete(request: Request, body: Completion) -> Response:
+        name, filters, at = known(request, site.who), body.filters, read_place(body.finding)
+        end = ImageEnd(at.image)
+        try:
+            site.run.complete(end, body.state, filters, name)
+        except ReviewConflictError as conflict:
+            left = site.run.walk(end, "enter", filters, name)
+            return _panel(request, site, name, filters, left, str(conflict), status=409)
+        return _panel(request, site, name, filters, site.run.walk(end, "next-image", filters, name))
 
     take_names(app, "/reviewer", may_choose=site.reviewer is None)
 
 
-def _asked(request: Request, site: ReviewSite) -> tuple[Filters, FindingId | None]:
-    """The queue and the finding of an address; what it does not know of them is as if it were not there."""
+def _asked(request: Request, site: ReviewSite) -> tuple[Filters, Place | None]:
+    """The queue and the place of an address; what it does not know of them is as if it were not there."""
     query = request.query_params
     usual: Show = "todo" if site.may_judge(request) else "all"
     show: Show = next((each for each in SHOWS if each == query.get("show")), usual)
     order: Order = next((each for each in ORDERS if each == query.get("order")), site.order)
     kind = next((each for each in (*site.run.kinds, "none") if each == query.get("kind")), None)
     agent = next((each for each in site.run.agents if each == query.get("agent")), None)
+    sample = query.get("sample", "yes" if site.sample else "") == "yes"
     at = query.get("at")
     try:
-        finding = FindingId.read(at) if at else None
+        place = read_place(at) if at else None
     except UsageError:
-        finding = None
-    filters = Filters(show, order, kind, agent, query.get("doubtful") == "yes")
-    return filters, finding if finding and site.run.has(finding) else None
+        place = None
+    if place is not None and not (site.run.has(place) and (sample or isinstance(place, FindingId))):
+        place = None
+    return Filters(show, order, kind, agent, query.get("doubtful") == "yes", sample), place
 
 
-def _still_there(site: ReviewSite, at: FindingId, filters: Filters, name: str | None) -> FindingId | None:
+def _first(site: ReviewSite, filters: Filters, name: str | None) -> Place | None:
+    if filters.sample:
+        return site.run.walk(None, "next", filters, name)
+    return site.run.first(filters, name)
+
+
+def _step(site: ReviewSite, at: Place, move: Walk, filters: Filters, name: str | None) -> Place | None:
+    if filters.sample:
+        return site.run.walk(at, move, filters, name)
+    if isinstance(at, ImageEnd) or move == "enter":
+        return _first(site, filters, name)
+    return site.run.step(at, "next" if move == "on" else move, filters, name)
+
+
+def _back(site: ReviewSite, filters: Filters, name: str) -> Place | None:
+    if filters.sample:
+        return site.run.walk(None, "previous", filters, name)
+    return site.run.back(filters, name)
+
+
+def _still_there(site: ReviewSite, at: Place, filters: Filters, name: str | None) -> Place | None:
     """`at`, or what comes after it where whoever added it has taken it back."""
-    return site.run.step(at, "next", filters, name) if site.run.is_gone(at) else at
+    if not site.run.is_gone(at):
+        return at
+    return _step(site, at, "enter" if filters.sample else "next", filters, name)
 
 
 def _whole(
-    request: Request, site: ReviewSite, name: str | None, filters: Filters, at: FindingId | None
+    request: Request, site: ReviewSite, name: str | None, filters: Filters, at: Place | None
 ) -> dict[str, Any]:
     content: dict[str, Any] = {
         "run": site.name or site.run.name,
@@ -301,6 +283,8 @@ def _whole(
         "all_kinds": KINDS,
         "doubtful": site.run.progress(filters, name).doubtful,
         "below": f"below confidence {site.run.min_confidence:g}",
+        "has_sample": filters.sample or site.run.has_sample,
+        "scale": SCALE,
     }
     if name is not None:
         content |= _content(request, site, name, filters, at, "")
@@ -312,14 +296,23 @@ def _panel(
     site: ReviewSite,
     name: str,
     filters: Filters,
-    at: FindingId | None,
+    at: Place | None,
     notice: str = "",
     *,
     status: int = 200,
 ) -> HTMLResponse:
     at = None if at is None else _still_there(site, at, filters, name)
     content = _content(request, site, name, filters, at, notice)
-    asked = {"show": filters.show, "order": filters.order, "kind": filters.kind, "agent": filters.agent}
+    asked: dict[str, str | None] = {
+        "show": filters.show,
+        "order": filters.order,
+        "kind": filters.kind,
+        "agent": filters.agent,
+    }
+    if filters.sample:
+        asked = {"show": filters.show, "sample": "yes"}
+    elif site.sample:
+        asked["sample"] = "no"
     asked["doubtful"] = "yes" if filters.doubtful else None
     address = {key: value for key, value in (asked | {"at": at and str(at)}).items() if value}
     headers = {"HX-Replace-Url": f"{base_of(request)}/?{urlencode(address)}"}
@@ -327,23 +320,32 @@ def _panel(
 
 
 def _content(
-    request: Request, site: ReviewSite, name: str, filters: Filters, at: FindingId | None, notice: str
+    request: Request, site: ReviewSite, name: str, filters: Filters, at: Place | None, notice: str
 ) -> dict[str, Any]:
-    view = site.run.view(at, filters, name) if at is not None else None
+    view = site.run.view(at, filters, name) if isinstance(at, FindingId) else None
+    end = site.run.image_view(at, filters, name) if isinstance(at, ImageEnd) else None
+    seen = view or end
     reads = not site.may_judge(request)
     content: dict[str, Any] = {
         "reviewer": name,
         "may_judge": not reads,
         "filters": filters,
-        "progress": site.run.progress(filters, name),
+        # Totals of findings are shown beside the sample's only at its end.
+        "progress": None if filters.sample and seen else site.run.progress(filters, name),
+        "sampled": site.run.sample_progress(filters, name) if filters.sample else None,
         "view": view,
-        "image_name": None if view is None else site.image_name(view.record.image),
+        "end": end,
+        "image_name": None if seen is None else site.image_name(seen.record.image),
+        "name_of": site.image_name,
         "notice": notice,
         "decided": DECIDED,
         "below": f"below confidence {site.run.min_confidence:g}",
         "percent_sure": percent_sure,
         "show_word": SHOW_WORDS[filters.show],
     }
+    if end is not None:
+        stage = _stage(request, site, end)
+        return content | {"stage": orjson.dumps(stage).decode(), "preview": stage["preview"]}
     if view is None:
         # Where the run is exported, or the folder for the command that does it; neither for who may not.
         export: dict[str, str | None] = {"href": None, "folder": None}
@@ -371,12 +373,14 @@ def _summary(site: ReviewSite) -> dict[str, Any]:
     return {"alpha": site.run.agreement(), "reviewers": site.run.reviewers}
 
 
-def _stage(request: Request, site: ReviewSite, view: FindingView) -> dict[str, Any]:
+def _stage(request: Request, site: ReviewSite, view: FindingView | ImageView) -> dict[str, Any]:
     """What the script draws: the picture, its boxes, and the picture to load ahead."""
     base = base_of(request)
+    finding = view.finding.anomaly if isinstance(view, FindingView) else None
+    others = view.siblings if isinstance(view, FindingView) else view.findings
     boxes = [
         {"id": str(at), "name": each.anomaly.name, "box": each.anomaly.box}
-        for at, each in view.siblings
+        for at, each in others
         if each.anomaly.box
     ]
 
@@ -392,7 +396,7 @@ def _stage(request: Request, site: ReviewSite, view: FindingView) -> dict[str, A
         "width": view.record.width,
         "height": view.record.height,
         "alt": site.image_name(view.record.image),
-        "box": view.finding.anomaly.box,
-        "name": view.finding.anomaly.name,
+        "box": None if finding is None else finding.box,
+        "name": None if finding is None else finding.name,
         "others": boxes,
     }

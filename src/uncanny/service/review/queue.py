@@ -32,7 +32,8 @@ _CHUNK = 1024
 class Filters:
     """Which findings are in a queue and how they are ordered. `kind` "none" is those without one.
 
-    `doubtful`: also findings that the model was not sure enough of.
+    `doubtful`: also findings that the model was not sure enough of. With `sample` people judge the images of
+    the run's sample whole: those that are left, with the `show` "all" every one of them.
     `show`: `todo`, what this reviewer has not judged, `unjudged` by anybody, `ties`, or by the decision of
     the majority, which a tie has none of; `changed` were edited by people, `added` by people only.
     """
@@ -42,6 +43,7 @@ class Filters:
     kind: str | None = None
     agent: str | None = None
     doubtful: bool = False
+    sample: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +221,23 @@ class ReviewQueue:
                 break
         return page[:limit]
 
-    def progress(self, filters: Filters, reviewer: str | None) -> Progress:
+    def shown(self, rows: Sequence[int], filters: Filters) -> list[int]:
+        """Of the rows of one image those that are shown, in the order of its findings."""
+        there = (row for row in rows if not self._gone[row] and (filters.doubtful or not self._doubtful[row]))
+        return sorted(there, key=lambda row: int(self.anomaly[row]))
+
+    def has_judged(self, row: int, reviewer: str | None) -> bool:
+        return reviewer in self._votes and bool(self._votes[reviewer][row])
+
+    def progress(
+        self, filters: Filters, reviewer: str | None, images: Sequence[int] | None = None
+    ) -> Progress:
+        """With `images` only their findings count; `left` is of the whole queue."""
         there = self._there(filters)
+        known = ~self._gone
+        if images is not None:
+            those = np.isin(self.image, np.array(images, np.int32))
+            there, known = there & those, known & those
         by_decision = np.bincount(self._decision[there & ~self._tied], minlength=1 + len(DECISIONS))
         ties = int((self._tied & there).sum())
         mine = self._votes.get(reviewer) if reviewer is not None else None
@@ -235,7 +252,7 @@ class ReviewQueue:
             unsure=int(by_decision[_CODES["unsure"]]),
             ties=ties,
             said=(int(said[1]), int(said[2]), int(said[3])),
-            doubtful=int((self._doubtful & ~self._gone).sum()),
+            doubtful=int((self._doubtful & known).sum()),
         )
 
     def is_doubtful(self, row: int) -> bool:

@@ -1,98 +1,55 @@
 """A run under review: its findings with what people said of them, and everything a reviewer can do.
 
-`annotations.jsonl` is read once for the queue, and a record again when its finding is shown. What people say
-goes to `reviews.jsonl` (`records/reviews.py`), and lines that other processes add there are taken up. All
-methods may be called from several threads at once.
+What people say goes to `reviews.jsonl` (`records/reviews.py`). All methods may be called from several threads
+at once.
 """
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from threading import RLock
+from collections.abc import Iterator
 from typing import Final
 
-from uncanny.errors import RecordError, ReviewConflictError, UsageError
+from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.eval.common.anomalies.doubt import doubts
-from uncanny.eval.common.inputs.runs import ReadRun, open_run
-from uncanny.eval.common.parameters import MIN_CONFIDENCE
 from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
-from uncanny.files import open_file
-from uncanny.records.jsonl import parse_line
 from uncanny.records.reviews import (
     DECISIONS,
     Decision,
     Review,
     ReviewedAnomaly,
     ReviewedImage,
-    ReviewLog,
+    completion,
     new_review,
     quadruple_sha256,
     review_image,
 )
-from uncanny.records.run_folder import check_recorded
-from uncanny.records.shared_log import file_state
-from uncanny.schema import Annotation, Anomaly, Box
+from uncanny.records.sample import SAMPLE
+from uncanny.schema import Anomaly, Box
 from uncanny.service.pictures import Picture
-from uncanny.service.review.findings import FindingId, FindingView, check_box, finding_at, unchanged
-from uncanny.service.review.queue import Filters, Move, Progress, ReviewQueue, Row, Standing
-from uncanny.service.review.records import (
-    ADDED,
-    ImageRecord,
-    image_key,
-    no_collection,
-    read_records,
-    state_of,
+from uncanny.service.review.findings import (
+    FindingId,
+    FindingView,
+    ImageEnd,
+    ImageView,
+    Place,
+    check_box,
+    finding_at,
+    state_of_image,
+    unchanged,
 )
+from uncanny.service.review.loaded import LoadedRun
+from uncanny.service.review.queue import Filters, Move, Progress
+from uncanny.service.review.sample import SampleProgress, Walk
 
-# How many steps of a reviewer can be taken back, beyond which nobody remembers what they were.
-UNDO_STEPS: Final = 1000
 # An image may hold so many findings of people; whoever adds more has leant on a key.
 MOST_ADDED: Final = 200
-# Rows are added to the queue together: each time all of it is copied.
-_IMAGES_AT_ONCE: Final = 1000
+_EDITED: Final = ("name", "phenomenon", "reasoning", "severity", "kind")
 
 
-class ReviewRun:
-    """One run folder under review. `per_finding` verdicts of a finding are enough; None: all judge all.
-
-    Findings below `min_confidence`, 0-1, are hidden until somebody asks for them.
-    """
-
-    def __init__(
-        self, read: ReadRun, *, per_finding: int | None = None, min_confidence: float = MIN_CONFIDENCE
-    ) -> None:
-        """Reads the annotations and all reviews. Raises RecordError, UsageError."""
-        self.folder = read.folder.path
-        self.name = self.folder.resolve().name
-        self._read, self._per_finding, self.min_confidence = read, per_finding, min_confidence
-        self._log = ReviewLog.of_run(self.folder)
-        self._lock = RLock()
-        self._load()
-
-    @classmethod
-    def open(
-        cls, folder: Path, *, per_finding: int | None = None, min_confidence: float = MIN_CONFIDENCE
-    ) -> ReviewRun:
-        """Raises UsageError where `folder` is no run with annotations, RecordError for an invalid line."""
-        if not folder.is_dir():
-            raise UsageError(f"{folder} is not a run folder", remedy="Pass the folder of a run.")
-        read = open_run(folder)
-        if not read.file.is_file():
-            check_recorded(folder, read.file.name)
-        return cls(read, per_finding=per_finding, min_confidence=min_confidence)
+class ReviewRun(LoadedRun):
+    """One run folder under review."""
 
     # What is there
-
-    def refresh(self) -> None:
-        """Read the annotations anew where the run has gone on. Raises RecordError, UsageError."""
-        with self._lock:
-            if state_of(self._read.file) != self._state:
-                self._load()
-            self._catch_up()
 
     @property
     def kinds(self) -> list[str]:
@@ -107,9 +64,21 @@ class ReviewRun:
         with self._lock:
             return self._queue.reviewers
 
+    @property
+    def has_sample(self) -> bool:
+        """Whether a sample was drawn; it may still be invalid."""
+        return (self.folder / SAMPLE).is_file()
+
     def progress(self, filters: Filters, reviewer: str | None) -> Progress:
+        """Of the sample's images alone where `filters` say so. Raises as `sample_progress` then."""
         with self._now():
-            return self._queue.progress(filters, reviewer)
+            images = self._sample().images if filters.sample else None
+            return self._queue.progress(filters, reviewer, images)
+
+    def sample_progress(self, filters: Filters, reviewer: str | None) -> SampleProgress:
+        """Raises UsageError where no sample was drawn, RecordError for an invalid one."""
+        with self._now():
+            return self._sample().progress(filters, reviewer)
 
     def first(self, filters: Filters, reviewer: str | None) -> FindingId | None:
         """Where the queue begins; None where nothing is in it."""
@@ -127,11 +96,33 @@ class ReviewRun:
         """Where the way back leads from the end: to this reviewer's last step, else to the queue's last."""
         with self._now():
             for key, place, _ in reversed(self._steps.get(reviewer, ())):
-                at = FindingId(key, place)
+                at = FindingId(key, place or 0)
                 if at in self._rows and self._queue.leads_back_to(self._rows[at], filters, reviewer):
                     return at
             row = self._queue.next(None, "previous", filters, reviewer)
             return None if row is None else self._id(row)
+
+    def walk(self, at: Place | None, move: Walk, filters: Filters, reviewer: str | None) -> Place | None:
+        """Where `move` leads in the sample, None where there is nothing further; `at` is None at its end.
+
+        Raises UsageError for no place, and as `sample_progress`.
+        """
+        with self._now():
+            sample, back = self._sample(), move in ("previous", "previous-image")
+            if at is None and back:
+                for key, place, _ in reversed(self._steps.get(reviewer or "", ())):
+                    image = self._numbers[key]
+                    if image in sample:
+                        row = None if place is None else self._rows.get(FindingId(key, place))
+                        gone = row is None or row not in self._queue.shown(self._images[image].rows, filters)
+                        return ImageEnd(key) if gone or place is None else FindingId(key, place)
+            spot = None
+            if at is not None:
+                spot = self._number(at), None if isinstance(at, ImageEnd) else self._row(at)
+            to = sample.walk(spot, move, filters, reviewer)
+            if to is None:
+                return None
+            return ImageEnd(self._images[to[0]].key) if to[1] is None else self._id(to[1])
 
     def page(
         self, after: FindingId | None, filters: Filters, reviewer: str | None, limit: int
@@ -141,15 +132,15 @@ class ReviewRun:
             row = None if after is None else self._row(after)
             return [self._id(each) for each in self._queue.page(row, filters, reviewer, limit)]
 
-    def has(self, at: FindingId) -> bool:
-        """Whether there is such a finding, or was one before it was taken back."""
+    def has(self, at: Place) -> bool:
+        """Whether there is such a place, or such a finding was one before it was taken back."""
         with self._lock:
-            return at in self._rows
+            return at.image in self._numbers if isinstance(at, ImageEnd) else at in self._rows
 
-    def is_gone(self, at: FindingId) -> bool:
+    def is_gone(self, at: Place) -> bool:
         """Whether whoever added the finding has taken it back. Raises UsageError for no finding."""
         with self._now():
-            return self._queue.is_gone(self._row(at))
+            return not isinstance(at, ImageEnd) and self._queue.is_gone(self._row(at))
 
     def view(self, at: FindingId, filters: Filters | None, reviewer: str | None) -> FindingView:
         """Without `filters` nobody asks what follows in the queue: `next_image` is None.
@@ -161,7 +152,7 @@ class ReviewRun:
             image = self._images[int(self._queue.image[row])]
             reviewed, lines = self._reviewed(image)
             finding = finding_at(reviewed, at.anomaly)
-            following = None if filters is None else self._queue.next(row, "next-image", filters, reviewer)
+            following = None if filters is None else self._next_image(at, filters, reviewer)
             record = reviewed.annotation
             return FindingView(
                 at,
@@ -172,8 +163,37 @@ class ReviewRun:
                 tuple(self._siblings(at, reviewed, filters)),
                 doubts(record)[at.anomaly] if finding.original is not None else None,
                 tuple(line for line in lines if line.anomaly == at.anomaly),
-                None if following is None else self._images[int(self._queue.image[following])].key,
+                following,
             )
+
+    def image_view(self, at: ImageEnd, filters: Filters, reviewer: str | None) -> ImageView:
+        """Raises as `view`."""
+        with self._now():
+            image = self._images[self._number(at)]
+            reviewed, _ = self._reviewed(image)
+            rows = self._queue.shown(image.rows, filters)
+            shown = {int(self._queue.anomaly[row]) for row in rows}
+            findings = [(FindingId(at.image, each.index), each) for each in reviewed.anomalies]
+            return ImageView(
+                at,
+                reviewed.annotation,
+                tuple((place, each) for place, each in findings if each.index in shown),
+                sum(each.index not in shown for _, each in findings),
+                sum(not self._queue.has_judged(row, reviewer) for row in rows),
+                reviewed.completed_by,
+                state_of_image(reviewed),
+                self._next_image(at, filters, reviewer),
+            )
+
+    def _next_image(self, at: Place, filters: Filters, reviewer: str | None) -> str | None:
+        if filters.sample:
+            number = self._sample().ahead(self._number(at), filters, reviewer)
+        elif isinstance(at, ImageEnd):
+            return None
+        else:
+            row = self._queue.next(self._row(at), "next-image", filters, reviewer)
+            number = None if row is None else int(self._queue.image[row])
+        return None if number is None else self._images[number].key
 
     def _siblings(
         self, at: FindingId, reviewed: ReviewedImage, filters: Filters | None
@@ -263,8 +283,32 @@ class ReviewRun:
         self._write(image, review)
         return FindingId(image, place)
 
-    def undo(self, reviewer: str) -> FindingId | None:
-        """Take this reviewer's last step back, by a line of its own; its finding, None without a step.
+    def complete(self, at: ImageEnd, state: str, filters: Filters, reviewer: str) -> None:
+        """Write that nothing is missed in an image, unless this reviewer has said so of it as it stands.
+
+        Raises ReviewConflictError where it is another one than `state` says, or has findings left to judge,
+        UsageError for an image that is not in the sample.
+        """
+
+        def review(reviewed: ReviewedImage) -> Review | None:
+            if self._number(at) not in self._sample():
+                raise UsageError("This image is not in the sample", remedy="Load the page again.")
+            if state_of_image(reviewed) != state:
+                raise ReviewConflictError(
+                    "This image has changed meanwhile", remedy="Look at it as it is now, and complete it."
+                )
+            rows = self._queue.shown(self._images[self._number(at)].rows, filters)
+            if not all(self._queue.has_judged(row, reviewer) for row in rows):
+                raise ReviewConflictError("You have not judged all findings of this image yet")
+            done = reviewer in reviewed.completed_by
+            return None if done else completion(reviewed.annotation, reviewer)
+
+        self._write(at.image, review)
+
+    def undo(self, reviewer: str) -> Place | None:
+        """Take this reviewer's last step back, by a line of its own; None without a step.
+
+        Returns its finding, or its image where it completed that or added the finding which is gone now.
 
         Raises ReviewConflictError where others have built on it.
         """
@@ -285,148 +329,6 @@ class ReviewRun:
                 )
             self._log.append([review])
             self._catch_up()
-            gone = all(each.index != place for each in after.anomalies)
-            return FindingId(key, 0 if gone and reviewed.annotation.anomalies else place)
-
-    # Within
-
-    @contextmanager
-    def _now(self) -> Iterator[None]:
-        """One thread at a time, with what others have written by now."""
-        with self._lock:
-            self._catch_up()
-            yield
-
-    def _write(self, key: str, make: Callable[[ReviewedImage], Review]) -> None:
-        with self._lock, self._log.locked():
-            self._catch_up()
-            number = self._numbers.get(key)
-            if number is None:
-                raise UsageError("There is no such image in this run", remedy="Load the page again.")
-            reviewed, _ = self._reviewed(self._images[number])
-            self._log.append([make(reviewed)])
-            self._catch_up()
-
-    def _load(self) -> None:
-        self._read = open_run(self.folder)
-        self._state = state_of(self._read.file)
-        self._images: list[ImageRecord] = []
-        self._numbers: dict[str, int] = {}
-        self._rows: dict[FindingId, int] = {}
-        self._steps: dict[str, deque[tuple[str, int, str]]] = {}
-        self._undone: dict[str, tuple[str, tuple[str, int, str]]] = {}
-        self._end = 0
-        self._latest: tuple[object, ReviewedImage, list[Review]] | None = None
-        with no_collection():
-            self._queue = ReviewQueue(self._read_rows(), self._per_finding)
-            self._catch_up()
-
-    def _read_rows(self) -> list[Row]:
-        rows: list[Row] = []
-        for image, findings in read_records(self._read.file):
-            number = len(self._images)
-            self._images.append(image)
-            self._numbers[image.key] = number
-            for place, (doubt, kind, agents, confidence) in enumerate(findings):
-                doubtful = confidence is not None and confidence < self.min_confidence
-                self._rows[FindingId(image.key, place)] = len(rows)
-                image.rows.append(len(rows))
-                rows.append(Row(number, place, doubt, kind, agents, doubtful=doubtful))
-        return rows
-
-    def _catch_up(self) -> None:
-        """Take up what was added to the log, by whomever. Raises RecordError for an invalid line.
-
-        Records that a run adds meanwhile wait for `refresh`; where it has put its file in order, all is read
-        anew, as every record may lie elsewhere.
-        """
-        file, records = state_of(self._read.file)
-        if file != self._state[0] or records < self._state[1]:
-            self._load()
-            return
-        size = self._log.path.stat().st_size if self._log.path.is_file() else 0
-        if size == self._end:
-            return
-        if size < self._end:  # somebody has put another file in its place
-            self._load()
-            return
-        touched: dict[int, None] = {}
-        try:
-            for start, end, review in self._log.lines_from(self._end):
-                self._end = end
-                key = image_key(review.image)
-                number = self._numbers.get(key)
-                if number is not None:
-                    self._images[number].lines.append((start, end))
-                    touched[number] = None
-                    self._remember(key, review)
-        finally:  # also what stands before an invalid line
-            images = list(touched)
-            for first in range(0, len(images), _IMAGES_AT_ONCE):
-                self._take_up(images[first : first + _IMAGES_AT_ONCE])
-
-    def _remember(self, key: str, review: Review) -> None:
-        if review.id is None:
-            return
-        step = (key, review.anomaly or 0, review.id)
-        if review.undoes is None:
-            self._steps.setdefault(review.reviewer, deque(maxlen=UNDO_STEPS)).append(step)
-        elif review.undoes in self._undone:
-            reviewer, step = self._undone.pop(review.undoes)
-            self._steps.setdefault(reviewer, deque(maxlen=UNDO_STEPS)).append(step)
-        else:
-            for reviewer, steps in self._steps.items():
-                for step in reversed(steps):
-                    if step[2] == review.undoes:
-                        steps.remove(step)
-                        self._undone[review.id] = reviewer, step
-                        return
-
-    def _take_up(self, numbers: Sequence[int]) -> None:
-        """Tell the queue what stands of the findings of some images."""
-        standing: dict[int, Standing] = {}
-        added: list[Row] = []
-        for number in numbers:
-            image = self._images[number]
-            reviewed, _ = self._reviewed(image)
-            standing |= dict.fromkeys(image.rows, Standing(gone=True))
-            for each in reviewed.anomalies:
-                at = FindingId(image.key, each.index)
-                if at not in self._rows:
-                    self._rows[at] = len(self._queue) + len(added)
-                    image.rows.append(self._rows[at])
-                    kind, agents = each.anomaly.kind, each.anomaly.found_by or ()
-                    added.append(Row(number, each.index, ADDED, kind, agents, True))
-                edited = each.edited_by is not None
-                standing[self._rows[at]] = Standing(each.votes, each.decision, each.tied, edited)
-        self._queue.add(added)
-        for row, stands in standing.items():
-            self._queue.set(row, stands)
-
-    def _reviewed(self, image: ImageRecord) -> tuple[ReviewedImage, list[Review]]:
-        """The latest one is kept as long as its files are as they were: it is asked for again and again."""
-        state = (id(image), len(image.lines), file_state(self._read.file), file_state(self._log.path))
-        if self._latest is None or self._latest[0] != state:
-            self._latest = (state, *self._read_image(image))
-        return self._latest[1], self._latest[2]
-
-    def _read_image(self, image: ImageRecord) -> tuple[ReviewedImage, list[Review]]:
-        with open_file(self._read.file) as file:
-            line = os.pread(file.fileno(), image.length, image.offset)
-        record = parse_line(line, Annotation, self._read.file, 1)
-        if record.image != image.name:
-            raise RecordError("the file has changed since", path=self._read.file, line=1, field="image")
-        lines = self._log.lines_at(image.lines) if image.lines else []
-        return review_image(record, lines), lines
-
-    def _row(self, at: FindingId) -> int:
-        row = self._rows.get(at)
-        if row is None:
-            raise UsageError("There is no such finding in this run", remedy="Load the page again.")
-        return row
-
-    def _id(self, row: int) -> FindingId:
-        return FindingId(self._images[int(self._queue.image[row])].key, int(self._queue.anomaly[row]))
-
-
-_EDITED = ("name", "phenomenon", "reasoning", "severity", "kind")
+            if place is None or all(each.index != place for each in after.anomalies):
+                return ImageEnd(key)
+            return FindingId(key, place)

@@ -30,6 +30,7 @@ _STEPS: Final = {
     "box": "move_box",
     "add": "add_finding",
     "undo": "undo_verdict",
+    "complete": "complete_image",
 }
 
 

@@ -32,14 +32,23 @@
     endBox();
     const content = panel().dataset.stage;
     stage.present(content ? JSON.parse(content) : null);
+    // At the end of an image there is no box to move, and no text to judge.
+    if (one("[data-tool=box]")) one("[data-tool=box]").disabled = !panel().dataset.text;
   }
 
   const ask = (verb, path, values) => send(verb, path, {...filters(), ...values});
   const here = () => panel().dataset.finding || "";
-  const judge = decision => stage.content && ask("POST", "/verdict", {finding: here(), text: panel().dataset.text, decision});
+  const sampled = () => filters().sample === "yes";
+  const judge = decision => panel().dataset.text && ask("POST", "/verdict", {finding: here(), text: panel().dataset.text, decision});
   const undo = () => ask("POST", "/undo", {finding: here()});
   // From the end, where there is no finding, too.
   const go = move => ask("GET", "/finding", {at: here(), move});
+  // Where findings are left it leads to them.
+  function complete() {
+    if (!sampled() || !stage.content) return;
+    const {state} = panel().dataset;
+    if (state) ask("POST", "/complete", {finding: here(), state}); else go("enter");
+  }
 
   // Box: drawn and moved. `done` takes that of a finding which is added, else it is kept with the one shown.
 
@@ -84,10 +93,18 @@
   let adding = null, written = "";  // the finding that is written about
 
   function openEditor(box) {
-    if (!stage.content) return;
+    if (!stage.content || (box === undefined && !panel().dataset.text)) return;
     adding = box === undefined ? null : {box};
     written = here();
     texts.reset();
+    // Whoever judges whole images says in three steps how real it is, and need not write more than a name.
+    const steps = Boolean(adding) && sampled();
+    one("#scale").hidden = one("#scale").disabled = !steps;
+    one("#exact").hidden = texts.elements.severity.disabled = steps;
+    for (const name of ["phenomenon", "reasoning"]) {
+      texts.elements[name].required = !steps;
+      texts.elements[name].placeholder = steps ? "optional" : "";
+    }
     one(".wrong", texts).textContent = "";
     one("#editor-title").textContent = adding ? "Add what was missed" : "Edit";
     one("#editor-hint").textContent = adding
@@ -103,7 +120,8 @@
   texts?.addEventListener("submit", async event => {
     event.preventDefault();
     const decision = event.submitter ? event.submitter.value : "accept";
-    const values = Object.fromEntries(new FormData(texts));
+    const {step, ...values} = Object.fromEntries(new FormData(texts));
+    if (step) values.severity = step;
     one(".wrong", texts).textContent = "";
     if (!adding && here() !== written) {
       one(".wrong", texts).textContent = "This finding is no longer there. Copy what you need, and cancel.";
@@ -138,15 +156,18 @@
     stage.redraw();
   }
   function box() {
+    if (!panel().dataset.text) return;
     one("#box-hint").textContent = "Drag on the picture to draw or move the box.";
     one("[data-tool=box-cancel] span").textContent = "Cancel";
     beginBox(null);
   }
   const help = () => one("#help").showModal();
+  // Another queue begins at its start, but an image that is judged whole stays.
+  const reload = () => ask("GET", "/finding", sampled() && here() ? {at: here(), move: "enter"} : {});
   // What the model was not sure of is hidden until asked for.
   function doubtful() {
     const shown = one("#filters").elements.doubtful;
-    if (shown) { shown.checked = !shown.checked; ask("GET", "/finding", {}); }
+    if (shown) { shown.checked = !shown.checked; reload(); }
   }
 
   const KEYS = {
@@ -156,7 +177,7 @@
   // Who only reads has no editor either.
   if (editor) Object.assign(KEYS, {
     a: () => judge("accept"), r: () => judge("reject"), u: () => judge("unsure"), z: undo,
-    e: () => openEditor(), b: box, m: add,
+    e: () => openEditor(), b: box, m: add, c: complete,
   });
   uncanny.keys(() => KEYS, event => {
     if (!boxing) return false;
@@ -186,13 +207,14 @@
     else if (finding) ask("GET", "/finding", {at: finding});
     else if (show) { one("#filters").elements.show.value = show; ask("GET", "/finding", {}); }
     else if (button.dataset.do === "undo") undo();
+    else if (button.dataset.do === "complete") complete();
     else if (button.dataset.do === "edit") openEditor();
     else if (button.dataset.do === "doubtful") doubtful();
     else if (button.id === "open-help") help();
     else if (button.id === "open-agreement") openAgreement();
     else if (button.id === "change-name") uncanny.rename("/reviewer", "Who judges?");
   });
-  one("#filters").addEventListener("change", event => { event.target.blur(); ask("GET", "/finding", {}); });
+  one("#filters").addEventListener("change", event => { event.target.blur(); if (event.target.name === "doubtful") reload(); else ask("GET", "/finding", {}); });
 
   async function openAgreement() {
     await htmx.ajax("GET", `${base}/agreement`, {source: document.body, target: "#agreement-content", swap: "innerHTML"});
