@@ -12,6 +12,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.runs.e2e import uncanny_here
+from tests.service.made_jobs import client_of as signed_in
+from tests.service.made_jobs import ended_job
 from tests.service.made_review import anomaly, log_of, make_run
 from uncanny.errors import RecordError, ReviewConflictError, UsageError
 from uncanny.records.sample import SAMPLE, Sample, SampledImage, write_sample
@@ -21,6 +23,7 @@ from uncanny.service.review.pages import ReviewSite, review_app
 from uncanny.service.review.queue import Filters
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.safety import Guard
+from uncanny.service.service import Service
 
 ADDRESS = "http://127.0.0.1:8000"
 OURS = {"Origin": ADDRESS}
@@ -177,7 +180,7 @@ def test_a_new_finding_or_text_opens_an_image_again_and_undo_closes_it(run: Revi
 def test_a_missed_finding_needs_a_name_and_a_step_of_the_scale(run: ReviewRun) -> None:
     with client_of(run) as client:
         page = client.get("/").text
-        for words in ("cannot be (10)", "hardly ever is (35)", "odd, but possible (65)"):
+        for words in ("cannot be (10)", "hardly ever is (35)", "odd but possible (65)"):
             assert words in page
         added = {"finding": place_of(page), "name": "x", "sample": "yes"}
         for wrong in ({}, {"severity": 12}, {"severity": 10, "name": " "}):
@@ -341,6 +344,26 @@ def test_an_invalid_sample_is_told_by_its_field_and_harms_no_other_review(folder
         run.sample_progress(WHOLE, "ann")
     with client_of(run, sample=False) as client:
         assert client.get("/").status_code == 200
+
+
+def test_the_service_offers_the_sample_and_notes_who_completed_an_image(service: Service) -> None:
+    job = ended_job(service, images=[[], [anomaly("one")]])
+    address = f"/jobs/{job.id}/review"
+    with signed_in(service, "reviewer") as client:
+        assert "?sample=yes" not in client.get(f"{address}/").text
+        draw(service.run_folder(job.id), [0])
+        assert f'href="{address}/?sample=yes">Judge the sample' in client.get(f"{address}/").text
+        page = client.get(f"{address}/?sample=yes").text
+        assert (heading(page), judged(page)) == ("Anything missed?", "0 of 1")
+        body = {"finding": place_of(page), "state": mark(page, "state"), "sample": "yes"}
+        page = client.post(f"{address}/complete", json=body).text
+        assert (heading(page), judged(page)) == ("The image of the sample is judged", "1 of 1")
+        assert f"{job.id}/export" not in page  # which a reviewer may not
+    with signed_in(service, "reader") as client:
+        assert client.post(f"{address}/complete", json=body).status_code == 403
+        assert heading(client.get(f"{address}/?sample=yes").text) == "Completed"
+    noted = [(each.action, each.who) for each in service.audit.page().lines]
+    assert noted.count(("complete_image", "reviewer")) == 1
 
 
 def test_the_command_wants_a_sample(tmp_path: Path) -> None:

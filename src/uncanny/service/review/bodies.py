@@ -15,7 +15,7 @@ from uncanny.service.review.queue import Filters, Order
 from uncanny.service.safety import Body, Words
 
 # How real something is that was missed, in three steps of the severity, and in words.
-SCALE: Final[Mapping[int, str]] = {10: "Cannot be.", 35: "Hardly ever is.", 65: "Odd, but possible."}
+SCALE: Final[Mapping[int, str]] = {10: "Cannot be.", 35: "Hardly ever is.", 65: "Odd but possible."}
 
 Id = Annotated[str, StringConstraints(max_length=64)]
 Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]

@@ -101,6 +101,8 @@
     const steps = Boolean(adding) && sampled();
     one("#scale").hidden = one("#scale").disabled = !steps;
     one("#exact").hidden = texts.elements.severity.disabled = steps;
+    // The texts come last where they may stay empty.
+    (steps ? one("#scale") : texts.elements.reasoning.closest("label")).after(one(".two", texts));
     for (const name of ["phenomenon", "reasoning"]) {
       texts.elements[name].required = !steps;
       texts.elements[name].placeholder = steps ? "optional" : "";
