@@ -264,7 +264,7 @@ def trust_command(run: Path, as_json: bool, quiet: bool, **values: Any) -> None:
     \b
     Draw a sample, judge it, and see:
       uncanny sample runs/a --size 200
-      uncanny import judged.csv --run runs/a --reviewer ann --complete
+      uncanny review runs/a --sample
       uncanny trust runs/a
 
     Exit code: 0 printed, 2 usage error.

@@ -221,7 +221,7 @@ class LoadedRun:
             if sample is None:
                 raise UsageError(
                     f"{self.folder} has no sample of images to judge",
-                    remedy="Draw one first: `uncanny sample RUN --size N`.",
+                    remedy="Draw one first: `uncanny sample RUN`.",
                 )
 
             def image_of(key: str) -> tuple[int, ImageRecord] | None:
