@@ -22,7 +22,8 @@ KINDS = {"unparseable", "refused", "truncated", "infrastructure", "rejected"}
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_thirty_percent_of_all_answers_faulty(provider: str, tmp_path: Path, run: Run) -> None:
     faults = dict.fromkeys(FAULT_NAMES, 0.03)
-    images = pictures(tmp_path / "in", 12)
+    # Of 12 images now and then none came through whole: which call meets which fault differs from run to run.
+    images = pictures(tmp_path / "in", 40)
     with serving(objects=3, faults=faults, seed=3) as server:
         arguments = ("annotate", images, *server.asked(provider, "demo"), "-o", run.path, "--timeout", "2")
         # By its many calls an image each fault strikes.
@@ -31,7 +32,7 @@ def test_thirty_percent_of_all_answers_faulty(provider: str, tmp_path: Path, run
     check_no_traceback(done)
     assert all(number > 0 for number in stats["faults"].values()), "make it longer: not all faults struck"
     records = run.records()
-    assert len(records) == 12
+    assert len(records) == 40
     assert {record.status for record in records} <= {"ok", "partial", "failed"}
     assert {error.kind for record in records for error in record.errors} <= KINDS
     assert "ok" in run.statuses()

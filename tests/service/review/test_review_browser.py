@@ -272,6 +272,7 @@ def test_nothing_keeps_people_out(
         page.wait_for_selector(".a9s-shape-handle")
         ann.check("a box")
         page.keyboard.press("Escape")
+        page.wait_for_selector("#box-tools", state="hidden")
         for key in ("?", "e"):
             page.keyboard.press(key)
             page.wait_for_selector("dialog[open]")

@@ -67,10 +67,12 @@
 
   function endBox() {
     if (!boxing?.editor) return;
-    boxing.editor.close();
+    const {editor} = boxing;
+    // First: keys are the page's again even where the editor cannot be closed.
     boxing = null;
     one("#tools").hidden = false;
     one("#box-tools").hidden = true;
+    editor.close();
     stage.redraw();
   }
 
