@@ -49,7 +49,10 @@ class AuditParameters(
     """What images of one prompt share, so that they are resampled together: their file name, or a column of a
     table or metadata file; `image` resamples them one by one."""
     allow_mixed: bool = False
-    """Compare annotations that were made with different settings."""
+    """Compare annotations that were made with different settings, and corrected figures with those of the
+    model."""
+    uncorrected: bool = False
+    """Show what the model found, and leave out what people judged of its sample."""
     group_names_by: SimilarityName | Similarity = "chrf"
     """Similarity that groups the names of anomalies. chrF is lexical; bertscore needs weights."""
     group_threshold: Annotated[

@@ -58,8 +58,10 @@ def score_sources(
             pairing=pairing,
             worst=parameters.worst,
             min_confidence=parameters.min_confidence,
+            judged=judged and not parameters.uncorrected,
         )
-        for each in (sources, against, before)
+        # Two assessors are compared by what each of them found.
+        for each, judged in ((sources, True), (against, False), (before, True))
     )
     return score_audit(
         generators,

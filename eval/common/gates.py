@@ -1,7 +1,8 @@
 """Conditions that fail a pipeline: how they are written, whether they hold, and the JUnit file of them.
 
 A condition names what must not be. If it `holds`, the gate fails; if it is `clear`, the gate passes. If it is
-`unmeasured`, the gate fails, too: a gate that cannot see does not pass. Whether something got worse is
+`unmeasured`, or `undecided` because people have judged too few images, the gate fails, too: a gate that
+cannot see does not pass. Whether something got worse is
 decided by the corrected tests that the tables show (`common/headline.py`).
 """
 
@@ -17,12 +18,13 @@ from xml.etree import ElementTree
 from uncanny.errors import UsageError
 from uncanny.wording import Words, counted, marked, option, shown
 
-State = Literal["clear", "holds", "unmeasured"]
+State = Literal["clear", "holds", "unmeasured", "undecided"]
 Side = Literal["value", "lower", "upper"]
 _WORDS: Final[Mapping[State, str]] = {
     "clear": "passed",
     "holds": "FAILED",
     "unmeasured": "FAILED, not measured",
+    "undecided": "FAILED, undecided",
 }
 _LEVEL: Final = re.compile(
     r"(?:(?P<side>lower|upper)\s*:\s*)?(?P<figure>[^<>]*[^<>\s])\s*(?P<sign>[<>])\s*"
@@ -53,7 +55,8 @@ class Measured:
     """One figure of what is judged. `value` and `interval` are as in the JSON, None where unmeasured.
 
     `worse` is whether it got worse, by a corrected test; None where nothing could be tested. `why` says what
-    is missing of either, and `change` what is known of the change.
+    is missing of either, and `change` what is known of the change. `undecided` says that a value could be
+    had, were more images judged.
     """
 
     value: float | None = None
@@ -61,6 +64,7 @@ class Measured:
     worse: bool | None = None
     why: str = "is not measured"
     change: str = ""
+    undecided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,14 @@ class Subject:
     """What is judged: a generator, or a run against the first. `figures` are by their names in conditions.
 
     `headline` are those that `worse` is about. `why` says why nothing can be told of a change; empty where it
-    can.
+    can. `undecided` says that something could be, were more images judged.
     """
 
     name: str
     figures: Mapping[str, Measured]
     headline: tuple[str, ...]
     why: str = ""
+    undecided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ class GateResult:
         counts = {
             "tests": str(len(states)),
             "failures": str(states.count("holds")),
-            "errors": str(states.count("unmeasured")),
+            "errors": str(states.count("unmeasured") + states.count("undecided")),
             "skipped": "0",
             "time": "0",
         }
@@ -191,7 +196,7 @@ def _judged(condition: Condition, subjects: Sequence[Subject]) -> Outcome:
             _change(condition, subject) if condition.limit is None else _level(condition, subject)
         ]
     ]
-    fails: tuple[State, ...] = ("holds", "unmeasured")
+    fails: tuple[State, ...] = ("holds", "unmeasured", "undecided")
     for wanted in fails:
         found = [why for state, why in states if state == wanted]
         if found:
@@ -208,7 +213,7 @@ def _change(condition: Condition, subject: Subject) -> tuple[State, str]:
     if worse:
         return "holds", "; ".join(worse)
     if subject.why and any(each.worse is None for each in known.values()):
-        return "unmeasured", subject.why
+        return "undecided" if subject.undecided else "unmeasured", subject.why
     missing = [f"{name} {each.why}" for name, each in known.items() if each.worse is None]
     if missing or not names:
         return "unmeasured", "; ".join(missing) or "nothing is measured"
@@ -226,7 +231,7 @@ def _level(condition: Condition, subject: Subject) -> tuple[State, str]:
         condition.figure if condition.side == "value" else f"the {condition.side} end of {condition.figure}"
     )
     if value is None:
-        return "unmeasured", f"{what} {each.why}"
+        return "undecided" if each.undecided else "unmeasured", f"{what} {each.why}"
     holds = value > condition.limit if condition.above else value < condition.limit
     sign = f"{'' if holds else 'not '}{'above' if condition.above else 'below'}"
     return "holds" if holds else "clear", f"{what} is {value:.4g}, {sign} {condition.limit:g}"

@@ -12,58 +12,22 @@ from math import ceil
 from os import PathLike
 from typing import Any, ClassVar, Final
 
-from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.parameters import ConfidenceParameters
 from uncanny.eval.common.tables.table import Column, RowsResult, Table
-from uncanny.eval.metrics.corrected import Corrected, Fit, corrected, fit_mean, fit_product, fit_share
 from uncanny.eval.metrics.intervals import wilson_interval
 from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
-from uncanny.eval.trust.data import (
-    COUNT,
-    KIND_COLUMN,
-    UNREAL,
-    VISIBLE,
-    Floats,
-    JudgedFinding,
-    JudgedRun,
-    judged_findings,
-    missed,
-    read_judged,
-)
+from uncanny.eval.trust.data import JudgedFinding, JudgedRun, judged_findings, missed, read_judged
+from uncanny.eval.trust.figures import FIGURES, Trusted, TrustedFigure
 from uncanny.parameters import path_of, takes
 from uncanny.wording import counted
 
-FIGURES: Final = ("visible", "af", "mai", "cap")
 BINS: Final = 10
 # What is worth knowing: an interval of so many points to each side, and so many findings right of those from
 # a confidence on, of at least so many that were judged.
 WANTED_HALF: Final = 0.05
 WANTED_RIGHT: Final = 0.9
 FEWEST_FINDINGS: Final = 20
-
-
-@dataclass(frozen=True, slots=True)
-class TrustedFigure:
-    """A figure of all images as corrected by people, and its value if all they are unsure of were true."""
-
-    corrected: Corrected
-    if_unsure_accepted: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        each, people = self.corrected, self.corrected.people_only
-        low, high = people.interval or (None, None)
-        return {
-            **{"value": each.value, "low": each.low, "high": each.high, "lambda": each.lam},
-            "people_only": {"value": people.value, "low": low, "high": high},
-            **{"model_only": each.model_only, "worth": each.effective, "method": each.method},
-            "if_unsure_accepted": self.if_unsure_accepted,
-        }
-
-    @property
-    def estimate(self) -> Estimate:
-        each = self.corrected
-        ends = None if each.low is None or each.high is None else (each.low, each.high)
-        return Estimate(each.value, ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +59,7 @@ class TrustResult(RowsResult):
         *("model_only", "worth", "if_unsure_accepted"),
     )
 
-    judged: JudgedRun
-    figures: Mapping[str, TrustedFigure]
-    kinds: Mapping[str, TrustedFigure]
+    trusted: Trusted
     precision: Share
     by_kind: Mapping[str, Share]
     by_agent: Mapping[str, Share]
@@ -105,6 +67,18 @@ class TrustResult(RowsResult):
     bins: tuple[ConfidenceBin, ...]
     calibration_error: float | None
     agreement: Agreement
+
+    @property
+    def judged(self) -> JudgedRun:
+        return self.trusted.judged
+
+    @property
+    def figures(self) -> Mapping[str, TrustedFigure]:
+        return self.trusted.figures
+
+    @property
+    def kinds(self) -> Mapping[str, TrustedFigure]:
+        return self.trusted.kinds
 
     def to_json(self) -> dict[str, Any]:
         judged = self.judged
@@ -115,11 +89,7 @@ class TrustResult(RowsResult):
                 "size": judged.sample.size,
                 "open": judged.open_images,
             },
-            "corrected": {
-                **{"n": judged.design.n, "frame": judged.design.size},
-                **{name: each.to_json() for name, each in self.figures.items()},
-                "kinds": {name: each.to_json() for name, each in self.kinds.items()},
-            },
+            "corrected": self.trusted.to_json(),
             "precision": _share_json(self.precision),
             "by_kind": {name: _share_json(each) for name, each in self.by_kind.items()},
             "by_agent": {name: _share_json(each) for name, each in self.by_agent.items()},
@@ -248,13 +218,7 @@ def score_judged(judged: JudgedRun, min_confidence: float) -> TrustResult:
     agents = sorted({agent for each in findings for agent in each.agents})
     bins = tuple(_bin(place, findings) for place in range(BINS))
     return TrustResult(
-        judged=judged,
-        figures=_figures(judged),
-        kinds={
-            kind: _share(judged, column)
-            for kind, column in KIND_COLUMN.items()
-            if judged.model[:, column].any() or judged.people_unsure[:, column].any()
-        },
+        trusted=Trusted(judged),
         precision=_right(findings),
         by_kind={kind: _right(each for each in findings if each.kind == kind) for kind in kinds},
         by_agent={name: _right(each for each in findings if name in each.agents) for name in agents},
@@ -263,28 +227,6 @@ def score_judged(judged: JudgedRun, min_confidence: float) -> TrustResult:
         calibration_error=_calibration_error(bins),
         agreement=krippendorff_alpha(each.votes for each in findings),
     )
-
-
-def _figures(judged: JudgedRun) -> dict[str, TrustedFigure]:
-    def fits(people: Floats) -> dict[str, Fit]:
-        af, mai = (
-            fit_mean(judged.design, judged.model[:, column], people[:, column]) for column in (COUNT, UNREAL)
-        )
-        return {"af": af, "mai": mai, "cap": fit_product(mai, af)}
-
-    unsure = fits(judged.people_unsure)
-    means = {
-        name: TrustedFigure(corrected(fit), corrected(unsure[name]).value)
-        for name, fit in fits(judged.people).items()
-    }
-    return {"visible": _share(judged, VISIBLE), **means}
-
-
-def _share(judged: JudgedRun, column: int) -> TrustedFigure:
-    def fit(people: Floats) -> Corrected:
-        return corrected(fit_share(judged.design, judged.model[:, column], people[:, column]))
-
-    return TrustedFigure(fit(judged.people), fit(judged.people_unsure).value)
 
 
 def _right(findings: Iterable[JudgedFinding]) -> Share:

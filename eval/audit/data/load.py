@@ -16,6 +16,7 @@ from uncanny.eval.common.groups import KNOWN, ORIGINAL_COLUMNS, Groups, cell_of
 from uncanny.eval.common.inputs.runs import ReadRun
 from uncanny.eval.common.inputs.sources import FINISHED, OpenSource, Source, of_place, open_source
 from uncanny.eval.common.inputs.table_records import open_lines
+from uncanny.eval.trust.figures import Trusted, read_trusted
 from uncanny.records.run_folder import Unfinished, unfinished
 from uncanny.schema import Annotation
 
@@ -24,7 +25,8 @@ from uncanny.schema import Annotation
 class Generator:
     """One generator's annotations: what is kept of them, how they were made, and what to know about them.
 
-    `opened` is where single records can be read again.
+    `opened` is where single records can be read again. `trusted` is what people judged of a sample, None
+    without one.
     """
 
     source: Source
@@ -33,6 +35,7 @@ class Generator:
     notices: tuple[str, ...] = ()
     unfinished: Unfinished | None = None
     opened: OpenSource | None = None
+    trusted: Trusted | None = None
 
     @property
     def name(self) -> str:
@@ -57,10 +60,12 @@ def load_generators(
     pairing: Pairing | None = None,
     worst: int = MOST_WORST,
     min_confidence: float = 0.0,
+    judged: bool = False,
 ) -> tuple[Generator, ...]:
     """Read all records of all generators. `root` is where the image paths of annotation files start.
 
-    Findings below `min_confidence`, 0-1, are left out and counted.
+    Findings below `min_confidence`, 0-1, are left out and counted. With `judged`, what people judged of the
+    samples of runs is read, too.
 
     Raises ItemsError with every invalid line and every image that is there twice, of all files at once, and
     UsageError for a file that cannot be read or holds nothing, or an image folder.
@@ -93,12 +98,33 @@ def load_generators(
             *([f"{source.name}: {aggregate.sure}."] if aggregate.sure else []),
         )
         generators.append(
-            Generator(source, aggregate, aggregate.origin.provenance(records.run), notices, left, records)
+            Generator(
+                source,
+                aggregate,
+                aggregate.origin.provenance(records.run),
+                notices,
+                left,
+                records,
+                _trusted(source, aggregate) if judged and not problems else None,
+            )
         )
     if problems:
         what = places[0] if len(places) == 1 else f"{len(places)} annotation files"
         raise ItemsError(what, problems, remedy="Correct these lines; nothing was audited.")
     return tuple(generators)
+
+
+def _trusted(source: Source, aggregate: Aggregate) -> Trusted | None:
+    """Raises UsageError for records that were written since they were read."""
+    if source.kind != "run" or source.path is None:
+        return None
+    trusted = read_trusted(source.path, aggregate.sure.least)
+    if trusted is not None and trusted.design.size != aggregate.images:
+        raise UsageError(
+            f"{source.name}: {source.place} changed while it was read",
+            remedy="Audit it once its run has ended.",
+        )
+    return trusted
 
 
 def find_pairing(pair_by: str | None, sources: Sequence[Source], root: Path | None = None) -> Pairing:

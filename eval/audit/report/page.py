@@ -90,6 +90,7 @@ def write_audit_page(
         ],
         matrix=difference_matrix(leaderboard),
         headline=headline(result),
+        judged=[score for name in leaderboard.ranked if (score := leaderboard.generators[name]).is_judged],
         pages=pages,
         kinds=kinds_seen(leaderboard),
         groups=leaderboard.faults.rows,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uncanny.errors import UsageError
+from uncanny.eval.audit.score.corrected import corrected_score, too_few_words
 from uncanny.eval.audit.score.tables import release_claims
 from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.gates import (
@@ -49,24 +50,34 @@ def gate_audit(result: AuditResult, texts: Sequence[str]) -> GateResult:
 
 
 def _subject(result: AuditResult, name: str) -> Subject:
-    score, release = result[name], result.releases.get(name)
-    why = ""
+    score, release = corrected_score(result[name]), result.releases.get(name)
+    why, undecided = "", False
     if release is None:
         why = f"there is no earlier release to compare with; name one with {option('before')}"
     elif release.too_few:
         why = "the releases have too few images or prompts in common to compare (fewer than ten)"
+    elif release.untrusted:
+        why, undecided = release.untrusted, True
+    open_sample = score.trusted is not None and score.by_model is None
     few = "rests on too few images (fewer than ten)" if score.too_few else "is not measured"
+    if open_sample:
+        few = f"is open: {too_few_words(score.trusted)}"
     figures = {
-        figure: Measured(None if score.too_few else each.value, each.interval, why=few)
+        figure: Measured(
+            None if score.too_few or open_sample else each.value,
+            each.interval,
+            why=few,
+            undecided=open_sample,
+        )
         for figure, each in zip(FIGURES, _estimates(score), strict=True)
     }
-    if release is not None:
+    if release is not None and not release.untrusted:
         # Both begin with the figures, then the kinds; what has no kind and groups of names come after them.
         changes = [*release.figures.values(), *release.kinds.values()]
         for figure, change, claim in zip(FIGURES, changes, release_claims(release), strict=False):
             worse = None if change.verdict == "not measured" else change.verdict == "worse"
             figures[figure] = replace(figures[figure], worse=worse, change=str(claim))
-    return Subject(name, figures, FIGURES, why)
+    return Subject(name, figures, FIGURES, why, undecided)
 
 
 def _estimates(score: GeneratorScore) -> list[Share | Estimate]:

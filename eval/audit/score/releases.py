@@ -113,7 +113,9 @@ class Release:
     belong together, resamples are drawn from: the smaller number where releases are not paired. `kinds` and
     `groups` are shares of images with such an anomaly, not measured where one of the releases does not record
     kinds. Of the `shared` prompts `n_worse` got worse and `n_better` got better; `worse` and `better` are
-    those that changed most, at most a hundred each.
+    those that changed most, at most a hundred each. `judged` are the images of before and now that people
+    judged, where they corrected the figures and kinds, else None. `untrusted` says why they did not, though
+    they began to; empty otherwise.
     """
 
     name: str
@@ -128,6 +130,8 @@ class Release:
     shared: int
     n_worse: int
     n_better: int
+    judged: tuple[int, int] | None = None
+    untrusted: str = ""
 
     @property
     def too_few(self) -> bool:
@@ -146,7 +150,7 @@ class Release:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **json_of(self, "images paired figures"),
+            **json_of(self, "images judged paired figures"),
             "kinds": {kind or NO_KIND: change.to_json() for kind, change in self.kinds.items()},
             "groups": [
                 {"kind": group.kind, "name": group.name, **change.to_json()} for group, change in self.groups
@@ -260,11 +264,11 @@ def _by_group(
         for key, group in zip(release.row_keys, release.prompt_keys, strict=True)
         if key in place
     }
-    codes = _linked([row for row, _ in links], group_codes(group for _, group in links), len(shared))
+    codes = linked_codes([row for row, _ in links], group_codes(group for _, group in links), len(shared))
     return [sums_by_group(table, codes) for table in tables]
 
 
-def _linked(rows: Sequence[int], groups: Codes, size: int) -> Codes:
+def linked_codes(rows: Sequence[int], groups: Codes, size: int) -> Codes:
     """For each of `size` rows the number of what it is linked with through groups, from 0."""
     from scipy.sparse import coo_array  # type: ignore[import-untyped]  # slow to import
     from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]

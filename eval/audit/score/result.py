@@ -24,6 +24,7 @@ from uncanny.eval.common.published import texts_notes
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables.table import RowsResult, Table
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
+from uncanny.eval.trust.figures import FIGURES as CORRECTED
 from uncanny.parameters import path_of
 from uncanny.records.run_folder import Unfinished
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from uncanny.eval.audit.data.prompts import PromptRows
     from uncanny.eval.common.gates import GateResult
     from uncanny.eval.common.pages.pictures import PicturesMode
+    from uncanny.eval.trust.figures import Trusted
 
 # Of more generators only the neighbours in the order are compared.
 ALL_PAIRS_UP_TO = 16
@@ -42,6 +44,8 @@ COLUMNS = (
     *(f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")),
     "like_the_one_before",
     *("visible", "visible_low", "visible_high"),
+    "judged",
+    *(f"corrected_{figure}{end}" for figure in CORRECTED for end in ("", "_low", "_high")),
 )
 
 
@@ -55,7 +59,8 @@ class GeneratorScore:
     distinct keys of pairing, None where nothing is paired. `unfinished`: what its run has still to do.
     `source` is None for annotations in memory. `faults` says how many images show what. `digest` is that of
     the images. `sure` counts the findings that the model was not sure enough of, which are in nothing
-    else.
+    else. `trusted` is what people judged of its sample, if any. Where their corrections stand in the place of
+    the model's figures, `by_model` is the score with these; `u_mean` is then that of corrected MAI and AF.
     """
 
     name: str
@@ -78,6 +83,8 @@ class GeneratorScore:
     faults: ImageFaults = field(default_factory=ImageFaults)
     digest: str = ""
     sure: Sure = field(default_factory=Sure)
+    trusted: Trusted | None = None
+    by_model: GeneratorScore | None = None
 
     def metric(self, name: Metric) -> Estimate:
         return self.metrics[name]
@@ -111,12 +118,21 @@ class GeneratorScore:
         share = self.left_out_share
         return share is not None and share > MOST_LEFT_OUT
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether people judged enough images of its sample to correct its figures."""
+        return self.trusted is not None and self.trusted.is_enough
+
     def to_json(self) -> dict[str, Any]:
+        """The figures of the model, and beside them the corrected ones, None without enough judged images."""
+        if self.by_model is not None:
+            return self.by_model.to_json()
         return {
             **json_of(self, "images left_out unfinished **metrics ci=metrics anomalies flawless"),
             **json_of(self, "left_out_below_confidence=sure.left_out"),
             "visible": share_json(self.faults.visible),
             "kinds": {kind or NO_KIND: each.to_json() for kind, each in self.faults.kinds.items()},
+            "corrected": self.trusted.to_json() if self.trusted is not None and self.is_judged else None,
             **json_of(self, "prompts severities names"),
             "worst": [json_of(image, "image u anomalies") for image in self.worst],
             **json_of(self, "source made_with=provenance"),
@@ -178,10 +194,13 @@ class Leaderboard(JsonFields):
 
     `differences` has the pairs of generators with a CAP: all of up to 16 generators, the neighbours in the
     order of more. `mixed` is empty unless mixing was allowed. `notices` are sentences for people: what could
-    not be checked, what to know before believing. `faults` are what is wrong, by kind and similar names.
+    not be checked, what to know before believing. `faults` are what is wrong, by kind and similar names, as
+    the model found it. `is_corrected` says that generators are compared by what people corrected.
     """
 
-    json_keys: ClassVar = "generators order alike=alike_names differences faults mixed notices"
+    json_keys: ClassVar = (
+        "generators order alike=alike_names differences faults mixed notices ranked_corrected=is_corrected"
+    )
 
     generators: Mapping[str, GeneratorScore]
     order: tuple[str, ...]
@@ -189,6 +208,7 @@ class Leaderboard(JsonFields):
     mixed: tuple[Mismatch, ...] = ()
     notices: tuple[str, ...] = ()
     faults: Faults = field(default_factory=Faults)
+    is_corrected: bool = False
 
     def difference(self, first: str, second: str) -> Difference | None:
         """The pair in this order, or None."""
@@ -254,7 +274,14 @@ class Leaderboard(JsonFields):
                 "anomalies": score.anomalies,
                 "like_the_one_before": "yes" if name in alike else "no" if rank > 1 else None,
             }
-            yield row | with_ends(score.metrics) | with_ends({"visible": score.faults.visible})
+            model = score.by_model or score
+            row |= with_ends(model.metrics) | with_ends({"visible": model.faults.visible})
+            if score.trusted is not None and score.is_judged:
+                corrected = {
+                    f"corrected_{each}": figure.estimate for each, figure in score.trusted.figures.items()
+                }
+                row |= {"judged": score.trusted.design.n, **with_ends(corrected)}
+            yield row
 
 
 @dataclass(frozen=True, slots=True)

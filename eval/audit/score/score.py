@@ -20,6 +20,14 @@ from uncanny.eval.audit.data.load import Generator, provenances
 from uncanny.eval.audit.data.names import NameGroups, group_names
 from uncanny.eval.audit.data.prompts import prompt_rows
 from uncanny.eval.audit.parameters import AuditParameters
+from uncanny.eval.audit.score.corrected import (
+    compare_corrected,
+    corrected_release,
+    corrected_score,
+    ranks_corrected,
+    sample_notices,
+    trusted_of,
+)
 from uncanny.eval.audit.score.faults import ImageFaults, find_faults
 from uncanny.eval.audit.score.releases import before_name, compare_releases
 from uncanny.eval.audit.score.resample import FEWEST_SHARED, Resamples
@@ -98,7 +106,11 @@ def score_audit(
         if pair_by is None
         else ImageGroups.of(pair_by, [key for each in generators for key in each.aggregate.prompt_keys]),
         releases={
-            each.name: compare_releases(each, earlier[each.name], groups, resamples=resamples, seed=seed)
+            each.name: corrected_release(
+                compare_releases(each, earlier[each.name], groups, resamples=resamples, seed=seed),
+                each,
+                earlier[each.name],
+            )
             for each in generators
             if each.name in earlier
         },
@@ -162,16 +174,29 @@ def _leaderboard(
         )
         for name, aggregate in aggregates.items()
     }
-    order = sorted(metrics, key=lambda name: (metrics[name].cap is None, metrics[name].cap or 0.0))
-    measured = [name for name in order if metrics[name].cap is not None]
+    trusted = trusted_of(generators, pair_by)
+    is_corrected = ranks_corrected(trusted, allow_mixed=parameters.allow_mixed)
+    caps = {
+        name: each.figures["cap"].corrected.value
+        if is_corrected and (each := trusted.get(name)) is not None and each.is_enough
+        else metrics[name].cap
+        for name in metrics
+    }
+    order = sorted(caps, key=lambda name: (caps[name] is None, caps[name] or 0.0))
+    measured = [name for name in order if caps[name] is not None]
     measured.sort(key=lambda name: aggregates[name].drawn_from < FEWEST_SHARED)
     pairs = list(combinations(measured, 2) if len(measured) <= ALL_PAIRS_UP_TO else pairwise(measured))
     drawn = Resamples(aggregates, pairs, paired=pair_by is not None, resamples=resamples, seed=seed)
     image_faults, faults = find_faults(aggregates, groups, resamples=resamples, seed=seed)
     scores = {
-        each.name: _score(each, metrics[each.name], drawn.intervals(each.name), image_faults[each.name])
+        each.name: replace(
+            _score(each, metrics[each.name], drawn.intervals(each.name), image_faults[each.name]),
+            trusted=trusted.get(each.name),
+        )
         for each in generators
     }
+    if is_corrected:
+        scores = {name: corrected_score(score) for name, score in scores.items()}
     same = [*_same_images(aggregates)]
     for earlier in before:
         now = {name: each for name, each in aggregates.items() if name == earlier.name}
@@ -186,14 +211,18 @@ def _leaderboard(
         *(_without_intervals(scores) if resamples else ()),
         *_unpaired(generators, pair_by),
         *_unlike(scores),
+        *sample_notices(trusted, allow_mixed=parameters.allow_mixed),
     ]
-    compared = [drawn.compare(pair) for pair in pairs]
+    compared = [
+        compare_corrected(scores[first], scores[second]) if is_corrected else drawn.compare((first, second))
+        for first, second in pairs
+    ]
     adjusted = holm([each.p_value for each in compared])
     differences = tuple(
         Difference(*pair, each.shared, *each.estimates, p)
         for pair, each, p in zip(pairs, compared, adjusted, strict=True)
     )
-    return Leaderboard(scores, tuple(order), differences, mixed, tuple(notices), faults)
+    return Leaderboard(scores, tuple(order), differences, mixed, tuple(notices), faults, is_corrected)
 
 
 def _same_images(aggregates: Mapping[str, Aggregate]) -> Iterator[str]:

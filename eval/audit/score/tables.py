@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from uncanny.eval.audit.score.result import (
         Agreement,
         AuditResult,
+        GeneratorScore,
         Leaderboard,
         PublishedTable,
     )
@@ -96,7 +97,9 @@ def headline(result: AuditResult) -> str:
     ends_of = share_ends(shares[subject])
     of_images = f"{percent_words(shares[subject].value)} of images{f' [{ends_of}]' if ends_of else ''}"
     few = ", too few images to compare" if len(measured) > 1 and subject not in enough else ""
-    said = [f"{own_words(subject, result)} shows a visible fault in {of_images}{few}."]
+    trusted = board.generators[subject].trusted if board.is_corrected else None
+    by = f", as people who judged {trusted.design.n:,} of them correct it" if trusted else ""
+    said = [f"{own_words(subject, result)} shows a visible fault in {of_images}{by}{few}."]
     if shares[subject].value is None:
         said = []
     if len(enough) > 1:
@@ -141,6 +144,8 @@ def _since(release: Release, name: str | None) -> str:
         return f"{whose} had visible faults in {visible} of images: too few to compare."
     over = "" if release.paired is None else f" on the {release.paired:,} prompts of both releases"
     of_whom = f"{name}, since" if name else "Since"
+    if release.judged is not None:
+        over = f", by {release.judged[0]:,} and {release.judged[1]:,} judged images"
     change = release.figures["visible"]
     before, now, *_ = change_words(change, of_shares=True)
     visible = f"visible faults {before} → {now} of images"
@@ -162,7 +167,8 @@ def release_claims(release: Release) -> Iterator[Claim]:
             yield _claim(name.upper(), figure, "penalty", effect, of_shares=False)
     for kind, change in release.kinds.items():
         yield _share_claim(f"images with {kind or NO_KIND} faults", change, f"kind {kind}")
-    for group, change in release.groups:
+    # People correct figures and kinds; of groups of names only the model tells.
+    for group, change in release.groups if release.judged is None else ():
         yield _share_claim(f"images with “{group.name}”", change, f"kind {group.kind}")
 
 
@@ -188,6 +194,9 @@ def audit_tables(result: AuditResult) -> tuple[Table, ...]:
         notes = [*_differences(leaderboard), *_notes(leaderboard), *(_legend(result) if last else ())]
         tables.append(_leaderboard_table(result, leaderboard, title, notes))
     tables.append(_faults_table(result))
+    judged = [score for score in result.leaderboard.generators.values() if score.is_judged]
+    if judged:
+        tables.append(corrected_table(judged, result))
     tables += [_release_table(release, level_words(result.level)) for release in result.releases.values()]
     if result.agreement:
         what = "Rank agreement of the two (1 the same order, 0 none in common, −1 the reverse)"
@@ -244,8 +253,35 @@ def _faults_table(result: AuditResult) -> Table:
     return Table(columns, tuple(shares), "Images with a visible fault", tuple(notes), compared=enough or None)
 
 
+def corrected_table(judged: Sequence[GeneratorScore], result: AuditResult) -> Table:
+    """What people who judged images of a sample make of the model's figures: four rows a generator."""
+    rows: list[tuple[Cell, ...]] = []
+    for score in judged:
+        assert score.trusted is not None
+        name = f"{own_words(score.name, result)} ({score.trusted.design.n:,} judged)"
+        for figure, each in score.trusted.figures.items():
+            form = _SHARE if figure == "visible" else _SCORE
+            known = each.corrected
+            cells = (
+                Figure(each.estimate, form),
+                Figure(known.people_only, form),
+                Figure(known.model_only, form),
+            )
+            what = "% of images with a visible fault" if figure == "visible" else figure.upper()
+            rows.append((name, what, *cells, known.effective))
+            name = ""
+    notes = (
+        "Corrected: of all images, from what the model found in all and people in those they judged. Worth: "
+        "as if people alone had judged so many images.",
+    )
+    columns = ("generator", "", "corrected", "people only", "model only", Column("worth", digits=0))
+    return Table(columns, tuple(rows), "Corrected by people", notes)
+
+
 def _release_table(release: Release, level: str) -> Table:
     over = "" if release.paired is None else f", over {release.paired:,} shared prompts"
+    if release.judged is not None:
+        over = f", corrected by {release.judged[0]:,} and {release.judged[1]:,} judged images"
     rows = [
         _release_row(RELEASE_WORDS[name], change, of_shares=name == "visible")
         for name, change in release.figures.items()
@@ -254,14 +290,18 @@ def _release_table(release: Release, level: str) -> Table:
         if kind is not None and change.verdict in ("better", "worse"):
             rows.append(_release_row(f"images with {kind}", change, of_shares=True))
     notes = [f"In brackets {level} intervals; shares of images are percent, their change is in points."]
+    if release.untrusted:
+        notes.append(f"These are the model's figures ({release.untrusted}).")
     for verdict in ("worse", "better"):
         groups = [group.name for group, _ in release.changed_groups(verdict)[:_MOST_ALIKE]]
         if groups:
-            notes.append(f"{verdict.capitalize()}: {', '.join(groups)}.")
+            by_model = "" if release.judged is None else ", as the model found it"
+            notes.append(f"{verdict.capitalize()}{by_model}: {', '.join(groups)}.")
     if release.shared:
+        by_model = "" if release.judged is None else ", as the model found it"
         notes.append(
             f"Of {release.shared:,} shared prompts {release.n_worse:,} got worse and {release.n_better:,} "
-            "better."
+            f"better{by_model}."
         )
     if release.too_few:
         notes.append("Fewer than ten prompts or images say nothing: without intervals and verdicts.")
@@ -314,7 +354,13 @@ def _legend(result: AuditResult) -> Iterator[str]:
         drawn = f"groups of images (by {result.pair_by})"
     elif result.pair_by is not None:
         drawn = f"prompts (by {result.pair_by})"
-    if result.resamples:
+    if result.leaderboard.is_corrected:
+        yield (
+            f"{level_words(result.level)} intervals of figures that people corrected in a sample of images. "
+            "Two differ significantly if the test of their CAP difference, corrected for the number of pairs "
+            "(Holm), is significant."
+        )
+    elif result.resamples:
         yield f"{level_words(result.level)} intervals by {result.resamples:,} resamples of {drawn}."
         pairs = len(result.leaderboard.differences)
         if pairs:

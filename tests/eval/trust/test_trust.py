@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,81 +9,12 @@ import orjson
 import pytest
 
 import uncanny
+from tests.eval.trust.judged_runs import biased, fault, image_of, judge, true_figures, write
 from tests.runs.e2e import uncanny_here
 from uncanny.errors import UsageError
-from uncanny.eval.metrics.audit import audit_metrics
 from uncanny.eval.trust.score import TrustResult
 from uncanny.records.reviews import ReviewLog, completion, new_review
 from uncanny.records.sample import read_sample
-from uncanny.schema import Annotation, Anomaly
-
-
-def fault(name: str, severity: int = 10, confidence: float | None = 0.9, **more: Any) -> Anomaly:
-    texts = {"name": name, "phenomenon": f"{name} is there", "reasoning": "it cannot be"}
-    return Anomaly.model_validate({**texts, "severity": severity, "confidence": confidence, **more})
-
-
-def image_of(name: str, found: Sequence[Anomaly] = (), digest: int = 0) -> Annotation:
-    return Annotation(
-        image=name,
-        sha256=f"{digest:064x}",
-        width=8,
-        height=8,
-        status="ok",
-        anomalies=tuple(found),
-        model="m",
-        prompts="p@1",
-    )
-
-
-def write(folder: Path, records: Sequence[Annotation]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = b"".join(each.model_dump_json(exclude_none=True).encode() + b"\n" for each in records)
-    (folder / "annotations.jsonl").write_bytes(lines)
-    return folder
-
-
-def judge(run: Path, records: Mapping[str, Annotation], truth: Mapping[str, Sequence[Anomaly]]) -> None:
-    """A reviewer who knows the truth judges the sample: accepts what is true, adds what is missing."""
-    sample = read_sample(run)
-    assert sample is not None
-    lines = []
-    for drawn in sample.images:
-        record, true = records[drawn.image], list(truth[drawn.image])
-        for place, each in enumerate(record.anomalies):
-            right = any(each.name == other.name for other in true)
-            lines.append(new_review(record, place, each, "ann", "accept" if right else "reject"))
-        for place, each in enumerate(true, start=len(record.anomalies)):
-            if all(each.name != other.name for other in record.anomalies):
-                lines.append(new_review(record, place, None, "ann", "accept", version=each))
-        lines.append(completion(record, "ann"))
-    ReviewLog.of_run(run).append(lines)
-
-
-def biased(images: int, seed: int) -> tuple[dict[str, Annotation], dict[str, list[Anomaly]]]:
-    """A model that finds seven of ten faults and makes one up in every second image, unsure of these."""
-    draw = random.Random(seed)
-    records, truth = {}, {}
-    for number in range(images):
-        name = f"{number:05d}.png"
-        true = [fault(f"true {k}", 20) for k in range(draw.choice([0, 0, 0, 1, 1, 2]))]
-        found = [each for each in true if draw.random() < 0.7]
-        if draw.random() < 0.5:
-            found.append(fault("made up", 30, draw.uniform(0.5, 0.7)))
-        records[name], truth[name] = image_of(name, found, number), true
-    return records, truth
-
-
-def true_figures(truth: Mapping[str, Sequence[Anomaly]]) -> dict[str, float]:
-    import numpy as np
-
-    counts = np.array([len(each) for each in truth.values()])
-    sums = np.array([sum(one.severity for one in each) for each in truth.values()])
-    mai, af, cap, _ = audit_metrics(counts, sums)
-    assert mai is not None
-    assert af is not None
-    assert cap is not None
-    return {"visible": float((counts > 0).mean()), "af": af, "mai": mai, "cap": cap}
 
 
 @pytest.mark.parametrize("design", ["random", "active"])

@@ -1,0 +1,122 @@
+"""Figures of all images of a run, corrected by what people found in its sample.
+
+The formulas are in `eval.metrics.corrected`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.metrics.corrected import Corrected, Design, Fit, corrected, fit_mean, fit_product, fit_share
+from uncanny.eval.metrics.intervals import Codes
+from uncanny.eval.trust.data import COUNT, KIND_COLUMN, UNREAL, VISIBLE, Floats, JudgedRun, read_judged
+from uncanny.records.sample import SAMPLE
+
+FIGURES: Final = ("visible", "af", "mai", "cap")
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedFigure:
+    """A figure of all images as corrected by people, and its value if all they are unsure of were true."""
+
+    corrected: Corrected
+    if_unsure_accepted: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        each, people = self.corrected, self.corrected.people_only
+        low, high = people.interval or (None, None)
+        return {
+            **{"value": each.value, "low": each.low, "high": each.high, "lambda": each.lam},
+            "people_only": {"value": people.value, "low": low, "high": high},
+            **{"model_only": each.model_only, "worth": each.effective, "method": each.method},
+            "if_unsure_accepted": self.if_unsure_accepted,
+        }
+
+    @property
+    def estimate(self) -> Estimate:
+        each = self.corrected
+        ends = None if each.low is None or each.high is None else (each.low, each.high)
+        return Estimate(each.value, ends)
+
+
+@dataclass(frozen=True, eq=False)
+class Trusted:
+    """A run with its judged images, and all its figures as people correct them.
+
+    `groups` has shape (N,): the number of the group of each image that counts, such as its prompt, in the
+    order of the records; None where images are independent.
+    """
+
+    judged: JudgedRun
+    groups: Codes | None = None
+
+    @property
+    def design(self) -> Design:
+        return self.judged.design
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether enough images, and groups of them, are judged for intervals."""
+        return self.fits["visible"].spreads is not None
+
+    @cached_property
+    def fits(self) -> Mapping[str, Fit]:
+        """By the names of `FIGURES` and of kinds."""
+        return self._fits(self.judged.people)
+
+    @cached_property
+    def figures(self) -> Mapping[str, TrustedFigure]:
+        """By the names of `FIGURES`."""
+        return {name: self.figure(name) for name in FIGURES}
+
+    @cached_property
+    def kinds(self) -> Mapping[str, TrustedFigure]:
+        """The share of images with a fault of each kind that the model or people found anywhere."""
+        return {
+            kind: self.figure(kind)
+            for kind, column in KIND_COLUMN.items()
+            if self.judged.model[:, column].any() or self.judged.people_unsure[:, column].any()
+        }
+
+    def grouped(self, groups: Codes) -> Trusted:
+        """The same with other groups of images; those of two runs that are compared are numbered together."""
+        return Trusted(self.judged, groups)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **{"n": self.design.n, "frame": self.design.size},
+            **{name: each.to_json() for name, each in self.figures.items()},
+            "kinds": {name: each.to_json() for name, each in self.kinds.items()},
+        }
+
+    @cached_property
+    def _if_unsure(self) -> Mapping[str, Fit]:
+        return self._fits(self.judged.people_unsure)
+
+    def figure(self, name: str) -> TrustedFigure:
+        """One of `FIGURES`, or the share of images with a fault of a kind."""
+        return TrustedFigure(corrected(self.fits[name]), self._if_unsure[name].value)
+
+    def _fits(self, people: Floats) -> dict[str, Fit]:
+        design, model = replace(self.design, groups=self.groups), self.judged.model
+        fits: dict[str, Fit] = {
+            name: fit_share(design, model[:, place], people[:, place])
+            for name, place in (("visible", VISIBLE), *KIND_COLUMN.items())
+        }
+        af, mai = (fit_mean(design, model[:, place], people[:, place]) for place in (COUNT, UNREAL))
+        return {**fits, "af": af, "mai": mai, "cap": fit_product(mai, af)}
+
+
+def read_trusted(run: Path, min_confidence: float, groups: Codes | None = None) -> Trusted | None:
+    """What people make of a run, from findings of at least `min_confidence`, 0-1; None without a sample.
+
+    Raises UsageError and RecordError as `read_judged` does.
+    """
+    if not (run / SAMPLE).is_file():
+        return None
+    return Trusted(read_judged(run, min_confidence), groups)

@@ -1,0 +1,162 @@
+"""Audits of judged runs: corrected figures come first, and are compared with corrected ones alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from junitparser import Failure, JUnitXml
+
+import uncanny
+from tests.eval.trust.judged_runs import judged_run
+from tests.runs.e2e import uncanny_here
+from uncanny.eval.audit.score.result import AuditResult
+
+MANY, FEW = (0, 1, 1, 2), (0, 0, 0, 0, 0, 1)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, Path]:
+    """The model makes up most in images that have the fewest faults."""
+    return {"clean": tmp_path / "clean", "faulty": tmp_path / "faulty"}
+
+
+def audited(places: Any, **parameters: Any) -> AuditResult:
+    return uncanny.audit(places, resamples=200, min_confidence=0, **parameters)
+
+
+def test_generators_are_ranked_by_what_people_corrected(places: dict[str, Path], tmp_path: Path) -> None:
+    true = {
+        "clean": judged_run(places["clean"], 800, 1, size=120, faults=FEW, made_up=1.0),
+        "faulty": judged_run(places["faulty"], 800, 2, size=120, faults=MANY, made_up=0.0),
+    }
+    model = audited(places, uncorrected=True)
+    assert model.leaderboard.order == ("faulty", "clean")
+    result = audited(places)
+    board = result.leaderboard
+    assert (board.order, board.is_corrected) == (("clean", "faulty"), True)
+    assert board.differences[0].apart
+    for name, figures in true.items():
+        score = result[name]
+        for figure, value in figures.items():
+            shown = score.faults.visible if figure == "visible" else getattr(score, figure)
+            low, high = shown.interval or (1.0, 0.0)
+            assert low <= value <= high, (name, figure)
+        own = result.to_json()["generators"][name]
+        assert own["mai"] == model[name].mai.value
+        assert own["visible"]["share"] == model[name].faults.visible.value
+        assert own["corrected"] == uncanny.trust(places[name], min_confidence=0).trusted.to_json()
+    assert "as people who judged 120 of them correct it" in result.to_json()["headline"]
+    assert "Corrected by people" in str(result)
+    rows = list(result.rows())
+    assert [row["judged"] for row in rows] == [120, 120]
+    assert rows[0]["corrected_cap"] == result["clean"].cap.value != rows[0]["cap"]
+    page = result.report(tmp_path / "audit.html").read_text()
+    assert 'id="h-corrected"' in page
+    assert 'id="h-corrected"' not in model.report(tmp_path / "model.html").read_text()
+    assert model.to_json()["generators"]["clean"]["corrected"] is None
+
+
+def test_prompts_pair_what_people_judged_of_two_generators(places: dict[str, Path]) -> None:
+    judged_run(places["clean"], 300, 1, size=60)
+    judged_run(places["faulty"], 300, 1, size=60)
+    paired, alone = audited(places, pair_by="stem"), audited(places)
+    both, apart = paired.leaderboard.differences[0], alone.leaderboard.differences[0]
+    assert (both.paired, apart.paired) == (60, None)
+    # The two are one and the same, prompt by prompt.
+    assert both.cap.value == apart.cap.value == 0
+    assert both.cap.interval is not None
+    assert apart.cap.interval is not None
+    assert both.cap.interval[1] < 0.5 * apart.cap.interval[1]
+
+
+def test_a_corrected_figure_is_not_compared_with_one_of_the_model(places: dict[str, Path]) -> None:
+    judged_run(places["clean"], 200, 1, size=40, faults=FEW, made_up=1.0)
+    judged_run(places["faulty"], 200, 2, size=0, faults=MANY, made_up=0.0)
+    result = audited(places)
+    board = result.leaderboard
+    assert (board.is_corrected, board.order) == (False, ("faulty", "clean"))
+    assert any("compared by what the model found: too few images of faulty" in each for each in board.notices)
+    # What people say of the one stands beside it all the same.
+    assert result.to_json()["generators"]["clean"]["corrected"]["n"] == 40
+    assert "Corrected by people" in str(result)
+    mixed = audited(places, allow_mixed=True).leaderboard
+    assert (mixed.is_corrected, mixed.order) == (True, ("clean", "faulty"))
+    assert mixed.differences[0].apart is None
+    assert any("too few images of faulty are judged" in each for each in mixed.notices)
+
+
+def test_a_sample_that_is_hardly_judged_corrects_nothing_and_says_what_is_missing(tmp_path: Path) -> None:
+    judged_run(tmp_path / "run", 100, 1, size=12)
+    result = audited({"a": tmp_path / "run"})
+    assert result.to_json()["generators"]["a"]["corrected"] is None
+    missing = "a: 12 images of its sample are judged; 18 more are needed for corrected figures."
+    assert missing in result.leaderboard.notices
+    (outcome,) = result.gate(["visible<1"]).outcomes
+    assert (outcome.state, "18 more are needed" in outcome.why) == ("undecided", True)
+    assert audited({"a": tmp_path / "run"}, uncorrected=True).gate(["visible>1"]).passed
+
+
+def gate(places: dict[str, Path], junit: Path, *conditions: str) -> tuple[int, JUnitXml]:
+    fail_if = [part for each in conditions for part in ("--fail-if", each)]
+    base = [f"a={places['now']}", "--before", f"a={places['before']}", "--resamples", "200"]
+    done = uncanny_here("audit", *base, *fail_if, "--junit", str(junit), "--quiet")
+    return done.code, JUnitXml.fromfile(str(junit))
+
+
+def test_gates_are_about_corrected_figures(tmp_path: Path) -> None:
+    """A release that the model takes for a better one, though it is worse."""
+    places = {"before": tmp_path / "before", "now": tmp_path / "now"}
+    judged_run(places["before"], 600, 1, size=150, faults=FEW, made_up=1.0)
+    true = judged_run(places["now"], 600, 2, size=150, faults=MANY, made_up=0.0)
+    conditions = ("worse", "upper:visible>0.99", "lower:visible>0.5", "kind:text:worse", "kind:anatomy:worse")
+    code, results = gate(places, tmp_path / "gate.xml", *conditions)
+    cases = {case.name: case.result for suite in results for case in suite}
+    assert (code, results.failures, results.errors) == (4, 3, 0)
+    assert {name: [type(each) for each in found] for name, found in cases.items()} == {
+        "worse": [Failure],
+        "upper:visible>0.99": [],
+        "lower:visible>0.5": [Failure],
+        "kind:text:worse": [],
+        "kind:anatomy:worse": [Failure],
+    }
+    result = audited({"a": places["now"]}, before={"a": places["before"]})
+    release = result.releases["a"]
+    assert release.judged == (150, 150)
+    assert release.figures["visible"].verdict == "worse"
+    assert release.figures["visible"].now == pytest.approx(true["visible"], abs=0.1)
+    assert "by 150 and 150 judged images" in result.to_json()["headline"]
+    by_model = audited({"a": places["now"]}, before={"a": places["before"]}, uncorrected=True)
+    assert by_model.releases["a"].figures["visible"].verdict != "worse"
+
+
+def test_a_release_without_a_judged_sample_is_undecided(tmp_path: Path) -> None:
+    places = {"before": tmp_path / "before", "now": tmp_path / "now"}
+    judged_run(places["before"], 100, 1, size=0)
+    judged_run(places["now"], 100, 2, size=40)
+    code, results = gate(places, tmp_path / "gate.xml", "worse", "visible>1")
+    (worse,), level = ([*case.result] for suite in results for case in suite)
+    assert (code, worse.type, level) == (4, "undecided", [])
+    assert "before: people have judged no sample of it" in worse.message
+    done = uncanny_here("audit", f"a={places['now']}", "--before", f"a={places['before']}", "--json", "-")
+    assert orjson.loads(done.out)["before"]["a"]["judged"] is None
+    assert "These are the model's figures (before: people have judged no sample of it)" in str(
+        audited({"a": places["now"]}, before={"a": places["before"]})
+    )
+
+
+@pytest.mark.slow
+def test_an_equal_release_passes_in_95_of_100_pipelines(tmp_path: Path) -> None:
+    """Two releases with the same faults, of which the model thinks differently."""
+    passed = 0
+    for number in range(100):
+        now, before = tmp_path / f"{number}", tmp_path / f"{number}-before"
+        judged_run(now, 300, 2 * number, size=60, made_up=0.6)
+        judged_run(before, 300, 2 * number + 1, size=60, made_up=0.2)
+        result = uncanny.audit({"a": now}, before={"a": before}, resamples=0, min_confidence=0)
+        (outcome,) = result.gate(["worse"]).outcomes
+        assert outcome.state in ("clear", "holds"), outcome.why
+        passed += outcome.passed
+    assert passed >= 95
