@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -23,6 +24,8 @@ else:  # commands show their options without them
 MOST_WORST = 12
 
 Named = Mapping[str, AnnotationSource]
+# By generator its earlier releases: one, or several, the oldest first.
+Releases = Mapping[str, AnnotationSource | Sequence[str | PathLike[str]]]
 
 
 class AuditParameters(
@@ -38,8 +41,9 @@ class AuditParameters(
     """Model that annotates the folders of images."""
     against: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE", place="file")] = None
     """The same generators as a second assessor sees them; shows how far the ranks agree."""
-    before: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE", place="file")] = None
-    """Earlier releases of generators, on the same prompts; shows what changed."""
+    before: Annotated[Releases | None, Shown(metavar="NAME=RUN_OR_FILE", place="file")] = None
+    """Earlier releases of generators, on the same prompts; shows what changed. Of several of one, the oldest
+    first, it shows the trend, too; a folder of runs has them in the order of their names."""
     own: Annotated[str | Sequence[str], Shown(metavar="NAME")] = ()
     """Generators to mark as your own."""
     pair_by: Annotated[

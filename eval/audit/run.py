@@ -16,7 +16,7 @@ from uncanny.annotation.run import AnnotateTask, annotate_config
 from uncanny.demo.scenes import scene_files, scene_images
 from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.audit.data.aggregate import Pairing
-from uncanny.eval.audit.data.folder import read_generator_folder
+from uncanny.eval.audit.data.folder import read_generator_folder, read_releases
 from uncanny.eval.audit.data.load import find_pairing, load_generators, provenances
 from uncanny.eval.audit.parameters import AuditParameters, Named
 from uncanny.eval.audit.score.releases import before_name
@@ -135,7 +135,7 @@ async def audit_async(sources: Named | str | PathLike[str], parameters: AuditPar
         folder = read_generator_folder(sources)
         sources, notices = dict(folder.generators), (folder.notice,)
     generators, second = read_sources(sources), read_sources(parameters.against or {})
-    earlier = read_sources(parameters.before or {})
+    earlier = read_releases(parameters.before or {})
     check_annotated(second, earlier)
     check_named(generators, earlier, parameters.own_names)
     images = [source for source in generators if source.kind == "images"]

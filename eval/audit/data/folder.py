@@ -1,18 +1,25 @@
-"""A folder of generators: each folder in it is one, a run or images, and the rest is said to be skipped."""
+"""Folders of generators, and of the releases of one: each folder in them is one, and the rest is skipped."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.inputs.sources import Source, read_sources
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
 from uncanny.records.annotation_table import LINES, TABLE
 from uncanny.wording import counted
+
+if TYPE_CHECKING:
+    from uncanny.eval.audit.parameters import Releases
+    from uncanny.eval.common.inputs.sources import AnnotationSource
 
 _RUN_FILES = ("run.json", LINES, TABLE)
 _MOST_NAMED = 12
@@ -45,7 +52,7 @@ def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:
     Raises UsageError where it cannot be read, is a run itself, or holds no generator.
     """
     path = Path(folder)
-    if any((path / file).is_file() for file in _RUN_FILES):
+    if _is_run(path):
         raise UsageError(f"{path} is a run, not a folder of generators", remedy=f"Write NAME={path}.")
     try:
         entries = sorted(path.iterdir(), key=lambda entry: entry.name)
@@ -70,6 +77,50 @@ def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:
     return GeneratorFolder(
         path, generators, {entry.name: why for entry, why in reasons.items() if why is not None}
     )
+
+
+def read_releases(before: Releases) -> tuple[Source, ...]:
+    """Earlier releases by generator, each under its name, the oldest first.
+
+    A folder of runs has them in the order of their names, numbers in them by size. Raises UsageError as
+    `read_sources` does.
+    """
+    if not isinstance(before, Mapping):
+        return read_sources(before)  # says what it should be
+    several: list[tuple[str, AnnotationSource]] = []
+    for name, given in before.items():
+        places: Sequence[AnnotationSource] = (
+            given if _are_places(given) else [cast("AnnotationSource", given)]
+        )
+        several += [(name, place) for each in places for place in _runs_in(each)]
+    return tuple(source for name, place in several for source in read_sources({name: place}))
+
+
+def _are_places(given: object) -> TypeGuard[Sequence[str | PathLike[str]]]:
+    return (
+        isinstance(given, Sequence)
+        and not isinstance(given, str)
+        and bool(given)
+        and all(isinstance(each, str | PathLike) for each in given)
+    )
+
+
+def _runs_in(place: AnnotationSource) -> list[AnnotationSource]:
+    """The runs in a folder that is not one itself; else only what was given."""
+    path = Path(place) if isinstance(place, str | PathLike) else None
+    if path is None or not path.is_dir() or _is_run(path):
+        return [place]
+    runs = sorted(filter(_is_run, path.iterdir()), key=lambda run: _numbered(run.name))
+    return [*runs] or [place]
+
+
+def _is_run(path: Path) -> bool:
+    return any((path / file).is_file() for file in _RUN_FILES)
+
+
+def _numbered(name: str) -> list[tuple[int, str]]:
+    """For an order in which v2 is before v10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _is_own(entry: Path) -> bool:

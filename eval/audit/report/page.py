@@ -19,7 +19,7 @@ from jinja2 import Environment
 
 from uncanny.annotation.report.page import write_report
 from uncanny.eval.audit.data.aggregate import AuditedImage
-from uncanny.eval.audit.report.plots import plot_plane, plot_ranks, plot_severities
+from uncanny.eval.audit.report.plots import plot_plane, plot_ranks, plot_severities, plot_trend
 from uncanny.eval.audit.score.result import AuditResult, Difference, GeneratorScore, Leaderboard
 from uncanny.eval.audit.score.tables import (
     RELEASE_WORDS,
@@ -32,6 +32,7 @@ from uncanny.eval.audit.score.tables import (
     share_ends,
     signed,
     signed_ends,
+    trend_words,
 )
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.groups import KNOWN
@@ -105,6 +106,10 @@ def write_audit_page(
         ),
         groups_open=MOST_GROUPS_OPEN,
         releases=release_pictures(result, views),
+        trends=[
+            (trend, plot_trend(trend, str(number)), trend_words(trend))
+            for number, trend in enumerate(result.trends.values())
+        ],
         prompts=prompt_pictures(result, views),
         side_by_side=result.side_by_side,
         shots=worst_images(leaderboard, views),

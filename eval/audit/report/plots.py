@@ -1,4 +1,4 @@
-"""The plots of the audit page: how often and how bad, how severe, and how two assessors rank.
+"""The plots of the audit page: how often and how bad, how severe, how two assessors rank, and trends.
 
 Each is drawn for wide screens and for phones, and says in words what it shows.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from markupsafe import Markup
 
 from uncanny.eval.audit.score.result import GeneratorScore, Leaderboard
-from uncanny.eval.audit.score.tables import amount
+from uncanny.eval.audit.score.tables import TREND_HEADS, amount, percent_words, trend_words
 from uncanny.eval.common.pages.plots import (
     NARROW,
     WIDE,
@@ -27,6 +27,9 @@ from uncanny.eval.common.pages.plots import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from uncanny.eval.audit.score.releases import ReleaseFigure
+    from uncanny.eval.audit.score.trend import Trend
 
 
 _ROOM = 0.14
@@ -332,4 +335,68 @@ def _draw_severities(scores: Sequence[GeneratorScore], figure: Figure) -> Mappin
         name = plain_label(score.name, int(panel / 8) - 2)
         axes.set_title(f"{place + 1}  {name}", loc="left", pad=5)
     figure.text(0.5, 5 / height, "realism, 0 unreal to 100 real", ha="center", color=colour("soft"))
+    return tips
+
+
+def plot_trend(trend: Trend, key: str) -> Markup:
+    """A generator's figures over its releases, a panel a figure, with intervals and where each changed."""
+    words = f"{trend_words(trend)} " + "; ".join(
+        f"{label}: "
+        + ", ".join(f"{head} {_trend_value(trend, label, what)}" for what, head in TREND_HEADS.items())
+        for label in trend.labels
+    )
+    panels = len(TREND_HEADS)
+    return plot_twice(
+        partial(_draw_trend, trend),
+        (WIDE, 2 * 190.0),
+        (NARROW, panels * 165.0),
+        key=f"trend-{key}",
+        title=f"Figures of {trend.name} over {len(trend.labels)} releases",
+        words=words,
+    )
+
+
+def _trend_value(trend: Trend, label: str, what: ReleaseFigure) -> str:
+    value = trend.figure(label, what).value
+    return percent_words(value) if what == "visible" else amount(value)
+
+
+def _draw_trend(trend: Trend, figure: Figure) -> Mapping[str, str]:
+    width, height = figure.get_size_inches() * figure.dpi
+    columns = 1 if width < 600 else 2
+    left, gap, above, below = 44.0, 56.0, 26.0, 30.0
+    panel = (width - left - gap * (columns - 1) - 14) / columns
+    tall = height / -(-len(TREND_HEADS) // columns)
+    changed, tips = trend.proven(), {}
+    # So many names as stand side by side; the first and the last always do.
+    step = max(1, -(-len(trend.labels) * 62 // int(panel)))
+    ticks = [place for place in range(len(trend.labels)) if (len(trend.labels) - 1 - place) % step == 0]
+    for number, (what, head) in enumerate(TREND_HEADS.items()):
+        row, column = divmod(number, columns)
+        axes = pixel_axes(
+            figure, left + column * (panel + gap), row * tall + above, panel, tall - above - below
+        )
+        bare_axes(axes, grid="y")
+        scale = 100 if what == "visible" else 1
+        drawn = [(place, trend.figure(label, what)) for place, label in enumerate(trend.labels)]
+        known = [
+            (place, scale * each.value, each.interval) for place, each in drawn if each.value is not None
+        ]
+        axes.plot([place for place, *_ in known], [value for _, value, _ in known], color=colour("edge"))
+        for place, value, interval in known:
+            late = what in changed and place >= changed[what].place
+            ink = colour("a1" if late else "accent")
+            if interval is not None:
+                axes.plot((place, place), [scale * end for end in interval], color=ink, alpha=0.45, zorder=3)
+            gid = f"release-{what}-{place}"
+            axes.plot([place], [value], "o", markersize=7, color=ink, zorder=4, clip_on=False, gid=gid)
+            label = trend.labels[place]
+            tips[gid] = f"{label}: {head} {_trend_value(trend, label, what)}"
+        if what in changed:
+            axes.axvline(changed[what].place - 0.5, color=colour("soft"), linewidth=1, linestyle="--")
+        axes.set_xlim(-0.5, len(trend.labels) - 0.5)
+        axes.set_ylim(bottom=0)
+        axes.locator_params(axis="y", nbins=4)
+        axes.set_xticks(ticks, [plain_label(trend.labels[place], 9) for place in ticks])
+        axes.set_title(f"{head}, %" if what == "visible" else head, loc="left", pad=5)
     return tips

@@ -30,6 +30,7 @@ from uncanny.records.run_folder import Unfinished
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.data.prompts import PromptRows
+    from uncanny.eval.audit.score.trend import Trend
     from uncanny.eval.common.gates import GateResult
     from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.trust.figures import Trusted
@@ -342,8 +343,8 @@ class AuditResult(RowsResult):
     `stem`, the name of a column, or None. `published` is None unless asked for.
     `side_by_side` are the prompts where generators differ most, for the page; None where none is shared.
     `own` are the generators to be marked as one's own, and `releases` those that were compared with an
-    earlier release, by name. `groups` are the images of all generators that are resampled together.
-    Findings below `least_confidence`, 0-1, are left out.
+    earlier release, by name; `trends` are those with several. `groups` are the images of all generators that
+    are resampled together. Findings below `least_confidence`, 0-1, are left out.
 
     It prints as a table, and shows as one in a notebook; `result[name]` is a generator's score.
     """
@@ -362,6 +363,7 @@ class AuditResult(RowsResult):
     side_by_side: PromptRows | None = None
     own: tuple[str, ...] = ()
     releases: Mapping[str, Release] = field(default_factory=dict)
+    trends: Mapping[str, Trend] = field(default_factory=dict)
     groups: ImageGroups | None = None
     least_confidence: float = 0.0
 
@@ -379,7 +381,7 @@ class AuditResult(RowsResult):
         Beside the keys of the format: in a generator `unfinished`, `anomalies`, `flawless`, `visible`,
         `kinds`, `prompts`, `severities`, `names`, `worst` and how its annotations were made; also
         `differences`, the neighbours that are `alike`, `faults`, `mixed`, `notices`, `headline`, how
-        intervals were made, and, where asked for, `before`, `against`, `agreement` and `published`.
+        intervals were made, and, where asked for, `before`, `trends`, `against`, `agreement` and `published`.
         """
         content = {
             **self.leaderboard.to_json(),
@@ -396,6 +398,8 @@ class AuditResult(RowsResult):
         }
         if self.releases:
             content["before"] = {name: release.to_json() for name, release in self.releases.items()}
+        if self.trends:
+            content["trends"] = {name: trend.to_json() for name, trend in self.trends.items()}
         if self.against is not None:
             content["against"] = self.against.to_json()
             content["agreement"] = _agreement_json(self.agreement)

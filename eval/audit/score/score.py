@@ -41,6 +41,7 @@ from uncanny.eval.audit.score.result import (
     PublishedRow,
     PublishedTable,
 )
+from uncanny.eval.audit.score.trend import Trend, labels_of
 from uncanny.eval.common.alike import check_alike, unchecked
 from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.common.groups import KNOWN, ImageGroups
@@ -56,6 +57,8 @@ PAPER = "the AnomReason paper, table 3: 246 prompts a generator"
 ASSESSORS = ("AnomReasonor", "AnomAgent")
 # So many pairs of generators with the same images are named.
 MOST_SAME = 5
+# So many releases, with that of now, are a series.
+LEAST_RELEASES = 3
 
 
 def score_audit(
@@ -70,8 +73,9 @@ def score_audit(
 ) -> AuditResult:
     """Score all generators, and the same ones by a second assessor where `against` is given.
 
-    `before` are earlier releases of some of the generators, under their names. `pair_by` is what records are
-    paired by, whether or not that was asked for. `notices` are told before those of the leaderboard.
+    `before` are earlier releases of some of the generators, under their names; of several of one the oldest
+    comes first, and the newest is compared with now. `pair_by` is what records are paired by, whether or not
+    that was asked for. `notices` are told before those of the leaderboard.
 
     Raises UsageError where the annotations were not made alike, unless mixing is allowed, and where the
     second assessor has fewer than two of the generators.
@@ -86,9 +90,10 @@ def score_audit(
         groups = group_names(aggregates, measure, chosen.group_threshold)
         return _leaderboard(of, chosen, pair_by, groups, before), groups
 
-    leaderboard, groups = board(generators, before)
-    second = board(against)[0] if against else None
     earlier = {each.name: each for each in before}
+    leaderboard, groups = board(generators, [*earlier.values()])
+    second = board(against)[0] if against else None
+    series = {each.name: [*(one for one in before if one.name == each.name), each] for each in generators}
     return AuditResult(
         leaderboard=replace(leaderboard, notices=(*notices, *leaderboard.notices)),
         resamples=resamples,
@@ -114,7 +119,25 @@ def score_audit(
             for each in generators
             if each.name in earlier
         },
+        trends={
+            name: _trend(name, each, chosen, pair_by)
+            for name, each in series.items()
+            if len(each) >= LEAST_RELEASES
+        },
     )
+
+
+def _trend(name: str, releases: Sequence[Generator], chosen: AuditParameters, pair_by: str | None) -> Trend:
+    """Raises NotAlikeError where not all releases were annotated alike, unless mixing is allowed."""
+    labels = labels_of([each.source.place for each in releases])
+    named = [
+        replace(each, source=replace(each.source, name=label))
+        for label, each in zip(labels, releases, strict=True)
+    ]
+    unnamed = {each.name: np.full(sum(each.aggregate.counts), -1, np.int32) for each in named}
+    groups = NameGroups((), unnamed, 0, 0, "", 0.0)
+    board = _leaderboard(named, chosen, pair_by, groups, (), compared=False)
+    return Trend.of(name, board.generators, is_corrected=board.is_corrected)
 
 
 def agreement(leaderboard: Leaderboard, against: Leaderboard) -> tuple[Agreement, ...]:
@@ -163,6 +186,8 @@ def _leaderboard(
     pair_by: str | None,
     groups: NameGroups,
     before: Sequence[Generator],
+    *,
+    compared: bool = True,
 ) -> Leaderboard:
     resamples, seed = parameters.resamples, parameters.seed
     made = {before_name(name): provenance for name, provenance in provenances(before).items()}
@@ -186,6 +211,7 @@ def _leaderboard(
     measured = [name for name in order if caps[name] is not None]
     measured.sort(key=lambda name: aggregates[name].drawn_from < FEWEST_SHARED)
     pairs = list(combinations(measured, 2) if len(measured) <= ALL_PAIRS_UP_TO else pairwise(measured))
+    pairs = pairs if compared else []
     drawn = Resamples(aggregates, pairs, paired=pair_by is not None, resamples=resamples, seed=seed)
     image_faults, faults = find_faults(aggregates, groups, resamples=resamples, seed=seed)
     scores = {
@@ -213,14 +239,14 @@ def _leaderboard(
         *_unlike(scores),
         *sample_notices(trusted, allow_mixed=parameters.allow_mixed),
     ]
-    compared = [
+    gaps = [
         compare_corrected(scores[first], scores[second]) if is_corrected else drawn.compare((first, second))
         for first, second in pairs
     ]
-    adjusted = holm([each.p_value for each in compared])
+    adjusted = holm([each.p_value for each in gaps])
     differences = tuple(
         Difference(*pair, each.shared, *each.estimates, p)
-        for pair, each, p in zip(pairs, compared, adjusted, strict=True)
+        for pair, each, p in zip(pairs, gaps, adjusted, strict=True)
     )
     return Leaderboard(scores, tuple(order), differences, mixed, tuple(notices), faults, is_corrected)
 

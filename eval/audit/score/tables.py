@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from uncanny.eval.audit.score.faults import NO_KIND
-from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.estimates import Estimate, Share, p_words
 from uncanny.eval.common.groups import KNOWN
 from uncanny.eval.common.headline import Claim, Versus, ranking, rate_effect, share_effect
 from uncanny.eval.common.headline import headline as proven_first
@@ -15,7 +15,7 @@ from uncanny.eval.common.tables.table import MISSING, Cell, Column, Figure, Tabl
 from uncanny.eval.metrics.audit import RANKED, VISIBLE_BELOW, Metric
 
 if TYPE_CHECKING:
-    from uncanny.eval.audit.score.releases import Change, Release
+    from uncanny.eval.audit.score.releases import Change, Release, ReleaseFigure
     from uncanny.eval.audit.score.result import (
         Agreement,
         AuditResult,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Leaderboard,
         PublishedTable,
     )
+    from uncanny.eval.audit.score.trend import Trend
 
 LIKE = "≈"
 _MOST_ALIKE = 4
@@ -34,11 +35,14 @@ _GAP = Column("", digits=2, signed=True)
 _WHOLE = Column("", unit="%", digits=0)
 # Scores to two decimals, the ends of their intervals, and differences of scores.
 amount, ends, signed = _SCORE.words, _SCORE.ends, _GAP.words
-RELEASE_WORDS = {
+RELEASE_WORDS: Final[Mapping[ReleaseFigure, str]] = {
     "visible": "images with a visible fault",
     "af": "AF, anomalies an image",
     "mai": "MAI, implausibility an image",
     "cap": "CAP = MAI · AF",
+}
+TREND_HEADS: Final[Mapping[ReleaseFigure, str]] = {
+    name: "Visible faults" if name == "visible" else name.upper() for name in RELEASE_WORDS
 }
 
 
@@ -198,6 +202,7 @@ def audit_tables(result: AuditResult) -> tuple[Table, ...]:
     if judged:
         tables.append(corrected_table(judged, result))
     tables += [_release_table(release, level_words(result.level)) for release in result.releases.values()]
+    tables += map(trend_table, result.trends.values())
     if result.agreement:
         what = "Rank agreement of the two (1 the same order, 0 none in common, −1 the reverse)"
         tables.append(_agreement_table(result.agreement, what))
@@ -312,6 +317,47 @@ def _release_table(release: Release, level: str) -> Table:
     )
     columns = ("", "before", "now", "change", "")
     return Table(columns, tuple(rows), f"{release.name}, now and before{over}", tuple(notes))
+
+
+def trend_table(trend: Trend) -> Table:
+    """A row a release, the oldest first, and which figures changed where."""
+    rows: list[tuple[Cell, ...]] = [
+        (label, score.images, *(Figure(each, form) for each, form in cells))
+        for label, score, cells in (
+            (label, score, [(trend.figure(label, what), _form_of(what)) for what in TREND_HEADS])
+            for label, score in trend.releases.items()
+        )
+    ]
+    by = ", corrected by people" if trend.is_corrected else ""
+    columns = ("release", "images", *TREND_HEADS.values())
+    notes = (
+        trend_words(trend),
+        "A change is the largest difference of the mean before and after a release, significant after "
+        "correction for the number of releases and figures.",
+    )
+    return Table(columns, tuple(rows), f"{trend.name}, over {len(rows):,} releases{by}", notes)
+
+
+def _form_of(figure: ReleaseFigure) -> Column:
+    return _SHARE if figure == "visible" else _SCORE
+
+
+def trend_words(trend: Trend) -> str:
+    """Which figures changed at which release, as sentences."""
+    said = [
+        f"{TREND_HEADS[what]} changed at {trend.labels[each.place]}: "
+        f"{_amount_of(what, each.before)} → {_amount_of(what, each.after)} ({p_words(trend.p_value(what))})."
+        for what, each in trend.proven().items()
+    ]
+    if said:
+        return " ".join(said)
+    if not any(trend.changes.values()):
+        return "Whether a figure changed is not tested: too few releases have an interval."
+    return f"No figure changed significantly over {len(trend.releases):,} releases."
+
+
+def _amount_of(figure: ReleaseFigure, value: float) -> str:
+    return percent_words(value) if figure == "visible" else amount(value)
 
 
 def _release_row(name: str, change: Change, *, of_shares: bool) -> tuple[Cell, ...]:

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     type=Place(named=True),
     multiple=True,
     metavar="NAME=RUN_OR_FILE",
-    help="An earlier release of one of the generators, on the same prompts; repeatable. Shows what changed.",
+    help="An earlier release of one of the generators, on the same prompts. Shows what changed. Repeatable, "
+    "the oldest first, or a folder of its runs: shows the trend, too.",
 )
 @click.option(
     "--against",
@@ -90,6 +91,7 @@ def command(
       uncanny audit runs/v2 --own ours --before ours=runs/v1/ours --pair-by stem -o runs/v2
     """
     from uncanny.cli.common.session import RUN_CODES
+    from uncanny.eval.audit.data.folder import read_releases
     from uncanny.eval.audit.run import annotating_of, check_annotated, check_named, score_sources
     from uncanny.eval.audit.score.gate import audit_conditions, gated
     from uncanny.eval.audit.score.result import COLUMNS
@@ -98,7 +100,7 @@ def command(
     quiet, out, force, own = values["quiet"], values["out"], values["force"], values["own"]
     named, notices = read_generators(generators)
     sources, second = read_sources(named), read_sources(named_sources(against))
-    earlier = read_sources(named_sources(before))
+    earlier = read_releases(named_releases(before))
     check_annotated(second, earlier)
     check_named(sources, earlier, own)
     audit_conditions(conditions)
@@ -156,6 +158,15 @@ def read_generators(arguments: Sequence[str]) -> tuple[dict[str, AnnotationSourc
         named += [f"{generator}={source}" for generator, source in folder.generators.items()]
         notices.append(folder.notice)
     return named_sources(named), tuple(notices)
+
+
+def named_releases(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """The places of each generator from NAME=PLACE, in their order. Raises UsageError for no such form."""
+    releases: dict[str, list[str]] = {}
+    for argument in arguments:
+        for name, place in named_sources([argument]).items():
+            releases.setdefault(name, []).append(str(place))
+    return releases
 
 
 def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:

@@ -13,6 +13,7 @@ import uncanny
 from tests.eval.trust.judged_runs import judged_run
 from tests.runs.e2e import uncanny_here
 from uncanny.eval.audit.score.result import AuditResult
+from uncanny.eval.audit.score.trend import labels_of
 
 MANY, FEW = (0, 1, 1, 2), (0, 0, 0, 0, 0, 1)
 
@@ -160,3 +161,47 @@ def test_an_equal_release_passes_in_95_of_100_pipelines(tmp_path: Path) -> None:
         assert outcome.state in ("clear", "holds"), outcome.why
         passed += outcome.passed
     assert passed >= 95
+
+
+def test_a_series_of_releases_tells_where_it_changed(tmp_path: Path) -> None:
+    """A model that makes up less and less hides that faults became more frequent with v9."""
+    runs = tmp_path / "releases"
+    for number in (7, 8, 9, 10, 11):
+        later = number >= 9
+        judged_run(
+            runs / f"v{number}",
+            400,
+            number,
+            size=100,
+            faults=MANY if later else FEW,
+            made_up=0.8 - 0.2 * later,
+        )
+    now = (runs / "v11").rename(tmp_path / "v11")
+    result = audited({"a": now}, before={"a": runs})
+    trend = result.trends["a"]
+    assert trend.labels == ["releases/v7", "releases/v8", "releases/v9", "releases/v10", "v11"]
+    assert trend.is_corrected
+    assert {what: each.place for what, each in trend.proven().items()} == dict.fromkeys(trend.changes, 2)
+    assert result.releases["a"].figures["visible"].before == trend.figure("releases/v10", "visible").value
+    assert "Visible faults changed at releases/v9:" in str(result)
+    own = result.to_json()["trends"]["a"]
+    assert [each["judged"] for each in own["releases"]] == [100] * 5
+    assert own["changes"]["cap"]["significant"] is True
+    page = result.report(tmp_path / "audit.html").read_text()
+    assert 'id="h-trend"' in page
+    # The same by the command, release by release; they are in the order in which they were given.
+    places = [str(runs / f"v{number}") for number in (7, 8, 9, 10)]
+    before = [part for each in places for part in ("--before", f"a={each}")]
+    done = uncanny_here(
+        "audit", f"a={now}", *before, "--min-confidence", "0", "--resamples", "200", "--json", "-"
+    )
+    assert orjson.loads(done.out)["trends"]["a"] == own
+    assert audited({"a": now}, before={"a": places}).to_json()["trends"]["a"] == own
+    # One earlier release is no series.
+    assert not audited({"a": now}, before={"a": places[-1]}).trends
+
+
+def test_releases_are_called_by_what_differs_in_their_places() -> None:
+    assert labels_of(["runs/v1/ours", "runs/v2/ours", "runs/v10/ours"]) == ["v1", "v2", "v10"]
+    assert labels_of(["old/a", "b"]) == ["old/a", "b"]
+    assert labels_of(["list 'a'", "list 'a'"]) == ["1", "2"]

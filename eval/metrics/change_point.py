@@ -1,0 +1,81 @@
+"""The release at which a figure changed: one change point in a series of estimates with intervals.
+
+Each estimate is put on a scale on which its error hardly depends on its value (the arcsine of the root of a
+share, the root of a mean, the fourth root of a product of two means), with the standard error that its
+interval has there. For each place in the series the mean of what is before is compared with that of what is
+after, weighted by precision; the place with the largest difference is the change point. Its p-value is that
+of the difference times the number of places (Bonferroni). Releases with the same prompts vary together, which
+makes the test more careful. Series of releases are short, so one change is looked for, the strongest.
+
+Sources: D. M. Hawkins, *Testing a sequence of observations for a shift in location*, Journal of the American
+Statistical Association 72, 1977 (the largest of all splits; here with known variances, and Bonferroni in the
+place of its distribution); M. S. Bartlett, *The use of transformations*, Biometrics 3, 1947 (the scales).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import asin, erfc, sin, sqrt
+from typing import Final
+
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.metrics.corrected import Kind
+
+# Standard errors from the middle of a 95 % interval to its end.
+_HALF: Final = 1.959964
+_SCALES: Final[dict[Kind, tuple[Callable[[float], float], Callable[[float], float]]]] = {
+    "share": (lambda value: asin(sqrt(value)), lambda value: sin(value) ** 2),
+    "mean": (sqrt, lambda value: value**2),
+    "product": (lambda value: value**0.25, lambda value: value**4),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """A figure is `after` from the estimate at `place` on, 1 or more, and `before` until then.
+
+    Both are means on the scale of the test, in the unit of the figure. `p_value`, 0–1, is corrected for the
+    number of places.
+    """
+
+    place: int
+    before: float
+    after: float
+    p_value: float
+
+
+def change_point(series: Sequence[Estimate], kind: Kind) -> ChangePoint | None:
+    """The strongest change of a figure in a series, whether or not it is significant.
+
+    Parameters
+    ----------
+    series
+        The estimates in their order, each with its 95 % interval: 0–1 of a share, from 0 of others.
+    kind
+        What the figure is.
+
+    None where fewer than two estimates have an interval; those without one are passed over.
+    """
+    to_scale, from_scale = _SCALES[kind]
+    known = [
+        (place, to_scale(each.value), (to_scale(each.interval[1]) - to_scale(each.interval[0])) / 2 / _HALF)
+        for place, each in enumerate(series)
+        if each.value is not None and each.interval is not None and each.interval[1] > each.interval[0]
+    ]
+    if len(known) < 2:
+        return None
+    places, values, errors = zip(*known, strict=True)
+    weights = [1 / error**2 for error in errors]
+
+    def mean(first: int, last: int) -> tuple[float, float]:
+        total = sum(weights[first:last])
+        return sum(w * v for w, v in zip(weights[first:last], values[first:last], strict=True)) / total, total
+
+    splits = []
+    for split in range(1, len(known)):
+        (before, weight), (after, other) = mean(0, split), mean(split, len(known))
+        splits.append((abs(after - before) / sqrt(1 / weight + 1 / other), -split, before, after))
+    largest, split, before, after = max(splits)
+    p_value = min(1.0, erfc(largest / sqrt(2)) * len(splits))
+    return ChangePoint(places[-split], from_scale(before), from_scale(after), p_value)

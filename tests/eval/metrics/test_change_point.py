@@ -1,0 +1,58 @@
+"""Change points: a hand-worked series, what has no interval, and how often chance is taken for a change."""
+
+from __future__ import annotations
+
+from math import asin, erfc, sqrt
+
+import numpy as np
+import pytest
+
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.metrics.change_point import change_point
+from uncanny.eval.metrics.intervals import wilson_interval
+
+
+def test_a_hand_worked_series() -> None:
+    """On the scale of roots the means are 1, 1 and 2, each with a standard error of 0.1."""
+    half = 1.959964 * 0.1
+    series = [Estimate(root**2, ((root - half) ** 2, (root + half) ** 2)) for root in (1.0, 1.0, 2.0)]
+    found = change_point(series, "mean")
+    assert found is not None
+    assert found.place == 2
+    assert [found.before, found.after] == pytest.approx([1.0, 4.0])
+    z = 1 / sqrt(0.1**2 / 2 + 0.1**2)
+    assert found.p_value == pytest.approx(2 * erfc(z / sqrt(2)))
+
+
+def test_shares_and_products_have_scales_of_their_own() -> None:
+    series = [Estimate(0.25, (0.2, 0.3)), Estimate(0.5, (0.45, 0.55))]
+    share, product = (change_point(series, kind) for kind in ("share", "product"))
+    assert share is not None
+    assert product is not None
+    assert share.after == pytest.approx(product.after) == pytest.approx(0.5)
+    first, second = (
+        (asin(sqrt(high)) - asin(sqrt(low))) / 2 / 1.959964 for low, high in [(0.2, 0.3), (0.45, 0.55)]
+    )
+    z = (asin(sqrt(0.5)) - asin(sqrt(0.25))) / sqrt(first**2 + second**2)
+    assert share.p_value == pytest.approx(erfc(z / sqrt(2)))
+
+
+def test_what_has_no_interval_is_passed_over() -> None:
+    known, unknown = Estimate(0.5, (0.4, 0.6)), Estimate(0.5)
+    assert change_point([], "share") is None
+    assert change_point([known, unknown, Estimate(None)], "share") is None
+    found = change_point([known, unknown, Estimate(0.9, (0.85, 0.95))], "share")
+    assert found is not None
+    assert found.place == 2
+
+
+def test_chance_is_rarely_taken_for_a_change() -> None:
+    draw = np.random.default_rng(5)
+    found = 0
+    for _ in range(1_000):
+        hits = draw.binomial(200, 0.2, size=8).tolist()
+        series = [Estimate(each / 200, wilson_interval(each, 200)) for each in hits]
+        point = change_point(series, "share")
+        assert point is not None
+        found += point.p_value <= 0.05
+    assert found <= 60
