@@ -20,6 +20,7 @@ from uncanny.records.reviews import ReviewedImage, ReviewLog, review_image
 from uncanny.records.run_folder import check_recorded
 from uncanny.records.sample import Sample, read_sample
 from uncanny.schema import KINDS, Anomaly, Kind
+from uncanny.wording import counted
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,9 +48,9 @@ class JudgedRun:
 
     `model` has shape (N, columns), `people` and `people_unsure` (n, columns) in the order of
     `design.judged`; the latter counts findings that people are unsure of as true. `judged` are these images
-    with their findings and verdicts. `open_images` of the sample are not judged yet, `gone` are no longer in
-    the run, or other images now. `left_out` records have no whole annotation. `sure` counts the findings of
-    the model that it was not sure enough of.
+    with their findings and verdicts. `open_images` of the sample are not judged yet, and `skipped` of them
+    come before one that is. `gone` are no longer in the run, or other images now. `left_out` records have no
+    whole annotation. `sure` counts the findings of the model that it was not sure enough of.
     """
 
     run: Path
@@ -60,6 +61,7 @@ class JudgedRun:
     people_unsure: Floats
     judged: tuple[ReviewedImage, ...]
     open_images: int
+    skipped: int = 0
     gone: tuple[str, ...] = ()
     left_out: int = 0
     sure: Sure = field(default_factory=Sure)
@@ -68,8 +70,9 @@ class JudgedRun:
 def read_judged(run: Path, min_confidence: float) -> JudgedRun:
     """The run and what people judged of its sample; findings of the model from `min_confidence`, 0-1, count.
 
-    People who judge only a part of the sample judge a random part of it: an image's probability is then that
-    of being drawn, times the part that is judged.
+    People who judge only a part of the sample judge a random part of it, its first images: an image's
+    probability is then that of being drawn, times the part that is judged. Whoever passes over images because
+    they are hard judges another part, which is why those are counted.
 
     Raises UsageError where it is not a run or no sample was drawn, RecordError for an invalid line.
     """
@@ -85,26 +88,28 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
             f"{run} has no sample of images that people judge",
             remedy=f"Draw one with `uncanny sample {run}`, and have people judge its images.",
         )
-    drawn = {each.image: each for each in sample.images}
+    drawn = {each.image: (place, each) for place, each in enumerate(sample.images)}
     reviews = ReviewLog.of_run(run).by_image()
     model: list[list[float]] = []
     judged: list[tuple[int, float, ReviewedImage]] = []
-    sure, left_out, still_open = Sure(min_confidence), 0, 0
+    sure, left_out = Sure(min_confidence), 0
+    last_judged, still_open = -1, list[int]()
     for record in stream_annotations(read.file):
         if left_out_by(record) is not None:
             left_out += 1
             continue
         model.append(figures_of(sure.record(record).anomalies))
-        chosen = drawn.get(record.image)
+        place, chosen = drawn.get(record.image, (-1, None))
         if chosen is None or (None not in (chosen.sha256, record.sha256) and chosen.sha256 != record.sha256):
             continue
         del drawn[record.image]
         image = review_image(record, reviews.get(record.image, ()))
         if image.is_judged(min_confidence):
             judged.append((len(model) - 1, chosen.probability, image))
+            last_judged = max(last_judged, place)
         else:
-            still_open += 1
-    part = len(judged) / max(1, len(judged) + still_open)
+            still_open.append(place)
+    part = len(judged) / max(1, len(judged) + len(still_open))
     design = Design(
         size=len(model),
         judged=np.array([place for place, *_ in judged], np.int64),
@@ -118,10 +123,19 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
         people=_table([figures_of(image.true_anomalies()) for *_, image in judged]),
         people_unsure=_table([figures_of(image.true_anomalies(unsure=True)) for *_, image in judged]),
         judged=tuple(image for *_, image in judged),
-        open_images=still_open,
+        open_images=len(still_open),
+        skipped=sum(place < last_judged for place in still_open),
         gone=tuple(drawn),
         left_out=left_out,
         sure=sure,
+    )
+
+
+def skipped_words(judged: JudgedRun) -> str:
+    """What to know where people judged a later image of the sample and left an earlier one open."""
+    return (
+        f"{counted(judged.skipped, 'image')} of the sample {'was' if judged.skipped == 1 else 'were'} passed "
+        "over: judge them, because figures are off if they are harder than the others."
     )
 
 

@@ -17,7 +17,14 @@ from uncanny.eval.common.parameters import ConfidenceParameters
 from uncanny.eval.common.tables.table import Column, RowsResult, Table
 from uncanny.eval.metrics.intervals import wilson_interval
 from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
-from uncanny.eval.trust.data import JudgedFinding, JudgedRun, judged_findings, missed, read_judged
+from uncanny.eval.trust.data import (
+    JudgedFinding,
+    JudgedRun,
+    judged_findings,
+    missed,
+    read_judged,
+    skipped_words,
+)
 from uncanny.eval.trust.figures import FIGURES, Trusted, TrustedFigure
 from uncanny.parameters import path_of, takes
 from uncanny.wording import counted
@@ -88,6 +95,7 @@ class TrustResult(RowsResult):
                 "design": judged.sample.design,
                 "size": judged.sample.size,
                 "open": judged.open_images,
+                "skipped": judged.skipped,
             },
             "corrected": self.trusted.to_json(),
             "precision": _share_json(self.precision),
@@ -156,6 +164,8 @@ class TrustResult(RowsResult):
         judged = self.judged
         if judged.open_images:
             yield f"{counted(judged.open_images, 'image')} of the sample are not judged yet."
+        if judged.skipped:
+            yield skipped_words(judged)
         if judged.gone:
             yield f"{counted(len(judged.gone), 'image')} of the sample are not in the run any more."
         if judged.sure:

@@ -26,6 +26,7 @@ from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.audit import RANKED
 from uncanny.eval.metrics.corrected_difference import Difference, difference
 from uncanny.eval.metrics.intervals import Codes, group_codes
+from uncanny.eval.trust.data import skipped_words
 from uncanny.eval.trust.figures import Trusted
 from uncanny.wording import counted
 
@@ -56,6 +57,9 @@ def sample_notices(trusted: Mapping[str, Trusted | None], *, allow_mixed: bool) 
     """What is missing for corrected figures, where people have begun to judge."""
     without = {name: each for name, each in trusted.items() if each is None or not each.is_enough}
     yield from (f"{name}: {too_few_words(each)}." for name, each in without.items() if each is not None)
+    for name, each in trusted.items():
+        if each is not None and each.is_enough and each.judged.skipped:
+            yield f"{name}: {skipped_words(each.judged)}"
     if not without or len(without) == len(trusted):
         return
     names = ", ".join(without)

@@ -42,11 +42,15 @@ def write(folder: Path, records: Sequence[Annotation]) -> Path:
 
 
 def judge(run: Path, records: Mapping[str, Annotation], truth: Mapping[str, Sequence[Anomaly]]) -> None:
-    """A reviewer who knows the truth judges the sample: accepts what is true, adds what is missing."""
+    """Somebody who knows the truth judges what is left of the sample: accepts what is true, adds what is not
+    there."""
     sample = read_sample(run)
     assert sample is not None
+    done = {each.image for each in ReviewLog.of_run(run).read() if each.type == "complete"}
     lines = []
     for drawn in sample.images:
+        if drawn.image in done:
+            continue
         record, true = records[drawn.image], list(truth[drawn.image])
         for place, each in enumerate(record.anomalies):
             right = any(each.name == other.name for other in true)
@@ -59,21 +63,27 @@ def judge(run: Path, records: Mapping[str, Annotation], truth: Mapping[str, Sequ
 
 
 def biased(
-    images: int, seed: int, *, faults: Sequence[int] = (0, 0, 0, 1, 1, 2), made_up: float = 0.5
+    images: int,
+    seed: int,
+    *,
+    faults: Sequence[int] = (0, 0, 0, 1, 1, 2),
+    made_up: float = 0.5,
+    found: float = 0.7,
 ) -> tuple[dict[str, Annotation], dict[str, list[Anomaly]]]:
     """What a model says of images with so many `faults`, each as often, and the truth.
 
-    It finds seven of ten, and makes one up in a share of `made_up` of the images, unsure of these.
+    The share `found` of them is found, and in the share `made_up` of the images one is made up; the model is
+    unsure of these.
     """
     draw = random.Random(seed)
     records, truth = {}, {}
     for number in range(images):
         name = f"{number:05d}.png"
-        true = [fault(f"true {k}", 20, kind=KINDS[k]) for k in range(draw.choice(faults))]
-        found = [each for each in true if draw.random() < 0.7]
+        true = [fault(f"true {k}", 10, kind=KINDS[k]) for k in range(draw.choice(faults))]
+        named = [each for each in true if draw.random() < found]
         if draw.random() < made_up:
-            found.append(fault("made up", 30, draw.uniform(0.5, 0.7), kind="light"))
-        records[name], truth[name] = image_of(name, found, number), true
+            named.append(fault("made up", 30, draw.uniform(0.5, 0.7), kind="light"))
+        records[name], truth[name] = image_of(name, named, number), true
     return records, truth
 
 

@@ -14,7 +14,7 @@ from tests.runs.e2e import uncanny_here
 from uncanny.errors import UsageError
 from uncanny.eval.trust.score import TrustResult
 from uncanny.records.reviews import ReviewLog, completion, new_review
-from uncanny.records.sample import read_sample
+from uncanny.records.sample import Design, read_sample
 
 
 @pytest.mark.parametrize("design", ["random", "active"])
@@ -109,6 +109,11 @@ def test_images_that_are_open_replaced_or_gone_are_counted_and_in_no_figure(tmp_
     result = uncanny.trust(run)
     assert sorted(result.judged.gone) == sorted([replaced, deleted])
     assert (result.judged.open_images, result.judged.design.n, result.judged.design.size) == (1, 37, 59)
+    # One of the first, which somebody may have found too hard.
+    assert result.judged.skipped == 1
+    assert "1 image of the sample was passed over" in str(result)
+    notices = uncanny.audit({"a": run}, resamples=0).leaderboard.notices
+    assert any("a: 1 image of the sample was passed over" in each for each in notices)
     assert max(result.judged.design.probabilities) <= 1
 
 
@@ -166,3 +171,18 @@ def test_a_table_that_people_filled_in_completes_its_images(tmp_path: Path) -> N
     assert (result.judged.open_images, result.judged.design.n) == (0, 5)
     assert result.figures["visible"].corrected.value == pytest.approx(0.2)
     assert (result.precision.counts, result.precision.out_of) == (1, 3)
+
+
+@pytest.mark.slow
+def test_an_active_sample_says_more_than_a_random_one_of_its_size(tmp_path: Path) -> None:
+    """The model misses nothing and is unsure of what it makes up, so that its doubt leads to its mistakes."""
+    records, truth = biased(2_000, seed=7, made_up=0.15, found=1.0)
+    widths: dict[Design, list[float]] = {"random": [], "active": []}
+    for design, found in widths.items():
+        for seed in range(15):
+            run = write(tmp_path / f"{design}-{seed}", [*records.values()])
+            uncanny.sample(run, size=150, design=design, seed=seed)
+            judge(run, records, truth)
+            visible = uncanny.trust(run).figures["visible"].corrected
+            found.append((visible.high or 0) - (visible.low or 0))
+    assert 0 < sum(widths["active"]) < 0.9 * sum(widths["random"])
