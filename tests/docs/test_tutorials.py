@@ -28,7 +28,13 @@ from uncanny.demo.scenes import scenes
 DOCS = Path(__file__).parents[2] / "docs"
 TUTORIALS = DOCS / "tutorials"
 # How many blocks of each page need a key, and are not run.
-NOT_RUN_ON = {"annotate-folder": 1, "audit-generators": 1, "benchmark-models": 1, "publish-benchmark": 0}
+NOT_RUN_ON = {
+    "annotate-folder": 1,
+    "audit-generators": 1,
+    "audit-judged": 1,
+    "benchmark-models": 1,
+    "publish-benchmark": 0,
+}
 BACKGROUND, NOT_RUN = "# In a second terminal\n", "# With your key\n"
 # The port that pages name may be taken here.
 PORT = "8123"
