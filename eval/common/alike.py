@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 from uncanny.errors import NotAlikeError
 from uncanny.eval.common.inputs.runs import ReadRun
 from uncanny.eval.common.json_fields import JsonFields
+from uncanny.records.calibration import MadeWith
 from uncanny.schema import Annotation
 from uncanny.wording import option
 
@@ -44,6 +45,11 @@ class Provenance(JsonFields):
     settings: Mapping[str, str] | None = None
     served: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     served_known: bool = False
+
+    def as_made_with(self) -> MadeWith:
+        """What the confidence of findings depends on."""
+        schedule = (self.settings or {}).get("schedule")
+        return MadeWith(models=self.models, prompts=self.prompts, schedule=schedule)
 
 
 @dataclass(slots=True)

@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.alike import Origin
 from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.inputs.runs import open_run, stream_annotations
 from uncanny.eval.common.inputs.sources import left_out_by
 from uncanny.eval.metrics.audit import VISIBLE_BELOW, implausibility
 from uncanny.eval.metrics.corrected import Design
+from uncanny.records.calibration import MadeWith
 from uncanny.records.reviews import ReviewedImage, ReviewLog, review_image
 from uncanny.records.run_folder import check_recorded
 from uncanny.records.sample import Sample, read_sample
@@ -49,7 +51,7 @@ class JudgedRun:
     `design.judged`; the latter counts findings that people are unsure of as true. `judged` are these images
     with their findings and verdicts. `open_images` of the sample are not judged yet, `gone` are no longer in
     the run, or other images now. `left_out` records have no whole annotation. `sure` counts the findings of
-    the model that it was not sure enough of.
+    the model that it was not sure enough of. `made_with` says how its findings came about.
     """
 
     run: Path
@@ -63,6 +65,7 @@ class JudgedRun:
     gone: tuple[str, ...] = ()
     left_out: int = 0
     sure: Sure = field(default_factory=Sure)
+    made_with: MadeWith = field(default_factory=MadeWith)
 
 
 def read_judged(run: Path, min_confidence: float) -> JudgedRun:
@@ -89,11 +92,12 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
     reviews = ReviewLog.of_run(run).by_image()
     model: list[list[float]] = []
     judged: list[tuple[int, float, ReviewedImage]] = []
-    sure, left_out, still_open = Sure(min_confidence), 0, 0
+    sure, origin, left_out, still_open = Sure(min_confidence), Origin(), 0, 0
     for record in stream_annotations(read.file):
         if left_out_by(record) is not None:
             left_out += 1
             continue
+        origin.add(record)
         model.append(figures_of(sure.record(record).anomalies))
         chosen = drawn.get(record.image)
         if chosen is None or (None not in (chosen.sha256, record.sha256) and chosen.sha256 != record.sha256):
@@ -122,6 +126,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
         gone=tuple(drawn),
         left_out=left_out,
         sure=sure,
+        made_with=origin.provenance(read).as_made_with(),
     )
 
 
@@ -131,8 +136,13 @@ def _table(rows: Sequence[Sequence[float]]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class JudgedFinding:
-    """A finding of the model that people have judged: whether they accepted it; None for unsure."""
+    """A finding of the model that people have judged: whether they accepted it; None for unsure.
 
+    `weight` is how many images of the run its `image` stands for: 1 over the probability of being drawn.
+    """
+
+    image: str
+    weight: float
     accepted: bool | None
     kind: Kind | None
     agents: tuple[str, ...]
@@ -140,9 +150,10 @@ class JudgedFinding:
     votes: tuple[str, ...]
 
 
-def judged_findings(images: Sequence[ReviewedImage], min_confidence: float) -> Iterator[JudgedFinding]:
+def judged_findings(judged: JudgedRun, min_confidence: float) -> Iterator[JudgedFinding]:
     """The model's findings of judged images, from `min_confidence`, 0-1, on, in their order."""
-    for image in images:
+    for image, probability in zip(judged.judged, judged.design.probabilities, strict=True):
+        name, weight = image.annotation.image, 1 / float(probability)
         for each in image.anomalies:
             model = each.original
             if model is None or each.decision is None:
@@ -151,7 +162,8 @@ def judged_findings(images: Sequence[ReviewedImage], min_confidence: float) -> I
                 continue
             accepted = None if each.decision == "unsure" else each.decision == "accept"
             votes = tuple(each.votes.values())
-            yield JudgedFinding(accepted, model.kind, model.found_by or (), model.confidence, votes)
+            agents, confidence = model.found_by or (), model.confidence
+            yield JudgedFinding(name, weight, accepted, model.kind, agents, confidence, votes)
 
 
 def missed(images: Sequence[ReviewedImage], min_confidence: float) -> tuple[int, int]:
