@@ -63,6 +63,7 @@ def schema(record_type: type[Annotation]) -> Any:
             ("kind", text),
             ("found_by", texts),
             ("confidence", real),
+            ("probability", real),
         ]
     )
     item = arrow.struct([("name", text), ("description", text), ("box", box), ("sort", text)])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from hashlib import sha256
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -111,6 +112,11 @@ class Calibration(Record):
         content = orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_INDENT_2)
         write_named(file, [content, b"\n"])
         return file
+
+    @property
+    def digest(self) -> str:
+        """What tells it from others: the beginning of a hash of its content."""
+        return sha256(self.model_dump_json().encode()).hexdigest()[:12]
 
     def probability(self, confidence: float | None) -> float | None:
         """How likely people accept a finding of this confidence, 0-1.
