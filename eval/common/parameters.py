@@ -98,8 +98,7 @@ class CalibrationParameters(Parameters):
     """What says how likely findings are right."""
 
     calibration: Annotated[Place | None, Shown(on=HERE.on, metavar="FILE", default="none")] = None
-    """Calibration that `uncanny trust --write` has made; gives findings the probability that people accept
-    them."""
+    """Calibration that `uncanny trust` has written: gives findings a probability to be accepted."""
 
     def read_calibration(self) -> Calibration | None:
         """The calibration in the file; None where none is given. Raises UsageError, RecordError."""

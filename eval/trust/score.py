@@ -193,6 +193,12 @@ class TrustResult(RowsResult):
         """`finding_rows` as a data frame. Raises UsageError where pandas is not installed."""
         return data_frame(self.finding_columns, self.finding_rows())
 
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write the page to `path`, one file that needs nothing else. Raises OSError."""
+        from uncanny.eval.trust.report import write_trust_page
+
+        return write_trust_page(self, Path(path), title=title)
+
     def rows(self) -> Iterator[dict[str, object]]:
         for name, each in {**self.figures, **self.kinds}.items():
             row = each.to_json()

@@ -21,6 +21,7 @@ from uncanny.cli.common.files import (
     check_outputs,
     check_run_folder,
     gate_outputs,
+    page,
     pass_gate,
 )
 from uncanny.cli.common.options import (
@@ -28,6 +29,7 @@ from uncanny.cli.common.options import (
     force_option,
     gate_options,
     json_option,
+    page_option,
     quiet_option,
     score_options,
 )
@@ -272,11 +274,18 @@ def sample_command(runs: tuple[Path, ...], as_json: bool, quiet: bool, **values:
     metavar="FILE",
     help="Write the calibration, for --calibration of annotate, audit and export.",
 )
+@page_option("none")
 @json_option
 @force_option
 @quiet_option
 def trust_command(
-    run: Path, write: Path | None, as_json: bool, force: bool, quiet: bool, **values: Any
+    run: Path,
+    write: Path | None,
+    report: Path | None,
+    as_json: bool,
+    force: bool,
+    quiet: bool,
+    **values: Any,
 ) -> None:
     """Say how far the findings of RUN can be trusted, from a sample that people judged whole.
 
@@ -299,12 +308,20 @@ def trust_command(
     """
     from uncanny.eval.trust.score import trust
 
-    outputs = [] if write is None else [calibration_json(write)]
+    outputs = [
+        *([] if write is None else [calibration_json(write)]),
+        *([] if report is None else [page(report)]),
+    ]
     check_outputs(outputs, [run], force=force)
     result = trust(run, **given_parameters(ConfidenceParameters, values))
     if write is not None:
         result.write_calibration(write)
+    if report is not None:
+        result.report(report)
     if as_json:
         say_json(result.to_json())
     elif not quiet:
         say(str(result))
+        for what, place in (("Calibration", write), ("Report", report)):
+            if place is not None:
+                say(layout([f"{what}   {place}"]))

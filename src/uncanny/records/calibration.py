@@ -100,7 +100,7 @@ class Calibration(Record):
         except OSError as error:
             raise UsageError(
                 f"{file} cannot be read: {error.strerror or error}",
-                remedy="Pass a file that `uncanny trust RUN --write FILE` has written.",
+                remedy="Pass a calibration that `uncanny trust` has written.",
             ) from error
         if len(data) > MOST_BYTES:
             raise RecordError("the file is larger than any calibration", path=file, line=1)
