@@ -247,5 +247,5 @@ def percent_sure(confidence: float) -> str:
 
 
 def percent_right(probability: float) -> str:
-    """A calibrated probability, 0-1, in plain words; rounded, since it is a share and not a limit."""
-    return f"{100 * probability:.0f} % likely right (calibrated)"
+    """A calibrated probability, above 0 and below 1, in plain words, which never say 0 or 100 %."""
+    return f"{min(max(round(100 * probability), 1), 99)} % likely right (calibrated)"

@@ -48,6 +48,9 @@ def test_it_is_linear_between_steps_and_says_nothing_of_what_was_not_judged() ->
     likely = calibration.finding(finding)
     assert likely.in_words() == "  3  a: b (70 % sure, 40 % likely right (calibrated))"
     assert Anomaly.model_validate_json(likely.model_dump_json()) == likely
+    # Nothing is certain, not by rounding either.
+    nearly = finding.model_copy(update={"probability": 0.999})
+    assert nearly.in_words().endswith("(70 % sure, 99 % likely right (calibrated))")
     # A record without one reads, and is written, as ever.
     assert finding.probability is None
     assert "probability" not in finding.model_dump()

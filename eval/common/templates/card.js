@@ -41,7 +41,7 @@ function severity({ severity: value, confidence, probability }) {
   return el("div", { class: `sev ${shade(value)}`, title: "0 is completely unreal, 100 fully realistic" },
     el("small", {}, "realism "), String(value), el("small", {}, " of 100"), scale,
     typeof confidence === "number" && el("small", { title: "How sure the model is that this is there and is a fault" }, `${percentOf(confidence)} sure`),
-    typeof probability === "number" && el("small", { title: "How likely people accept it, by a calibration" }, `${Math.round(100 * probability)} % likely right (calibrated)`));
+    typeof probability === "number" && el("small", { title: "How likely people accept it, by a calibration" }, `${Math.min(Math.max(Math.round(100 * probability), 1), 99)} % likely right (calibrated)`));
 }
 
 function quad(image, anomaly) {
