@@ -155,3 +155,13 @@ def test_a_bad_file_is_refused_before_anything_is_done(tmp_path: Path, demo: Pat
     assert done.code == 2
     assert "bad.json:1, field 'version'" in done.err
     assert not out.exists()
+
+
+def test_a_table_of_a_run_has_it(tmp_path: Path, demo: Path) -> None:
+    file = made_for(demo).write(tmp_path / "calibration.json")
+    run = uncanny.annotate(IMAGES, model="demo", out=tmp_path / "run", calibration=file, format="parquet")
+    lines = (run.path / "annotations.jsonl").read_bytes()
+    assert lines.count(b'"probability":0.75') == 2
+    (run.path / "annotations.jsonl").unlink()
+    assert uncanny.audit({"a": run.path}, resamples=0).leaderboard.generators["a"].sure.with_probability == 2
+    assert (run.path / "annotations.jsonl").read_bytes() == lines
