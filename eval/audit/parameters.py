@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from uncanny.agents.config import AnnotateConfig
-from uncanny.eval.common.parameters import ConfidenceParameters, IntervalParameters, PositiveShare, Root
+from uncanny.eval.common.parameters import (
+    CalibrationParameters,
+    ConfidenceParameters,
+    IntervalParameters,
+    PositiveShare,
+    Root,
+)
 from uncanny.eval.common.similarity import SimilarityName
 from uncanny.parameters import HERE, Parameters, Place, Shown, Text
 from uncanny.runs.parameters import PixelParameters, RunParameters, TableParameters
@@ -29,7 +35,13 @@ Releases = Mapping[str, AnnotationSource | Sequence[str | PathLike[str]]]
 
 
 class AuditParameters(
-    ConfidenceParameters, IntervalParameters, RunParameters, PixelParameters, TableParameters, AnnotateConfig
+    CalibrationParameters,
+    ConfidenceParameters,
+    IntervalParameters,
+    RunParameters,
+    PixelParameters,
+    TableParameters,
+    AnnotateConfig,
 ):
     """The parameters of `audit`. Those of annotating hold for generators that are images."""
 

@@ -48,7 +48,7 @@ def score_sources(
     notices: tuple[str, ...] = (),
 ) -> AuditResult:
     """Load and score annotations. Raises UsageError and ItemsError as `audit` does."""
-    measure = open_measure(parameters.group_names_by)
+    measure, calibration = open_measure(parameters.group_names_by), parameters.read_calibration()
     root = None if parameters.root is None else Path(parameters.root)
     pairing = find_pairing(parameters.pair_by, (*sources, *against, *before), root)
     generators, second, earlier = (
@@ -59,6 +59,7 @@ def score_sources(
             worst=parameters.worst,
             min_confidence=parameters.min_confidence,
             judged=judged and not parameters.uncorrected,
+            calibration=calibration,
         )
         # Two assessors are compared by what each of them found.
         for each, judged in ((sources, True), (against, False), (before, True))
@@ -88,6 +89,7 @@ def annotating_of(parameters: AuditParameters, source: Source, *, dry: bool = Fa
         raise UsageError(
             f"{source.name}: {source.place} contains images without annotations, and {what}", remedy=how
         )
+    parameters.read_calibration()  # a bad one is refused before a model is asked
     out = parameters.folder.path
     folder = RunFolder(out / source.name)
     if source.path is not None and not folder.manifest.is_file():

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 from uncanny.errors import NotAlikeError
 from uncanny.eval.common.inputs.runs import ReadRun
 from uncanny.eval.common.json_fields import JsonFields
+from uncanny.records.calibration import MadeWith
 from uncanny.schema import Annotation
 from uncanny.wording import option
 
@@ -44,6 +45,11 @@ class Provenance(JsonFields):
     settings: Mapping[str, str] | None = None
     served: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     served_known: bool = False
+
+    def as_made_with(self) -> MadeWith:
+        """What the confidence of findings depends on."""
+        schedule = (self.settings or {}).get("schedule")
+        return MadeWith(models=self.models, prompts=self.prompts, schedule=schedule)
 
 
 @dataclass(slots=True)
@@ -94,11 +100,12 @@ def together(model: str, roles: Mapping[str, str]) -> str:
 def settings_of(plan: Mapping[str, object], roles: Mapping[str, str]) -> dict[str, str]:
     """What a run's records depend on beside model, prompts and pixels.
 
-    Each node or agent of the user's own is a setting, and the hash of its prompt stands for the prompt.
+    Each node or agent of the user's own is a setting, and the hash of its prompt stands for the prompt. A
+    calibration is none: it says more of the same findings.
     """
     graph = plan.get("graph")
     nodes = {f"node {name}": _node(made) for name, made in graph.items()} if isinstance(graph, dict) else {}
-    others = {name: value for name, value in plan.items() if name != "graph"}
+    others = {name: value for name, value in plan.items() if name not in ("graph", "calibration")}
     return as_texts(others) | nodes | {f"role {role}": model for role, model in roles.items()}
 
 

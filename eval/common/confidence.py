@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from uncanny.records.calibration import Calibration
 from uncanny.schema import Annotation
 from uncanny.wording import counted
 
@@ -41,18 +42,49 @@ class Sure:
 
     It is true where some were `left_out`, and says so in words, without a full stop. `unknown` counts the
     findings without a confidence.
+
+    With a `calibration` those that count get a probability. `probabilities` is the sum over the findings
+    `with_probability`, also of those that records have themselves.
     """
 
     least: float = 0.0
     left_out: int = 0
     unknown: int = 0
+    calibration: Calibration | None = None
+    probabilities: float = 0.0
+    with_probability: int = 0
+    without_probability: int = 0
 
     def record(self, record: A) -> A:
         """The record with the findings that count."""
         kept, left_out = sure_enough(record.anomalies, self.least)
         self.left_out += left_out
         self.unknown += sum(each.confidence is None for each in kept)
-        return record.model_copy(update={"anomalies": kept}) if left_out else record
+        if self.calibration is not None:
+            kept = tuple(map(self.calibration.finding, kept))
+        likely = [each.probability for each in kept if each.probability is not None]
+        self.probabilities += sum(likely)
+        self.with_probability += len(likely)
+        self.without_probability += len(kept) - len(likely)
+        changed = left_out or self.calibration is not None
+        return record.model_copy(update={"anomalies": kept}) if changed else record
+
+    @property
+    def expected_right(self) -> float | None:
+        """How many of the findings with a probability are right, by it; None where none has one."""
+        return self.probabilities if self.with_probability else None
+
+    @property
+    def how_many_right(self) -> str | None:
+        """The same as a sentence."""
+        if not self.with_probability:
+            return None
+        others = self.without_probability
+        more = f" {counted(others, 'finding')} more {'has' if others == 1 else 'have'} no probability."
+        return (
+            f"Of {counted(self.with_probability, 'finding')} about {self.probabilities:,.0f} are right "
+            f"(calibrated).{more if others else ''}"
+        )
 
     def __bool__(self) -> bool:
         return self.left_out > 0

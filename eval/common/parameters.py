@@ -64,6 +64,8 @@ Published = Annotated[bool, Field(description="Show the published figures beside
 
 PersonFile = str | PathLike[str]
 if TYPE_CHECKING:
+    from uncanny.records.calibration import Calibration
+
     # A file, several, or each by the name of the person.
     People = PersonFile | Sequence[PersonFile] | Mapping[str, PersonFile]
 else:  # what reads them says what is wrong with them
@@ -90,6 +92,21 @@ class ConfidenceParameters(Parameters):
 
     min_confidence: Share = MIN_CONFIDENCE
     """Confidence, 0–1, below which findings are left out. Findings without a confidence count."""
+
+
+class CalibrationParameters(Parameters):
+    """What says how likely findings are right."""
+
+    calibration: Annotated[Place | None, Shown(on=HERE.on, metavar="FILE", default="none")] = None
+    """Calibration that `uncanny trust` has written: gives findings a probability to be accepted."""
+
+    def read_calibration(self) -> Calibration | None:
+        """The calibration in the file; None where none is given. Raises UsageError, RecordError."""
+        if self.calibration is None:
+            return None
+        from uncanny.records.calibration import Calibration
+
+        return Calibration.read(self.calibration)
 
 
 class PairFolders(Parameters):

@@ -77,6 +77,7 @@ class MergedFinding:
             "kind": next((each.kind for each in ranked if each.kind is not None), None),
             "found_by": tuple(dict.fromkeys(name for names in agents for name in names)) if agents else None,
             "confidence": confidence,
+            "probability": None,
             "voters": list(self.voters),
             "missed_by": list(self.missed_by),
             "members": {name: finding.place for name, finding in self.members.items()},

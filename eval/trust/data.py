@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.alike import Origin
 from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.inputs.runs import open_run, stream_annotations
 from uncanny.eval.common.inputs.sources import left_out_by
 from uncanny.eval.metrics.audit import VISIBLE_BELOW, implausibility
 from uncanny.eval.metrics.corrected import Design
+from uncanny.records.calibration import MadeWith
 from uncanny.records.reviews import ReviewedImage, ReviewLog, review_image
 from uncanny.records.run_folder import check_recorded
 from uncanny.records.sample import Sample, read_sample
@@ -50,7 +52,8 @@ class JudgedRun:
     `design.judged`; the latter counts findings that people are unsure of as true. `judged` are these images
     with their findings and verdicts. `open_images` of the sample are not judged yet, and `skipped` of them
     come before one that is. `gone` are no longer in the run, or other images now. `left_out` records have no
-    whole annotation. `sure` counts the findings of the model that it was not sure enough of.
+    whole annotation. `sure` counts the findings of the model that it was not sure enough of. `made_with`
+    says how its findings came about.
     """
 
     run: Path
@@ -65,6 +68,7 @@ class JudgedRun:
     gone: tuple[str, ...] = ()
     left_out: int = 0
     sure: Sure = field(default_factory=Sure)
+    made_with: MadeWith = field(default_factory=MadeWith)
 
 
 def read_judged(run: Path, min_confidence: float) -> JudgedRun:
@@ -92,12 +96,13 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
     reviews = ReviewLog.of_run(run).by_image()
     model: list[list[float]] = []
     judged: list[tuple[int, float, ReviewedImage]] = []
-    sure, left_out = Sure(min_confidence), 0
+    sure, origin, left_out = Sure(min_confidence), Origin(), 0
     last_judged, still_open = -1, list[int]()
     for record in stream_annotations(read.file):
         if left_out_by(record) is not None:
             left_out += 1
             continue
+        origin.add(record)
         model.append(figures_of(sure.record(record).anomalies))
         place, chosen = drawn.get(record.image, (-1, None))
         if chosen is None or (None not in (chosen.sha256, record.sha256) and chosen.sha256 != record.sha256):
@@ -128,6 +133,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
         gone=tuple(drawn),
         left_out=left_out,
         sure=sure,
+        made_with=origin.provenance(read).as_made_with(),
     )
 
 
@@ -145,8 +151,13 @@ def _table(rows: Sequence[Sequence[float]]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class JudgedFinding:
-    """A finding of the model that people have judged: whether they accepted it; None for unsure."""
+    """A finding of the model that people have judged: whether they accepted it; None for unsure.
 
+    `weight` is how many images of the run its `image` stands for: 1 over the probability of being drawn.
+    """
+
+    image: str
+    weight: float
     accepted: bool | None
     kind: Kind | None
     agents: tuple[str, ...]
@@ -154,9 +165,10 @@ class JudgedFinding:
     votes: tuple[str, ...]
 
 
-def judged_findings(images: Sequence[ReviewedImage], min_confidence: float) -> Iterator[JudgedFinding]:
+def judged_findings(judged: JudgedRun, min_confidence: float) -> Iterator[JudgedFinding]:
     """The model's findings of judged images, from `min_confidence`, 0-1, on, in their order."""
-    for image in images:
+    for image, probability in zip(judged.judged, judged.design.probabilities, strict=True):
+        name, weight = image.annotation.image, 1 / float(probability)
         for each in image.anomalies:
             model = each.original
             if model is None or each.decision is None:
@@ -165,7 +177,8 @@ def judged_findings(images: Sequence[ReviewedImage], min_confidence: float) -> I
                 continue
             accepted = None if each.decision == "unsure" else each.decision == "accept"
             votes = tuple(each.votes.values())
-            yield JudgedFinding(accepted, model.kind, model.found_by or (), model.confidence, votes)
+            agents, confidence = model.found_by or (), model.confidence
+            yield JudgedFinding(name, weight, accepted, model.kind, agents, confidence, votes)
 
 
 def missed(images: Sequence[ReviewedImage], min_confidence: float) -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """What the findings of a run are worth, from the images that people judged: figures of all images that hold.
 
-The corrected figures are those of `eval.metrics.corrected`, with its sources. Ours: which findings are right,
-by kind, agent and stated confidence, and what the model missed.
+The corrected figures are those of `eval.metrics.corrected`, with its sources, the calibration is that of
+`eval.trust.calibration`. Ours: which findings are right, by kind, agent and stated confidence, and what the
+model missed.
 """
 
 from __future__ import annotations
@@ -10,14 +11,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from os import PathLike
-from typing import Any, ClassVar, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import numpy as np
+
+from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.parameters import ConfidenceParameters
-from uncanny.eval.common.tables.table import Column, RowsResult, Table
+from uncanny.eval.common.tables.table import Column, RowsResult, Table, data_frame
 from uncanny.eval.metrics.intervals import wilson_interval
 from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
+from uncanny.eval.trust.calibration import (
+    BINS,
+    FOLDS,
+    LEAST_FINDINGS,
+    CrossFitted,
+    bins_of,
+    calibration_error,
+    columns_of,
+    fit_calibration,
+)
 from uncanny.eval.trust.data import (
+    Floats,
     JudgedFinding,
     JudgedRun,
     judged_findings,
@@ -27,9 +43,12 @@ from uncanny.eval.trust.data import (
 )
 from uncanny.eval.trust.figures import FIGURES, Trusted, TrustedFigure
 from uncanny.parameters import path_of, takes
+from uncanny.records.calibration import Calibration
 from uncanny.wording import counted
 
-BINS: Final = 10
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 # What is worth knowing: an interval of so many points to each side, and so many findings right of those from
 # a confidence on, of at least so many that were judged.
 WANTED_HALF: Final = 0.05
@@ -39,8 +58,8 @@ FEWEST_FINDINGS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceBin:
-    """The judged findings of a stated confidence from `low` to below `high`, 0-1: the mean of it, and the
-    share that is right. Both are None where there are none."""
+    """The judged findings of a confidence, or a probability, from `low` to below `high`, 0-1: the mean of it,
+    and the share that is right. Both are None where there are none."""
 
     low: float
     high: float
@@ -56,11 +75,14 @@ class TrustResult(RowsResult):
     fault of each kind that occurs. `precision` is the share of judged findings that people accepted,
     `by_kind` and `by_agent` that of each, `missed` the share of true anomalies that the model did not find.
     Findings that people are unsure of are not accepted. `bins` have the findings by the model's confidence;
-    `calibration_error` is the mean distance of its confidence from the share that is right, by findings.
+    `calibration_error` is the mean distance of its confidence from the share that is right, by findings, each
+    counting as many images as its own stands for. `fitted` is what makes probabilities of confidences, with
+    how right it is on images that it was not fitted to: by `calibrated_bins`; None of too few findings.
 
     It prints as tables; `to_json()` has all of it.
     """
 
+    finding_columns: ClassVar = ("group", "name", "right", "low", "high", "accepted", "judged")
     columns: ClassVar = (
         *("figure", "value", "low", "high", "lambda", "people_only", "people_low", "people_high"),
         *("model_only", "worth", "if_unsure_accepted"),
@@ -74,6 +96,24 @@ class TrustResult(RowsResult):
     bins: tuple[ConfidenceBin, ...]
     calibration_error: float | None
     agreement: Agreement
+    fitted: CrossFitted | None = None
+    calibrated_bins: tuple[ConfidenceBin, ...] = ()
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The map from confidence to probability, to be applied and written; None of too few findings."""
+        return None if self.fitted is None else self.fitted.calibration
+
+    def write_calibration(self, path: str | PathLike[str]) -> Path:
+        """Write the calibration to `path`. Raises UsageError where there is none, OSError."""
+        if self.calibration is None:
+            known = sum(each.right.out_of for each in self.bins)
+            raise UsageError(
+                f"{self.judged.run} has {counted(known, 'judged finding')} with a confidence, and a "
+                f"calibration takes {LEAST_FINDINGS}, in {FOLDS} images",
+                remedy="Judge more images of its sample.",
+            )
+        return self.calibration.write(path)
 
     @property
     def judged(self) -> JudgedRun:
@@ -104,16 +144,39 @@ class TrustResult(RowsResult):
             "missed": _share_json(self.missed),
             "calibration": {
                 "error": self.calibration_error,
-                "bins": [
-                    {"low": each.low, "high": each.high, "mean": each.mean, **_share_json(each.right)}
-                    for each in self.bins
-                ],
+                "bins": [_bin_json(each) for each in self.bins],
+                "calibrated": self._calibrated_json(),
             },
             "agreement": {"alpha": self.agreement.alpha, "judged_twice": self.agreement.units},
             **{"gone": list(judged.gone), "left_out": judged.left_out},
             "left_out_below_confidence": judged.sure.left_out,
             "next": list(self.next_steps()),
         }
+
+    def _calibrated_json(self) -> dict[str, Any] | None:
+        if self.calibration is None:
+            return None
+        content = self.calibration.model_dump(mode="json")
+        return {**content, "bins": [_bin_json(each) for each in self.calibrated_bins]}
+
+    def finding_rows(self) -> Iterator[dict[str, object]]:
+        """Which findings are right: a row for all, each kind, agent and bin of confidence, the `group`."""
+        for group, name, each in self._findings():
+            low, high = each.interval or (None, None)
+            yield {
+                **{"group": group, "name": name, "right": each.value, "low": low, "high": high},
+                **{"accepted": each.counts, "judged": each.out_of},
+            }
+
+    def findings_frame(self) -> DataFrame:
+        """`finding_rows` as a data frame. Raises UsageError where pandas is not installed."""
+        return data_frame(self.finding_columns, self.finding_rows())
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write the page to `path`, one file that needs nothing else. Raises OSError."""
+        from uncanny.eval.trust.report import write_trust_page
+
+        return write_trust_page(self, Path(path), title=title)
 
     def rows(self) -> Iterator[dict[str, object]]:
         for name, each in {**self.figures, **self.kinds}.items():
@@ -146,19 +209,21 @@ class TrustResult(RowsResult):
             ),
             Table(
                 ("Findings", Column("Right", "%"), Column("Judged", digits=0)),
-                tuple(_share_row(name, each) for name, each in self._findings()),
+                tuple(_share_row(group, name, each) for group, name, each in self._findings()),
                 title="Findings that people accepted",
                 notes=tuple(self._finding_notes()),
             ),
         )
 
-    def _findings(self) -> Iterator[tuple[str, Share]]:
-        yield "all", self.precision
-        yield from self.by_kind.items()
-        yield from self.by_agent.items()
+    def _findings(self) -> Iterator[tuple[str, str, Share]]:
+        """By group and name."""
+        yield "all", "all", self.precision
+        for group, shares in (("kind", self.by_kind), ("agent", self.by_agent)):
+            for name, share in shares.items():
+                yield group, name, share
         for each in self.bins:
             if each.right.out_of:
-                yield f"confidence {each.low:.1f}–{each.high:.1f}", each.right
+                yield "confidence", f"{each.low:.1f}–{each.high:.1f}", each.right
 
     def _notes(self) -> Iterator[str]:
         judged = self.judged
@@ -176,9 +241,19 @@ class TrustResult(RowsResult):
         if self.missed.value is not None:
             yield f"Missed: {self.missed.counts:,} of {self.missed.out_of:,} true anomalies."
         if self.calibration_error is not None:
-            yield f"Expected calibration error: {self.calibration_error:.2f}."
+            yield f"Expected calibration error: {self.calibration_error:.2f}.{self._calibrated_words()}"
         if self.agreement.alpha is not None:
             yield f"Agreement of reviewers: Krippendorff's α {self.agreement.alpha:.2f}."
+
+    def _calibrated_words(self) -> str:
+        if self.calibration is None:
+            return f" Calibrating takes {LEAST_FINDINGS} judged findings with a confidence."
+        calibration = self.calibration
+        helps = calibration.error_after < calibration.error_before
+        return (
+            f" Calibrated, on images that were not fitted to: {calibration.error_after:.2f}."
+            f"{'' if helps else ' That is no better: judge more images before you use it.'}"
+        )
 
     def next_steps(self) -> Iterator[str]:
         """What to do next, a sentence each."""
@@ -223,19 +298,23 @@ def trust(run: str | PathLike[str], parameters: ConfidenceParameters) -> TrustRe
 
 def score_judged(judged: JudgedRun, min_confidence: float) -> TrustResult:
     """All that a run and its judged images tell."""
-    findings = list(judged_findings(judged.judged, min_confidence))
+    findings = list(judged_findings(judged, min_confidence))
     kinds = sorted({each.kind for each in findings if each.kind is not None})
     agents = sorted({agent for each in findings for agent in each.agents})
-    bins = tuple(_bin(place, findings) for place in range(BINS))
+    stated = [each for each in findings if each.confidence is not None]
+    confidences, accepted, weights = columns_of(stated)
+    fitted = fit_calibration(findings, min_confidence, judged.made_with)
     return TrustResult(
         trusted=Trusted(judged),
         precision=_right(findings),
         by_kind={kind: _right(each for each in findings if each.kind == kind) for kind in kinds},
         by_agent={name: _right(each for each in findings if name in each.agents) for name in agents},
         missed=_counted(*missed(judged.judged, min_confidence)),
-        bins=bins,
-        calibration_error=_calibration_error(bins),
+        bins=_bins(stated, confidences),
+        calibration_error=calibration_error(confidences, accepted, weights) if stated else None,
         agreement=krippendorff_alpha(each.votes for each in findings),
+        fitted=fitted,
+        calibrated_bins=() if fitted is None else _bins(stated, fitted.probabilities),
     )
 
 
@@ -248,24 +327,21 @@ def _counted(count: int, out_of: int) -> Share:
     return Share(count / out_of if out_of else None, count, out_of, wilson_interval(count, out_of))
 
 
-def _bin(place: int, findings: Sequence[JudgedFinding]) -> ConfidenceBin:
-    """The last bin holds a confidence of 1, too."""
-    own = [
-        (each.confidence, each)
-        for each in findings
-        if each.confidence is not None and min(int(each.confidence * BINS), BINS - 1) == place
-    ]
-    mean = sum(confidence for confidence, _ in own) / len(own) if own else None
-    return ConfidenceBin(place / BINS, (place + 1) / BINS, mean, _right(each for _, each in own))
+def _bins(findings: Sequence[JudgedFinding], probabilities: Floats) -> tuple[ConfidenceBin, ...]:
+    at = bins_of(probabilities)
+
+    def bin_of(place: int) -> ConfidenceBin:
+        own = np.flatnonzero(at == place)
+        mean = float(probabilities[own].mean()) if len(own) else None
+        return ConfidenceBin(
+            place / BINS, (place + 1) / BINS, mean, _right(findings[int(number)] for number in own)
+        )
+
+    return tuple(map(bin_of, range(BINS)))
 
 
-def _calibration_error(bins: Sequence[ConfidenceBin]) -> float | None:
-    known = [
-        (each.right.out_of, abs(each.right.value - each.mean))
-        for each in bins
-        if each.mean is not None and each.right.value is not None
-    ]
-    return sum(n * gap for n, gap in known) / sum(n for n, _ in known) if known else None
+def _bin_json(each: ConfidenceBin) -> dict[str, Any]:
+    return {"low": each.low, "high": each.high, "mean": each.mean, **_share_json(each.right)}
 
 
 def _figure_row(name: str, figure: TrustedFigure) -> tuple[Any, ...]:
@@ -273,8 +349,8 @@ def _figure_row(name: str, figure: TrustedFigure) -> tuple[Any, ...]:
     return name, figure.estimate, each.people_only, each.model_only, each.effective
 
 
-def _share_row(name: str, share: Share) -> tuple[Any, ...]:
-    return name, share, share.out_of
+def _share_row(group: str, name: str, share: Share) -> tuple[Any, ...]:
+    return f"{group} {name}" if group == "confidence" else name, share, share.out_of
 
 
 def _share_json(share: Share) -> dict[str, Any]:

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from uncanny.models.base import SentImage as SentImage
     from uncanny.models.base import Tokens as Tokens
     from uncanny.models.registry import register_provider as register_provider
+    from uncanny.records.calibration import Calibration as Calibration
     from uncanny.records.run_manifest import RunManifest as RunManifest
     from uncanny.runs.stop import Stop as Stop
     from uncanny.schema import Annotation as Annotation

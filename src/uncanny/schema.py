@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from uncanny.wording import harmless, layout, percent_sure
+from uncanny.wording import harmless, layout, percent_right, percent_sure
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -205,7 +205,8 @@ class Anomaly(Pictured):
     names the objects concerned, by the names in `Annotation.objects`; it may be empty. `box` is where it is,
     `kind` of what sort it is, `found_by` which agents saw it: each None where that is not known.
     `confidence`, from 0 to 1, is how sure the model is that the fault is there and is a fault, however severe
-    it would be; None where the model was not asked, and where it gave none.
+    it would be; None where the model was not asked, and where it gave none. `probability`, from 0 to 1, is
+    how likely people accept it, by a calibration; not written where it is None.
     """
 
     name: Name
@@ -217,11 +218,18 @@ class Anomaly(Pictured):
     kind: Kind | None = None
     found_by: tuple[str, ...] | None = None
     confidence: Confidence | None = None
+    probability: Annotated[Confidence | None, Field(exclude_if=lambda likely: likely is None)] = None
 
     def in_words(self) -> str:
-        """In one line: severity, name, phenomenon, and where it is known how sure the model is."""
-        sure = "" if self.confidence is None else f" ({percent_sure(self.confidence)})"
-        return f"{self.severity:3}  {self.name}: {self.phenomenon}{sure}"
+        """In one line: severity, name, phenomenon, and what is known of how likely it is."""
+        known = f" ({likely})" if (likely := self.how_likely()) else ""
+        return f"{self.severity:3}  {self.name}: {self.phenomenon}{known}"
+
+    def how_likely(self) -> str:
+        """How sure the model is, and how likely people accept it, in words; empty where neither is known."""
+        sure = None if self.confidence is None else percent_sure(self.confidence)
+        right = None if self.probability is None else percent_right(self.probability)
+        return ", ".join(filter(None, (sure, right)))
 
 
 Sort = Literal["thing", "group", "person", "hand", "face", "writing", "reflection", "shadow"]

@@ -244,3 +244,8 @@ def short_path(path: Path) -> str:
 def percent_sure(confidence: float) -> str:
     """A confidence, 0-1, in plain words; rounded down, so that 99.9 % is not called certain."""
     return f"{int(100 * confidence + 1e-9)} % sure"
+
+
+def percent_right(probability: float) -> str:
+    """A calibrated probability, above 0 and below 1, in plain words, which never say 0 or 100 %."""
+    return f"{min(max(round(100 * probability), 1), 99)} % likely right (calibrated)"

@@ -118,6 +118,12 @@ def _prices() -> None:
     assert price is not None
 
 
+def _calibrations() -> None:
+    calibration = uncanny.Calibration.read(_file("Calibrations"))
+    result = uncanny.audit({"mine": _file("Annotations")}, calibration=_file("Calibrations"), resamples=10)
+    assert (calibration.probability(0.7), result["mine"].to_json()["expected_right"]) == (0.545556, None)
+
+
 READERS: Final[dict[str, Callable[[], None]]] = {
     "Annotations": _annotations,
     "True anomalies": _true_anomalies,
@@ -131,6 +137,7 @@ READERS: Final[dict[str, Callable[[], None]]] = {
     "Artifacts": _artifacts,
     "A detector's verdicts": _verdicts_of_a_detector,
     "Edits": _edits,
+    "Calibrations": _calibrations,
     "Prices": _prices,
 }
 

@@ -17,6 +17,7 @@ from uncanny.eval.common.inputs.runs import ReadRun
 from uncanny.eval.common.inputs.sources import FINISHED, OpenSource, Source, of_place, open_source
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.eval.trust.figures import Trusted, read_trusted
+from uncanny.records.calibration import Calibration
 from uncanny.records.run_folder import Unfinished, unfinished
 from uncanny.schema import Annotation
 
@@ -46,10 +47,11 @@ class Generator:
 
         Raises UsageError where the file cannot be read.
         """
-        lines = {self.aggregate.places[image]: image for image in images}
+        sure, lines = self.aggregate.sure, {self.aggregate.places[image]: image for image in images}
         records = self.opened.records_at(set(lines)) if self.opened else {}
         return {
-            lines[line]: Sure(self.aggregate.sure.least).record(record) for line, record in records.items()
+            lines[line]: Sure(sure.least, calibration=sure.calibration).record(record)
+            for line, record in records.items()
         }
 
 
@@ -61,11 +63,12 @@ def load_generators(
     worst: int = MOST_WORST,
     min_confidence: float = 0.0,
     judged: bool = False,
+    calibration: Calibration | None = None,
 ) -> tuple[Generator, ...]:
     """Read all records of all generators. `root` is where the image paths of annotation files start.
 
-    Findings below `min_confidence`, 0-1, are left out and counted. With `judged`, what people judged of the
-    samples of runs is read, too.
+    Findings below `min_confidence`, 0-1, are left out and counted, the others get a probability by the
+    `calibration`. With `judged`, what people judged of the samples of runs is read, too.
 
     Raises ItemsError with every invalid line and every image that is there twice, of all files at once, and
     UsageError for a file that cannot be read or holds nothing, or an image folder.
@@ -77,9 +80,8 @@ def load_generators(
     for source in sources:
         records = open_source(source, root)
         places.append(records.place)
-        aggregate = Aggregate(
-            records.locate, paired, worst, from_run=records.run is not None, sure=Sure(min_confidence)
-        )
+        sure = Sure(min_confidence, calibration=calibration)
+        aggregate = Aggregate(records.locate, paired, worst, from_run=records.run is not None, sure=sure)
         own_problems = _read(records, aggregate, paired.by)
         problems += (
             [of_place(each, records.place) for each in own_problems] if len(sources) > 1 else own_problems
@@ -92,16 +94,19 @@ def load_generators(
         left = None
         if records.run is not None:
             left = unfinished(records.run.folder.path, "images", aggregate.records)
+        made = aggregate.origin.provenance(records.run)
+        unlike = None if calibration is None else calibration.unlike(made.as_made_with())
         notices = (
             *_notices(source, records.run, left),
             *_blank(source, records.run, aggregate),
             *([f"{source.name}: {aggregate.sure}."] if aggregate.sure else []),
+            *(f"{source.name}: {words}" for words in (sure.how_many_right, unlike) if words is not None),
         )
         generators.append(
             Generator(
                 source,
                 aggregate,
-                aggregate.origin.provenance(records.run),
+                made,
                 notices,
                 left,
                 records,

@@ -130,7 +130,7 @@ class GeneratorScore:
             return self.by_model.to_json()
         return {
             **json_of(self, "images left_out unfinished **metrics ci=metrics anomalies flawless"),
-            **json_of(self, "left_out_below_confidence=sure.left_out"),
+            **json_of(self, "left_out_below_confidence=sure.left_out expected_right=sure.expected_right"),
             "visible": share_json(self.faults.visible),
             "kinds": {kind or NO_KIND: each.to_json() for kind, each in self.faults.kinds.items()},
             "corrected": self.trusted.to_json() if self.trusted is not None and self.is_judged else None,

@@ -34,20 +34,21 @@ function part(image, anomaly) {
 // Rounded down, so that nothing below a limit reads as if it had reached it.
 const percentOf = (share) => `${Math.floor(100 * share + 1e-9)} %`;
 
-function severity(value, confidence) {
+function severity({ severity: value, confidence, probability }) {
   const scale = svg("svg", { "aria-hidden": "true" },
     svg("line", { x1: "2", x2: "100%", y1: 5, y2: 5 }),
     svg("circle", { cx: `${4 + value * 0.92}%`, cy: 5, r: 4 }));
   return el("div", { class: `sev ${shade(value)}`, title: "0 is completely unreal, 100 fully realistic" },
     el("small", {}, "realism "), String(value), el("small", {}, " of 100"), scale,
-    typeof confidence === "number" && el("small", { title: "How sure the model is that this is there and is a fault" }, `${percentOf(confidence)} sure`));
+    typeof confidence === "number" && el("small", { title: "How sure the model is that this is there and is a fault" }, `${percentOf(confidence)} sure`),
+    typeof probability === "number" && el("small", { title: "How likely people accept it, by a calibration" }, `${Math.min(Math.max(Math.round(100 * probability), 1), 99)} % likely right (calibrated)`));
 }
 
 function quad(image, anomaly) {
   const names = [...anomaly.objects.map((name) => prose("span", "", name)), anomaly.kind && el("span", { class: "kind" }, anomaly.kind)];
   const tags = names.some(Boolean) ? el("p", { class: "tags" }, names.filter(Boolean)) : null;
   return el("li", { class: "quad" }, part(image, anomaly),
-    el("div", {}, prose("p", "name", anomaly.name), severity(anomaly.severity, anomaly.confidence), tags,
+    el("div", {}, prose("p", "name", anomaly.name), severity(anomaly), tags,
       prose("p", "", anomaly.phenomenon), prose("p", "why", anomaly.reasoning)));
 }
 

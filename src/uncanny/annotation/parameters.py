@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from uncanny.agents.config import AnnotateConfig
+from uncanny.eval.common.parameters import CalibrationParameters
 from uncanny.parameters import PYTHON, Parameters
 from uncanny.records.annotation_table import RecordFormat
 from uncanny.runs.parameters import ImageParameters
@@ -35,7 +36,7 @@ class OwnParameters(Parameters):
     """A compiled LangGraph over the schedule's state to put in place of the whole."""
 
 
-class AnnotateParameters(ImageParameters, OwnParameters, AnnotateConfig):
+class AnnotateParameters(CalibrationParameters, ImageParameters, OwnParameters, AnnotateConfig):
     """The parameters of `annotate`."""
 
     format: RecordFormat = "jsonl"

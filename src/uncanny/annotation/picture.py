@@ -18,7 +18,7 @@ from uncanny.images.overlay import draw_numbers
 from uncanny.images.parts import around
 from uncanny.images.prepared import shrunk
 from uncanny.schema import Annotation, Anomaly, Box, Pictured, Place
-from uncanny.wording import harmless, percent_sure, shown
+from uncanny.wording import harmless, shown
 
 if TYPE_CHECKING:
     from uncanny.schema import Picture
@@ -189,8 +189,8 @@ def _paragraph(text: str) -> Markup:
 
 def _item(number: int, finding: Anomaly) -> Markup:
     about = [f"realism {finding.severity} of 100", *([finding.kind] if finding.kind else [])]
-    if finding.confidence is not None:
-        about.append(percent_sure(finding.confidence))
+    if likely := finding.how_likely():
+        about.append(likely)
     if finding.box is None:
         about.append("no box")
     return Markup('<li value="{}"><b>{}</b> ({})<br>{}<br><small>{}</small></li>').format(

@@ -6,7 +6,7 @@ with an event loop of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from uncanny.annotation.parameters import AnnotateParameters
 from uncanny.annotation.usage import Plan, usual_contents
 from uncanny.client.calls import usage
 from uncanny.errors import StorageError, UsageError
+from uncanny.eval.common.alike import together
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.parameters import MIN_CONFIDENCE, ReportParameters
 from uncanny.eval.common.run_result import ImagesRun, Records
@@ -28,6 +29,7 @@ from uncanny.models.base import sent_image
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
+from uncanny.records.calibration import Calibration, MadeWith
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunForecast
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, Images, ImageTask, other_models, task_parts
@@ -37,7 +39,7 @@ from uncanny.runs.resume import binding_manifest
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
-from uncanny.schema import STATUSES, Annotation, StepError, as_count
+from uncanny.schema import STATUSES, Annotation, Anomaly, StepError, as_count
 from uncanny.wording import option
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ _FINDING: Final[Cells] = {
     "objects": "texts",
     "found_by": "texts",
     "confidence": "real",
+    "probability": "real",
 }
 _LISTS = ("box", "objects", "found_by")
 _IMAGE: Final[Cells] = {
@@ -174,6 +177,7 @@ def annotate_task(parameters: AnnotateParameters, images: Images) -> AnnotateTas
         nodes=parameters.nodes,
         graph=parameters.graph,
         format=check_format(parameters.format),
+        calibration=parameters.read_calibration(),
     )
 
 
@@ -226,7 +230,10 @@ annotate = blocking(annotate_async)
 
 @dataclass(kw_only=True)
 class AnnotateTask(ImageTask[Annotation]):
-    """The task of annotating images with one configuration."""
+    """The task of annotating images with one configuration.
+
+    With a `calibration` each finding gets the probability that people accept it.
+    """
 
     name = "annotate"
     record_type = Annotation
@@ -235,6 +242,7 @@ class AnnotateTask(ImageTask[Annotation]):
     agents: Sequence[OwnAgent] = ()
     nodes: AnnotateNodes | PackedNodes | None = None
     graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None
+    calibration: Calibration | None = None
     # Unless given, the set of the schedule, which no default of a field can know.
     prompts: PromptSet = None  # type: ignore[assignment]
 
@@ -306,6 +314,15 @@ class AnnotateTask(ImageTask[Annotation]):
             )
 
     def warnings(self, progress: Progress) -> Sequence[str]:
+        unlike = None if self.calibration is None else self.calibration.unlike(self._made_with())
+        return (*self._blank(progress), *([] if unlike is None else [unlike.removesuffix(".")]))
+
+    def _made_with(self) -> MadeWith:
+        roles = {role: str(model) for role, model in self.models.roles.items()}
+        models = (together(str(self.models.model), roles),)
+        return MadeWith(models=models, prompts=(self.prompts.id,), schedule=self.config.schedule)
+
+    def _blank(self, progress: Progress) -> Sequence[str]:
         blank, images = progress.without_objects, progress.total
         if not blank or self.config.schedule == "single" or self.config.scene_scans or self.graph is not None:
             return ()
@@ -314,6 +331,8 @@ class AnnotateTask(ImageTask[Annotation]):
 
     def config_json(self) -> dict[str, Any]:
         content = self.config.model_dump()
+        if self.calibration is not None:
+            content["calibration"] = self.calibration.digest
         if self._is_own:
             from uncanny.graphs.annotate import graph_names
 
@@ -394,7 +413,7 @@ class AnnotateTask(ImageTask[Annotation]):
             file,
             image,
             "failed" if failed else "partial" if errors else "ok",
-            anomalies=tuple(state.get("anomalies", ())),
+            anomalies=self._calibrated(state.get("anomalies", ())),
             objects=tuple(state.get("objects", ())),
             errors=tuple(errors),
             usage=usage(context.scope.calls),
@@ -406,3 +425,6 @@ class AnnotateTask(ImageTask[Annotation]):
             **({"boxes": boxes.as_recorded()} if boxes.given else {}),
             **other_models(context.scope.calls, str(self.models.model)),
         )
+
+    def _calibrated(self, anomalies: Iterable[Anomaly]) -> tuple[Anomaly, ...]:
+        return tuple(anomalies if self.calibration is None else map(self.calibration.finding, anomalies))

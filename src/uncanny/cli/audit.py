@@ -15,8 +15,24 @@ import click
 
 from uncanny.cli.common.asking import asked, asking_options
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, check_run_folder, gate_outputs, pass_gate
-from uncanny.cli.common.options import PATH, gate_options, json_option, quiet_option, score_options
+from uncanny.cli.common.files import (
+    ScoreFiles,
+    calibration_json,
+    check_outputs,
+    check_run_folder,
+    gate_outputs,
+    page,
+    pass_gate,
+)
+from uncanny.cli.common.options import (
+    PATH,
+    force_option,
+    gate_options,
+    json_option,
+    page_option,
+    quiet_option,
+    score_options,
+)
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.terminal import complain, say, say_json, told
@@ -263,9 +279,25 @@ def sample_command(runs: tuple[Path, ...], as_json: bool, quiet: bool, **values:
 @click.command("trust", cls=Command)
 @click.argument("run", type=PATH)
 @parameter_options(ConfidenceParameters)
+@click.option(
+    "--write",
+    type=PATH,
+    metavar="FILE",
+    help="Write the calibration, for --calibration of annotate, audit and export.",
+)
+@page_option("none")
 @json_option
+@force_option
 @quiet_option
-def trust_command(run: Path, as_json: bool, quiet: bool, **values: Any) -> None:
+def trust_command(
+    run: Path,
+    write: Path | None,
+    report: Path | None,
+    as_json: bool,
+    force: bool,
+    quiet: bool,
+    **values: Any,
+) -> None:
     """Say how far the findings of RUN can be trusted, from a sample that people judged whole.
 
     It prints the share of images with a visible fault, AF, MAI and CAP of all images, corrected by what
@@ -278,12 +310,29 @@ def trust_command(run: Path, as_json: bool, quiet: bool, **values: Any) -> None:
       uncanny review runs/a --sample
       uncanny trust runs/a
 
+    \b
+    Let findings say how likely they are right:
+      uncanny trust runs/a --write calibration.json
+      uncanny export runs/a --all --calibration calibration.json --to csv -o data/a
+
     Exit code: 0 printed, 2 usage error.
     """
     from uncanny.eval.trust.score import trust
 
+    outputs = [
+        *([] if write is None else [calibration_json(write)]),
+        *([] if report is None else [page(report)]),
+    ]
+    check_outputs(outputs, [run], force=force)
     result = trust(run, **given_parameters(ConfidenceParameters, values))
+    if write is not None:
+        result.write_calibration(write)
+    if report is not None:
+        result.report(report)
     if as_json:
         say_json(result.to_json())
     elif not quiet:
         say(str(result))
+        for what, place in (("Calibration", write), ("Report", report)):
+            if place is not None:
+                say(layout([f"{what}   {place}"]))

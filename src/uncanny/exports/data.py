@@ -23,6 +23,7 @@ from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
 from uncanny.files import dump_json
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import sniff
+from uncanny.records.calibration import Calibration
 from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, ReviewLog, quadruple_sha256, review_image
 from uncanny.schema import Annotation, Source, columns_of
 from uncanny.wording import option, shown
@@ -47,17 +48,25 @@ class Selection:
 
     `all`: also those that nobody has reviewed, or that reviewers are unsure of. `rejected`: also those.
     Findings below `least_confidence`, 0-1, are as if they were not there, unless people have judged, edited
-    or added them: what people say counts for more than how sure the model was.
+    or added them: what people say counts for more than how sure the model was. The `calibration` gives those
+    that count a probability.
     """
 
     all: bool = False
     rejected: bool = False
     least_confidence: float = 0.0
+    calibration: Calibration | None = None
 
     def counts(self, finding: ReviewedAnomaly) -> bool:
         """Whether a finding is one at all."""
         by_people = finding.votes or finding.edited_by or finding.added_by
         return bool(by_people) or is_sure(finding.anomaly, self.least_confidence)
+
+    def rated(self, finding: ReviewedAnomaly) -> ReviewedAnomaly:
+        """The finding with its probability."""
+        if self.calibration is None:
+            return finding
+        return replace(finding, anomaly=self.calibration.finding(finding.anomaly))
 
     def reason_against(self, finding: ReviewedAnomaly) -> str | None:
         """What keeps a finding from going out, as counted; None where nothing does."""
@@ -177,11 +186,11 @@ def export_images(
     for record in stream_annotations(read.file):
         image = review_image(record, reviews.get(record.image, ()))
         left_out.stale += len(image.stale)
-        sure = tuple(filter(selection.counts, image.anomalies))
+        sure = tuple(selection.rated(each) for each in image.anomalies if selection.counts(each))
         if len(sure) < len(image.anomalies):
             below = f"below confidence {selection.least_confidence:g}"
             left_out.anomalies[below] += len(image.anomalies) - len(sure)
-            image = replace(image, anomalies=sure)
+        image = replace(image, anomalies=sure)
         for each in image.anomalies:
             left_out.judge(each)
         if record.status in ("failed", "unreadable") and not any(each.added_by for each in image.anomalies):
@@ -262,6 +271,7 @@ def finding_cells(finding: ReviewedAnomaly) -> dict[str, Any]:
     """A finding in a table: its fields, what reviewers made of it, and what leads back to the run."""
     return {
         **finding.anomaly.model_dump(mode="json"),
+        "probability": finding.anomaly.probability,
         "index": finding.index,
         **review_fields(finding),
         "text_sha256": quadruple_sha256(finding.anomaly),
@@ -277,6 +287,7 @@ def attributes_of(finding: ReviewedAnomaly) -> dict[str, Any]:
         "reasoning": anomaly.reasoning,
         "severity": anomaly.severity,
         "confidence": anomaly.confidence,
+        "probability": anomaly.probability,
         "objects": list(anomaly.objects),
         "found_by": list(anomaly.found_by or ()),
         **review_fields(finding),

@@ -24,7 +24,7 @@ from uncanny.wording import option
 NO_KIND: Final = "anomaly"
 QUADRUPLE: Final = ("name", "phenomenon", "reasoning", "severity")
 TEXTS: Final = ("name", "phenomenon", "reasoning")
-_FIELDS: Final = (*QUADRUPLE, "objects", "box", "kind", "found_by", "confidence")
+_FIELDS: Final = (*QUADRUPLE, "objects", "box", "kind", "found_by", "confidence", "probability")
 # What a box is labelled with.
 LABELS: Final = (*KINDS, NO_KIND)
 Size = tuple[int | None, int | None]

@@ -19,6 +19,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from uncanny.errors import StorageError, UsageError
+from uncanny.eval.common.alike import Origin
 from uncanny.eval.common.groups import Groups
 from uncanny.eval.common.inputs.runs import ReadRun, open_annotations, stream_annotations
 from uncanny.eval.common.json_fields import JsonFields, json_of
@@ -30,6 +31,7 @@ from uncanny.exports.parameters import ExportParameters
 from uncanny.exports.writer import IMAGES, ExportJob, FormatWriter
 from uncanny.files import dump_json
 from uncanny.parameters import path_of, takes
+from uncanny.records.calibration import MadeWith
 from uncanny.records.jsonl import LinesByImage, write_atomically
 from uncanny.records.reviews import ReviewLog
 from uncanny.records.run_folder import check_apart, check_recorded, unfinished
@@ -161,13 +163,15 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
     if places.manifest is not None and not places.manifest.is_file():
         check_apart(places.folder, (read.picture(each.image) for each in stream_annotations(read.file)))
     sources = read_sources(None if parameters.source is None else str(parameters.source))
+    calibration = parameters.read_calibration()
+    unlike = None if calibration is None else calibration.unlike(_made_with(read))
     with _work_folder(places.folder, out) as work:
         job = ExportJob(places.folder, work, parameters, lambda: _calls(read))
         left_out, groups = LeftOut(), Groups(parameters.group_by)
         images = export_images(
             read,
             log,
-            Selection(parameters.all, parameters.rejected, parameters.min_confidence),
+            Selection(parameters.all, parameters.rejected, parameters.min_confidence, calibration),
             sources,
             parameters.test_fraction,
             left_out,
@@ -189,10 +193,20 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
             missing_pictures=job.missing,
             agreement=left_out.agreement(),
             notes={name: dict(notes) for name, notes in job.notes.items()},
-            warnings=() if rest is None else (f"Only a part is exported: {rest}.",),
+            warnings=(
+                *(() if rest is None else (f"Only a part is exported: {rest}.",)),
+                *(() if unlike is None else (unlike,)),
+            ),
         )
         places.move(work, result)
     return result
+
+
+def _made_with(read: ReadRun) -> MadeWith:
+    origin = Origin()
+    for record in stream_annotations(read.file):
+        origin.add(record)
+    return origin.provenance(read).as_made_with()
 
 
 def _calls(read: ReadRun) -> LinesByImage:

@@ -33,7 +33,7 @@ _MARK = b"uncanny.records"
 # A record without the key is told from one where it is empty: nothing was looked for.
 _MAY_BE_ABSENT = frozenset({"anomalies", "objects", "errors", "usage", "pixels"})
 # Of what is inside of these: a structure has all keys in every row.
-_NEVER_NULL = frozenset({"objects", "changes", "calls", "sort"})
+_NEVER_NULL = frozenset({"objects", "changes", "calls", "sort", "probability"})
 _DETECTION = tuple(name for name in Detection.model_fields if name not in Annotation.model_fields)
 
 
@@ -63,6 +63,7 @@ def schema(record_type: type[Annotation]) -> Any:
             ("kind", text),
             ("found_by", texts),
             ("confidence", real),
+            ("probability", real),
         ]
     )
     item = arrow.struct([("name", text), ("description", text), ("box", box), ("sort", text)])

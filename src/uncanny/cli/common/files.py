@@ -120,6 +120,17 @@ def scores_json(path: Path, keys: Iterable[str]) -> Output:
     return Output(path, "a JSON file of these scores", ours)
 
 
+def calibration_json(path: Path) -> Output:
+    """A calibration that `uncanny trust` has written."""
+
+    def ours(file: Path) -> bool:
+        from uncanny.records.calibration import Calibration
+
+        return bool(Calibration.read(file).steps)
+
+    return Output(path, "a calibration", ours)
+
+
 def table_csv(path: Path, columns: Sequence[str]) -> Output:
     """A table with this head line."""
 

@@ -21,12 +21,13 @@ from uncanny.exports.writer import FormatWriter
 from uncanny.files import open_file
 
 _ANOMALY: Final = ("name", "phenomenon", "reasoning", "severity", "kind")
+_LIKELY: Final = ("confidence", "probability")
 _BOX: Final = ("x0", "y0", "x1", "y1")
 _REVIEW: Final = ("decision", "accept", "reject", "unsure", "edited", "added")
 COLUMNS: Final = (
     *("image", "run_image", "sha256", "width", "height", "status", "source", "split", "group"),
     *("columns", "model", "prompts"),
-    *("anomaly", *_ANOMALY, "confidence", "objects", *_BOX, "found_by", *_REVIEW, "text_sha256"),
+    *("anomaly", *_ANOMALY, *_LIKELY, "objects", *_BOX, "found_by", *_REVIEW, "text_sha256"),
 )
 _CELL_LIMIT: Final = 2**24
 # What spreadsheets put between cells, by the country that they are set to.
@@ -45,7 +46,7 @@ class CsvWriter(FormatWriter):
     def add(self, image: ExportImage) -> None:
         about = image.cells(self.reference(image))
         for finding in map(finding_cells, image.anomalies):
-            row = {name: finding[name] for name in (*_ANOMALY, "confidence", *_REVIEW, "text_sha256")}
+            row = {name: finding[name] for name in (*_ANOMALY, *_LIKELY, *_REVIEW, "text_sha256")}
             row |= {name: _SEPARATOR.join(finding[name] or ()) for name in ("objects", "found_by")}
             self._write(
                 about
@@ -125,7 +126,7 @@ def _returned(row: Mapping[str | Any, Any], file: Path, line: int) -> Returned:
             {
                 **anomaly,
                 "severity": number("severity"),
-                "confidence": real("confidence"),
+                **{name: real(name) for name in _LIKELY},
                 "objects": tuple(filter(None, cells.get("objects", "").split(_SEPARATOR))),
                 "found_by": tuple(filter(None, cells.get("found_by", "").split(_SEPARATOR))) or None,
                 "box": None if None in box else tuple(each for each in box if each is not None),

@@ -39,6 +39,7 @@ _ATTRIBUTES: Final = {
     "reasoning": ("text", ""),
     "severity": ("number", "0;100;1"),
     "confidence": ("text", ""),
+    "probability": ("text", ""),
     "objects": ("text", ""),
     "decision": ("select", "\n".join((_UNDECIDED, *DECISIONS))),
     "index": ("text", ""),

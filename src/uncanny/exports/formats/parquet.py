@@ -25,7 +25,7 @@ _ROWS_READ: Final = 100
 _IMAGE: Final = {"run_image": "text", "sha256": "text", "width": "numbers", "height": "numbers"}
 _ANOMALY: Final = {
     **dict.fromkeys(("name", "phenomenon", "reasoning", "kind", "decision", "text_sha256"), "text"),
-    **dict.fromkeys(("index", "severity", "confidence"), "numbers"),
+    **dict.fromkeys(("index", "severity", "confidence", "probability"), "numbers"),
     **dict.fromkeys(("objects", "found_by"), "lists of text"),
     "box": "lists of numbers",
 }
@@ -41,6 +41,7 @@ def fields() -> list[Any]:
             *(("index", whole), *((name, text) for name in TEXTS), ("severity", whole), ("kind", text)),
             *(
                 ("confidence", arrow.float64()),
+                ("probability", arrow.float64()),
                 ("objects", texts),
                 ("box", box),
                 ("found_by", texts),
@@ -270,7 +271,7 @@ def _returned(
     fields = returned_anomaly(
         {
             **cells,
-            **{name: _number(cells.get(name)) for name in ("severity", "confidence")},
+            **{name: _number(cells.get(name)) for name in ("severity", "confidence", "probability")},
             "box": None if box is None else tuple(_number(each) for each in box),
         }
     )

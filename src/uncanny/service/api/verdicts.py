@@ -31,7 +31,8 @@ Finding = Annotated[str, StringConstraints(pattern=_FINDING)]
 
 class AnomalyAnswer(Answer):
     """What is said to be wrong, as people have left it. `severity` is 0, unreal, to 100, realistic;
-    `confidence`, 0 to 1, is how sure the model is of it, null if it did not say."""
+    `confidence`, 0 to 1, is how sure the model is of it, null if it did not say; `probability`, 0 to 1, is
+    how likely people accept it, null without a calibration."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -44,6 +45,7 @@ class AnomalyAnswer(Answer):
     kind: str | None
     found_by: list[str] | None
     confidence: float | None
+    probability: float | None
 
 
 class FindingAnswer(Answer):

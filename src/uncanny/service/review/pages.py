@@ -43,7 +43,7 @@ from uncanny.service.review.findings import (
 from uncanny.service.review.queue import MOVES, ORDERS, Filters, Order
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.review.sample import Walk
-from uncanny.wording import percent_sure
+from uncanny.wording import percent_right, percent_sure
 
 SHOW_WORDS: Final[Mapping[Show, str]] = {
     "todo": "not judged by me",
@@ -341,6 +341,7 @@ def _content(
         "decided": DECIDED,
         "below": f"below confidence {site.run.min_confidence:g}",
         "percent_sure": percent_sure,
+        "percent_right": percent_right,
         "show_word": SHOW_WORDS[filters.show],
     }
     if end is not None:
