@@ -20,12 +20,15 @@ import httpx2
 import orjson
 from PIL import Image
 
+import uncanny
 from uncanny.records.reviews import Decision, ReviewLog, new_review
 from uncanny.schema import Annotation
 
 IMAGES, FINDINGS = 16_700, 6
 PICTURES, SIDE = 40, 1024
 JUDGED = 50_000
+# Images of the sample that is judged whole.
+SAMPLE = 500
 STEPS = 200
 WORDS = [
     "hand",
@@ -53,16 +56,18 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="uncanny-review-"))
     try:
         _make_run(folder)
-        for judged in (0, JUDGED):
+        uncanny.sample(folder, size=SAMPLE)
+        for judged, options in ((0, ()), (0, ("--sample",)), (JUDGED, ())):
             if judged:
                 _judge(folder, judged)
-            print(f"  {IMAGES * FINDINGS:,} findings, {judged:,} of them judged")
+            print(f"  {IMAGES * FINDINGS:,} findings, {judged:,} of them judged {' '.join(options)}")
             began = time.perf_counter()
-            with _server(folder) as (address, pid):
+            with _server(folder, *options) as (address, pid):
                 print(f"    server listens after          {time.perf_counter() - began:8.2f} s")
                 print(f"    its memory                    {_memory(pid) / 1e6:8.0f} MB")
-                _requests(address)
-                _browser(address)
+                if not options:
+                    _requests(address)
+                _browser(address, "a" * FINDINGS + "c" if options else "aru")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -127,8 +132,8 @@ def _judge(folder: Path, count: int) -> None:
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[tuple[str, int]]:
-    command = [sys.executable, "-m", "uncanny", "review", str(folder), "--reviewer", "cid"]
+def _server(folder: Path, *options: str) -> Iterator[tuple[str, int]]:
+    command = [sys.executable, "-m", "uncanny", "review", str(folder), "--reviewer", "cid", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -163,8 +168,8 @@ def _requests(address: str) -> None:
             _print(f"first finding by {name}", firsts)
 
 
-def _browser(address: str) -> None:
-    """From a key to the next finding on the screen, its picture included."""
+def _browser(address: str, keys: str) -> None:
+    """From each of `keys`, again and again, to the next finding on the screen, its picture included."""
     from playwright.sync_api import sync_playwright
 
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
@@ -189,7 +194,7 @@ def _browser(address: str) -> None:
               requestAnimationFrame(look); }, true); }"""
         )
         for number in range(STEPS):
-            page.keyboard.press("aru"[number % 3])
+            page.keyboard.press(keys[number % len(keys)])
             while page.evaluate("() => window.painted.length") <= number:
                 time.sleep(0.002)
             page.wait_for_timeout(60)
