@@ -54,8 +54,8 @@ class AuditParameters(
     against: Annotated[Named | None, Shown(metavar="NAME=RUN_OR_FILE", place="file")] = None
     """The same generators as a second assessor sees them; shows how far the ranks agree."""
     before: Annotated[Releases | None, Shown(metavar="NAME=RUN_OR_FILE", place="file")] = None
-    """Earlier releases of generators, on the same prompts; shows what changed. Of several of one, the oldest
-    first, it shows the trend, too; a folder of runs has them in the order of their names."""
+    """Earlier releases of generators, on the same prompts; shows what changed. Several of one, the oldest
+    first, or a folder of runs, show the trend."""
     own: Annotated[str | Sequence[str], Shown(metavar="NAME")] = ()
     """Generators to mark as your own."""
     pair_by: Annotated[
@@ -68,7 +68,7 @@ class AuditParameters(
     """Compare annotations that were made with different settings, and corrected figures with those of the
     model."""
     uncorrected: bool = False
-    """Show what the model found, and leave out what people judged of its sample."""
+    """Show only the model's figures and ignore judged samples."""
     group_names_by: SimilarityName | Similarity = "chrf"
     """Similarity that groups the names of anomalies. chrF is lexical; bertscore needs weights."""
     group_threshold: Annotated[

@@ -80,9 +80,9 @@ class Sure:
         if not self.with_probability:
             return None
         others = self.without_probability
-        more = f" {counted(others, 'finding')} more {'has' if others == 1 else 'have'} no probability."
+        more = f" {others:,} more {'finding has' if others == 1 else 'findings have'} no probability."
         return (
-            f"Of {counted(self.with_probability, 'finding')} about {self.probabilities:,.0f} are right "
+            f"About {self.probabilities:,.0f} of {counted(self.with_probability, 'finding')} are right "
             f"(calibrated).{more if others else ''}"
         )
 

@@ -95,10 +95,10 @@ class ConfidenceParameters(Parameters):
 
 
 class CalibrationParameters(Parameters):
-    """What says how likely findings are right."""
+    """The calibration to apply."""
 
     calibration: Annotated[Place | None, Shown(on=HERE.on, metavar="FILE", default="none")] = None
-    """Calibration that `uncanny trust` has written: gives findings a probability to be accepted."""
+    """Calibration file of `uncanny trust`. Adds the probability that people accept it to each finding."""
 
     def read_calibration(self) -> Calibration | None:
         """The calibration in the file; None where none is given. Raises UsageError, RecordError."""

@@ -17,13 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import asin, erfc, sin, sqrt
+from statistics import NormalDist
 from typing import Final
 
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.corrected import Kind
+from uncanny.eval.metrics.intervals import LEVEL
 
-# Standard errors from the middle of a 95 % interval to its end.
-_HALF: Final = 1.959964
+# Standard errors from the middle of an interval to its end.
+_HALF: Final = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _SCALES: Final[dict[Kind, tuple[Callable[[float], float], Callable[[float], float]]]] = {
     "share": (lambda value: asin(sqrt(value)), lambda value: sin(value) ** 2),
     "mean": (sqrt, lambda value: value**2),
@@ -55,7 +57,9 @@ def change_point(series: Sequence[Estimate], kind: Kind) -> ChangePoint | None:
     kind
         What the figure is.
 
-    None where fewer than two estimates have an interval; those without one are passed over.
+    Returns
+    -------
+    None where fewer than two estimates have an interval with a width; the others are passed over.
     """
     to_scale, from_scale = _SCALES[kind]
     known = [
@@ -72,10 +76,12 @@ def change_point(series: Sequence[Estimate], kind: Kind) -> ChangePoint | None:
         total = sum(weights[first:last])
         return sum(w * v for w, v in zip(weights[first:last], values[first:last], strict=True)) / total, total
 
-    splits = []
-    for split in range(1, len(known)):
+    def change(split: int) -> float:
         (before, weight), (after, other) = mean(0, split), mean(split, len(known))
-        splits.append((abs(after - before) / sqrt(1 / weight + 1 / other), -split, before, after))
-    largest, split, before, after = max(splits)
-    p_value = min(1.0, erfc(largest / sqrt(2)) * len(splits))
-    return ChangePoint(places[-split], from_scale(before), from_scale(after), p_value)
+        return abs(after - before) / sqrt(1 / weight + 1 / other)
+
+    splits = range(1, len(known))
+    split = max(splits, key=change)
+    p_value = min(1.0, erfc(change(split) / sqrt(2)) * len(splits))
+    before, after = mean(0, split)[0], mean(split, len(known))[0]
+    return ChangePoint(places[split], from_scale(before), from_scale(after), p_value)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.corrected import Corrected, Design, Fit, corrected, fit_mean, fit_product, fit_share
@@ -17,7 +17,8 @@ from uncanny.eval.metrics.intervals import Codes
 from uncanny.eval.trust.data import COUNT, KIND_COLUMN, UNREAL, VISIBLE, Floats, JudgedRun, read_judged
 from uncanny.records.sample import SAMPLE
 
-FIGURES: Final = ("visible", "af", "mai", "cap")
+FigureName = Literal["visible", "af", "mai", "cap"]
+FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,11 @@ class Trusted:
         return {**fits, "af": af, "mai": mai, "cap": fit_product(mai, af)}
 
 
-def read_trusted(run: Path, min_confidence: float, groups: Codes | None = None) -> Trusted | None:
+def read_trusted(run: Path, min_confidence: float) -> Trusted | None:
     """What people make of a run, from findings of at least `min_confidence`, 0-1; None without a sample.
 
     Raises UsageError and RecordError as `read_judged` does.
     """
     if not (run / SAMPLE).is_file():
         return None
-    return Trusted(read_judged(run, min_confidence), groups)
+    return Trusted(read_judged(run, min_confidence))

@@ -21,7 +21,6 @@ from uncanny.eval.common.estimates import interval_words
 from uncanny.eval.common.pages.page import figure_words, score_page, write_rendered
 from uncanny.eval.common.pages.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plot_twice
 from uncanny.eval.common.tables.table import Table
-from uncanny.eval.trust.calibration import LEAST_FINDINGS
 from uncanny.eval.trust.score import ConfidenceBin, TrustResult
 
 if TYPE_CHECKING:
@@ -57,9 +56,10 @@ def write_trust_page(
             replace(means, title="Anomalies"),
         ],
         groups=_by_group(result, findings),
+        notes=list(result.notes()),
         steps=list(result.next_steps()),
         plot=plot_reliability(result),
-        least_findings=LEAST_FINDINGS,
+        too_few=result.too_few_to_calibrate,
     )
 
 

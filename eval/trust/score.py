@@ -104,15 +104,20 @@ class TrustResult(RowsResult):
         """The map from confidence to probability, to be applied and written; None of too few findings."""
         return None if self.fitted is None else self.fitted.calibration
 
+    @property
+    def too_few_to_calibrate(self) -> str:
+        """Why there may be no calibration, without a full stop."""
+        judged = list(judged_findings(self.judged, self.judged.sure.least))
+        stated = [each for each in judged if each.confidence is not None]
+        return (
+            f"A calibration needs {LEAST_FINDINGS} judged findings with a confidence in at least {FOLDS} "
+            f"images; {self.judged.run} has {len(stated):,} in {len({each.image for each in stated}):,}"
+        )
+
     def write_calibration(self, path: str | PathLike[str]) -> Path:
         """Write the calibration to `path`. Raises UsageError where there is none, OSError."""
         if self.calibration is None:
-            known = sum(each.right.out_of for each in self.bins)
-            raise UsageError(
-                f"{self.judged.run} has {counted(known, 'judged finding')} with a confidence, and a "
-                f"calibration takes {LEAST_FINDINGS}, in {FOLDS} images",
-                remedy="Judge more images of its sample.",
-            )
+            raise UsageError(self.too_few_to_calibrate, remedy="Judge more images of its sample.")
         return self.calibration.write(path)
 
     @property
@@ -201,7 +206,7 @@ class TrustResult(RowsResult):
                 ("Images with", *(Column(head, "%") for head in heads), Column("Worth images", digits=0)),
                 tuple(_figure_row(name, each) for name, each in shares.items()),
                 title=title,
-                notes=tuple(self._notes()),
+                notes=(*self.notes(), *self.next_steps()),
             ),
             Table(
                 ("Figure", *(Column(head, digits=2) for head in heads), Column("Worth images", digits=0)),
@@ -225,7 +230,8 @@ class TrustResult(RowsResult):
             if each.right.out_of:
                 yield "confidence", f"{each.low:.1f}–{each.high:.1f}", each.right
 
-    def _notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
+        """What to know of the sample before believing, a sentence each."""
         judged = self.judged
         if judged.open_images:
             yield f"{counted(judged.open_images, 'image')} of the sample are not judged yet."
@@ -235,7 +241,6 @@ class TrustResult(RowsResult):
             yield f"{counted(len(judged.gone), 'image')} of the sample are not in the run any more."
         if judged.sure:
             yield f"{judged.sure}."
-        yield from self.next_steps()
 
     def _finding_notes(self) -> Iterator[str]:
         if self.missed.value is not None:
@@ -247,11 +252,11 @@ class TrustResult(RowsResult):
 
     def _calibrated_words(self) -> str:
         if self.calibration is None:
-            return f" Calibrating takes {LEAST_FINDINGS} judged findings with a confidence."
+            return f" {self.too_few_to_calibrate}."
         calibration = self.calibration
         helps = calibration.error_after < calibration.error_before
         return (
-            f" Calibrated, on images that were not fitted to: {calibration.error_after:.2f}."
+            f" Calibrated, on held-out images: {calibration.error_after:.2f}."
             f"{'' if helps else ' That is no better: judge more images before you use it.'}"
         )
 

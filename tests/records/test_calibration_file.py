@@ -62,8 +62,9 @@ def test_findings_that_were_made_otherwise_are_told_apart() -> None:
     assert calibration.unlike(same) is None
     assert calibration.unlike(MadeWith(models=("m",), prompts=("p@1",))) is None
     assert calibration.unlike(same.model_copy(update={"models": ("n",), "schedule": "single"})) == (
-        "The calibration was made with another model (m there, n here), schedule (packed there, single "
-        "here): its probabilities may be wrong. Make one from judged findings of the same kind."
+        "The calibration was made with a different model (m there, n here) and schedule (packed there, "
+        "single here). Its probabilities may be wrong. Fit one on judged findings of this model, prompts and "
+        "schedule."
     )
     assert "prompts (p@1 there, p@2 here)" in str(
         calibration.unlike(same.model_copy(update={"prompts": ("p@2",)}))

@@ -15,7 +15,7 @@ from uncanny.eval.common.inputs.sources import Source, read_sources
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
 from uncanny.records.annotation_table import LINES, TABLE
-from uncanny.wording import counted
+from uncanny.wording import counted, option
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.parameters import Releases
@@ -86,7 +86,7 @@ def read_releases(before: Releases) -> tuple[Source, ...]:
     `read_sources` does.
     """
     if not isinstance(before, Mapping):
-        return read_sources(before)  # says what it should be
+        return read_sources(before)  # raises a UsageError that names the expected form
     several: list[tuple[str, AnnotationSource]] = []
     for name, given in before.items():
         places: Sequence[AnnotationSource] = (
@@ -110,8 +110,18 @@ def _runs_in(place: AnnotationSource) -> list[AnnotationSource]:
     path = Path(place) if isinstance(place, str | PathLike) else None
     if path is None or not path.is_dir() or _is_run(path):
         return [place]
-    runs = sorted(filter(_is_run, path.iterdir()), key=lambda run: _numbered(run.name))
-    return [*runs] or [place]
+    try:
+        runs = sorted(filter(_is_run, path.iterdir()), key=lambda run: _numbered(run.name))
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}", remedy="Pass a run, or a folder of runs."
+        ) from error
+    if not runs:
+        raise UsageError(
+            f"{option('before')}: {path} is not a run and contains none",
+            remedy="Pass a run of uncanny annotate, or a folder of runs. Annotate images first.",
+        )
+    return [*runs]
 
 
 def _is_run(path: Path) -> bool:

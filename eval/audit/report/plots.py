@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from uncanny.eval.audit.score.releases import ReleaseFigure
     from uncanny.eval.audit.score.trend import Trend
+    from uncanny.eval.trust.figures import FigureName
 
 
 _ROOM = 0.14
@@ -356,7 +356,7 @@ def plot_trend(trend: Trend, key: str) -> Markup:
     )
 
 
-def _trend_value(trend: Trend, label: str, what: ReleaseFigure) -> str:
+def _trend_value(trend: Trend, label: str, what: FigureName) -> str:
     value = trend.figure(label, what).value
     return percent_words(value) if what == "visible" else amount(value)
 

@@ -18,7 +18,7 @@ import numpy as np
 from uncanny.eval.audit.data.aggregate import Aggregate
 from uncanny.eval.audit.data.load import Generator
 from uncanny.eval.audit.score.faults import ImageFaults
-from uncanny.eval.audit.score.releases import FIGURES, Change, Release, linked_codes
+from uncanny.eval.audit.score.releases import Change, Release, linked_codes
 from uncanny.eval.audit.score.resample import Compared
 from uncanny.eval.audit.score.result import GeneratorScore
 from uncanny.eval.common.estimates import Estimate, Share
@@ -27,7 +27,7 @@ from uncanny.eval.metrics.audit import RANKED
 from uncanny.eval.metrics.corrected_difference import Difference, difference
 from uncanny.eval.metrics.intervals import Codes, group_codes
 from uncanny.eval.trust.data import skipped_words
-from uncanny.eval.trust.figures import Trusted
+from uncanny.eval.trust.figures import FIGURES, Trusted
 from uncanny.wording import counted
 
 Name = TypeVar("Name", bound=str)
@@ -66,13 +66,13 @@ def sample_notices(trusted: Mapping[str, Trusted | None], *, allow_mixed: bool) 
     if allow_mixed:
         yield f"Corrected figures are compared with those of the model: too few images of {names} are judged."
     else:
-        yield f"Generators are compared by what the model found: too few images of {names} are judged."
+        yield f"What the model found is compared, uncorrected: too few images of {names} are judged."
 
 
 def too_few_words(trusted: Trusted | None) -> str:
     """Why there are no corrected figures, without a full stop."""
     if trusted is None:
-        return "people have judged no sample of it"
+        return "it has no sample for people to judge; draw one with `uncanny sample`"
     design = trusted.design
     judged = f"{counted(design.n, 'image')} of its sample {'is' if design.n == 1 else 'are'} judged"
     if design.missing:

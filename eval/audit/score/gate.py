@@ -18,18 +18,19 @@ from uncanny.eval.common.gates import (
     judge,
     read_conditions,
 )
+from uncanny.eval.trust.figures import FIGURES
 from uncanny.schema import KINDS
 from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.score.result import AuditResult, GeneratorScore
 
-FIGURES: Final = ("visible", "af", "mai", "cap", *(f"kind:{kind}" for kind in KINDS))
+GATED: Final = (*FIGURES, *(f"kind:{kind}" for kind in KINDS))
 
 
 def audit_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
     """As `read_conditions` reads them, about the figures of an audit. Raises UsageError."""
-    return read_conditions(texts, FIGURES)
+    return read_conditions(texts, GATED)
 
 
 def gated(names: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
@@ -58,30 +59,30 @@ def _subject(result: AuditResult, name: str) -> Subject:
         why = "the releases have too few images or prompts in common to compare (fewer than ten)"
     elif release.untrusted:
         why, undecided = release.untrusted, True
-    open_sample = score.trusted is not None and score.by_model is None
+    undecided_level = score.trusted is not None and score.by_model is None
     few = "rests on too few images (fewer than ten)" if score.too_few else "is not measured"
-    if open_sample:
-        few = f"is open: {too_few_words(score.trusted)}"
+    if undecided_level:
+        few = f"is undecided: {too_few_words(score.trusted)}"
     figures = {
         figure: Measured(
-            None if score.too_few or open_sample else each.value,
+            None if score.too_few or undecided_level else each.value,
             each.interval,
             why=few,
-            undecided=open_sample,
+            undecided=undecided_level,
         )
-        for figure, each in zip(FIGURES, _estimates(score), strict=True)
+        for figure, each in zip(GATED, _estimates(score), strict=True)
     }
     if release is not None and not release.untrusted:
         # Both begin with the figures, then the kinds; what has no kind and groups of names come after them.
         changes = [*release.figures.values(), *release.kinds.values()]
-        for figure, change, claim in zip(FIGURES, changes, release_claims(release), strict=False):
+        for figure, change, claim in zip(GATED, changes, release_claims(release), strict=False):
             worse = None if change.verdict == "not measured" else change.verdict == "worse"
             figures[figure] = replace(figures[figure], worse=worse, change=str(claim))
-    return Subject(name, figures, FIGURES, why, undecided)
+    return Subject(name, figures, GATED, why, undecided)
 
 
 def _estimates(score: GeneratorScore) -> list[Share | Estimate]:
-    """In the order of `FIGURES`; a kind that nothing records is not measured."""
+    """In the order of `GATED`; a kind that nothing records is not measured."""
     kinds, unknown = score.faults.kinds, Share(None, 0, 0)
     return [
         score.faults.visible,

@@ -44,13 +44,12 @@ from uncanny.eval.metrics.intervals import (
 )
 from uncanny.eval.metrics.paired import paired_interval, unpaired_interval
 from uncanny.eval.metrics.significance import mcnemar_exact
+from uncanny.eval.trust.figures import FIGURES, FigureName
 from uncanny.schema import Annotation, Kind
 
 Floats = NDArray[np.float64]
 
 Verdict = Literal["better", "worse", "no clear change", "not measured"]
-ReleaseFigure = Literal["visible", "af", "mai", "cap"]
-FIGURES: Final[tuple[ReleaseFigure, ...]] = ("visible", "af", "mai", "cap")
 # Groups of names whose change is measured: the most frequent ones.
 MOST_GROUPS: Final = 60
 # Prompts that are named, and those of them with pictures: so many that got worse, and that got better.
@@ -122,7 +121,7 @@ class Release:
     images: tuple[int, int]
     paired: int | None
     drawn_from: int
-    figures: Mapping[ReleaseFigure, Change]
+    figures: Mapping[FigureName, Change]
     kinds: Mapping[Kind | None, Change]
     groups: tuple[tuple[NameGroup, Change], ...]
     worse: tuple[PromptChange, ...]

@@ -24,7 +24,7 @@ from uncanny.eval.common.published import texts_notes
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables.table import RowsResult, Table
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
-from uncanny.eval.trust.figures import FIGURES as CORRECTED
+from uncanny.eval.trust.figures import FIGURES
 from uncanny.parameters import path_of
 from uncanny.records.run_folder import Unfinished
 
@@ -46,7 +46,7 @@ COLUMNS = (
     "like_the_one_before",
     *("visible", "visible_low", "visible_high"),
     "judged",
-    *(f"corrected_{figure}{end}" for figure in CORRECTED for end in ("", "_low", "_high")),
+    *(f"corrected_{figure}{end}" for figure in FIGURES for end in ("", "_low", "_high")),
 )
 
 

@@ -94,8 +94,9 @@ def score_audit(
     leaderboard, groups = board(generators, [*earlier.values()])
     second = board(against)[0] if against else None
     series = {each.name: [*(one for one in before if one.name == each.name), each] for each in generators}
+    older = [f"Before: {what}" for each in before if each is not earlier[each.name] for what in each.notices]
     return AuditResult(
-        leaderboard=replace(leaderboard, notices=(*notices, *leaderboard.notices)),
+        leaderboard=replace(leaderboard, notices=(*notices, *leaderboard.notices, *older)),
         resamples=resamples,
         seed=seed,
         level=LEVEL,
@@ -120,15 +121,20 @@ def score_audit(
             if each.name in earlier
         },
         trends={
-            name: _trend(name, each, chosen, pair_by)
+            name: _trend(leaderboard.generators[name], each, chosen, pair_by)
             for name, each in series.items()
             if len(each) >= LEAST_RELEASES
         },
     )
 
 
-def _trend(name: str, releases: Sequence[Generator], chosen: AuditParameters, pair_by: str | None) -> Trend:
-    """Raises NotAlikeError where not all releases were annotated alike, unless mixing is allowed."""
+def _trend(
+    now: GeneratorScore, releases: Sequence[Generator], chosen: AuditParameters, pair_by: str | None
+) -> Trend:
+    """The figures of `now` are those of the leaderboard wherever both are corrected, or both are not.
+
+    Raises NotAlikeError where not all releases were annotated alike, unless mixing is allowed.
+    """
     labels = labels_of([each.source.place for each in releases])
     named = [
         replace(each, source=replace(each.source, name=label))
@@ -137,7 +143,15 @@ def _trend(name: str, releases: Sequence[Generator], chosen: AuditParameters, pa
     unnamed = {each.name: np.full(sum(each.aggregate.counts), -1, np.int32) for each in named}
     groups = NameGroups((), unnamed, 0, 0, "", 0.0)
     board = _leaderboard(named, chosen, pair_by, groups, (), compared=False)
-    return Trend.of(name, board.generators, is_corrected=board.is_corrected)
+    scores = dict(board.generators)
+    if (now.by_model is not None) == board.is_corrected:
+        scores[labels[-1]] = now
+    judged = {label: score.trusted for label, score in scores.items() if score.images}
+    notices = (
+        *(f"Not made alike: {mismatch}" for mismatch in board.mixed),
+        *sample_notices(judged, allow_mixed=chosen.allow_mixed),
+    )
+    return Trend.of(now.name, scores, is_corrected=board.is_corrected, notices=notices)
 
 
 def agreement(leaderboard: Leaderboard, against: Leaderboard) -> tuple[Agreement, ...]:

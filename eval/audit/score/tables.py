@@ -13,9 +13,10 @@ from uncanny.eval.common.headline import headline as proven_first
 from uncanny.eval.common.published import caveat
 from uncanny.eval.common.tables.table import MISSING, Cell, Column, Figure, Table
 from uncanny.eval.metrics.audit import RANKED, VISIBLE_BELOW, Metric
+from uncanny.wording import counted
 
 if TYPE_CHECKING:
-    from uncanny.eval.audit.score.releases import Change, Release, ReleaseFigure
+    from uncanny.eval.audit.score.releases import Change, Release
     from uncanny.eval.audit.score.result import (
         Agreement,
         AuditResult,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         PublishedTable,
     )
     from uncanny.eval.audit.score.trend import Trend
+    from uncanny.eval.trust.figures import FigureName
 
 LIKE = "≈"
 _MOST_ALIKE = 4
@@ -35,13 +37,13 @@ _GAP = Column("", digits=2, signed=True)
 _WHOLE = Column("", unit="%", digits=0)
 # Scores to two decimals, the ends of their intervals, and differences of scores.
 amount, ends, signed = _SCORE.words, _SCORE.ends, _GAP.words
-RELEASE_WORDS: Final[Mapping[ReleaseFigure, str]] = {
+RELEASE_WORDS: Final[Mapping[FigureName, str]] = {
     "visible": "images with a visible fault",
     "af": "AF, anomalies an image",
     "mai": "MAI, implausibility an image",
     "cap": "CAP = MAI · AF",
 }
-TREND_HEADS: Final[Mapping[ReleaseFigure, str]] = {
+TREND_HEADS: Final[Mapping[FigureName, str]] = {
     name: "Visible faults" if name == "visible" else name.upper() for name in RELEASE_WORDS
 }
 
@@ -102,7 +104,7 @@ def headline(result: AuditResult) -> str:
     of_images = f"{percent_words(shares[subject].value)} of images{f' [{ends_of}]' if ends_of else ''}"
     few = ", too few images to compare" if len(measured) > 1 and subject not in enough else ""
     trusted = board.generators[subject].trusted if board.is_corrected else None
-    by = f", as people who judged {trusted.design.n:,} of them correct it" if trusted else ""
+    by = f", corrected by {counted(trusted.design.n, 'judged image')}" if trusted else ""
     said = [f"{own_words(subject, result)} shows a visible fault in {of_images}{by}{few}."]
     if shares[subject].value is None:
         said = []
@@ -332,13 +334,14 @@ def trend_table(trend: Trend) -> Table:
     columns = ("release", "images", *TREND_HEADS.values())
     notes = (
         trend_words(trend),
+        *trend.notices,
         "A change is the largest difference of the mean before and after a release, significant after "
         "correction for the number of releases and figures.",
     )
     return Table(columns, tuple(rows), f"{trend.name}, over {len(rows):,} releases{by}", notes)
 
 
-def _form_of(figure: ReleaseFigure) -> Column:
+def _form_of(figure: FigureName) -> Column:
     return _SHARE if figure == "visible" else _SCORE
 
 
@@ -356,7 +359,7 @@ def trend_words(trend: Trend) -> str:
     return f"No figure changed significantly over {len(trend.releases):,} releases."
 
 
-def _amount_of(figure: ReleaseFigure, value: float) -> str:
+def _amount_of(figure: FigureName, value: float) -> str:
     return percent_words(value) if figure == "visible" else amount(value)
 
 

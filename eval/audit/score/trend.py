@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from uncanny.eval.audit.score.releases import FIGURES, ReleaseFigure
 from uncanny.eval.audit.score.result import GeneratorScore
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.headline import proven
@@ -17,8 +16,9 @@ from uncanny.eval.common.json_fields import as_json
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.change_point import ChangePoint, change_point
 from uncanny.eval.metrics.corrected import Kind
+from uncanny.eval.trust.figures import FIGURES, FigureName
 
-KINDS: Final[Mapping[ReleaseFigure, Kind]] = {
+_SCALES: Final[Mapping[FigureName, Kind]] = {
     "visible": "share",
     "af": "mean",
     "mai": "mean",
@@ -32,45 +32,54 @@ class Trend:
 
     `changes` has the strongest change of each figure, with its p-value corrected for their number; None
     where fewer than two releases have an interval. `is_corrected` says that people corrected the figures of
-    all of them.
+    all of them. `notices` say what to know before believing.
     """
 
     name: str
     releases: Mapping[str, GeneratorScore]
-    changes: Mapping[ReleaseFigure, tuple[ChangePoint, float] | None]
+    changes: Mapping[FigureName, tuple[ChangePoint, float] | None]
     is_corrected: bool
+    notices: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str, releases: Mapping[str, GeneratorScore], *, is_corrected: bool) -> Trend:
+    def of(
+        cls,
+        name: str,
+        releases: Mapping[str, GeneratorScore],
+        *,
+        is_corrected: bool,
+        notices: tuple[str, ...] = (),
+    ) -> Trend:
         found = [
-            change_point([_figure(each, what) for each in releases.values()], KINDS[what]) for what in FIGURES
+            change_point([_figure(each, what) for each in releases.values()], _SCALES[what])
+            for what in FIGURES
         ]
         adjusted = holm([None if each is None else each.p_value for each in found])
         changes = {
             what: None if each is None or p is None else (each, p)
             for what, each, p in zip(FIGURES, found, adjusted, strict=True)
         }
-        return cls(name, releases, changes, is_corrected)
+        return cls(name, releases, changes, is_corrected, notices)
 
     @property
     def labels(self) -> list[str]:
         return list(self.releases)
 
-    def proven(self) -> dict[ReleaseFigure, ChangePoint]:
+    def proven(self) -> dict[FigureName, ChangePoint]:
         """The changes that are significant."""
         return {what: each[0] for what, each in self.changes.items() if each and proven(each[1], None)}
 
-    def p_value(self, what: ReleaseFigure) -> float | None:
+    def p_value(self, what: FigureName) -> float | None:
         """That of the change of a figure, corrected; None where it is not tested."""
         each = self.changes[what]
         return None if each is None else each[1]
 
-    def figure(self, release: str, what: ReleaseFigure) -> Estimate:
+    def figure(self, release: str, what: FigureName) -> Estimate:
         return _figure(self.releases[release], what)
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "corrected": self.is_corrected,
+            **{"corrected": self.is_corrected, "notices": list(self.notices)},
             "releases": [
                 {
                     "release": label,
@@ -93,7 +102,7 @@ class Trend:
         }
 
 
-def _figure(score: GeneratorScore, what: ReleaseFigure) -> Estimate:
+def _figure(score: GeneratorScore, what: FigureName) -> Estimate:
     if what == "visible":
         share = score.faults.visible
         return Estimate(share.value, share.interval)

@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     type=Place(named=True),
     multiple=True,
     metavar="NAME=RUN_OR_FILE",
-    help="An earlier release of one of the generators, on the same prompts. Shows what changed. Repeatable, "
-    "the oldest first, or a folder of its runs: shows the trend, too.",
+    help="Earlier release of a generator, on the same prompts; shows what changed. Repeat it, the oldest "
+    "first, or pass a folder of runs, to see the trend.",
 )
 @click.option(
     "--against",
@@ -315,7 +315,7 @@ def trust_command(
       uncanny trust runs/a --write calibration.json
       uncanny export runs/a --all --calibration calibration.json --to csv -o data/a
 
-    Exit code: 0 printed, 2 usage error.
+    Exit code: 0 printed and written, 2 usage error or too few findings for --write.
     """
     from uncanny.eval.trust.score import trust
 
@@ -325,14 +325,16 @@ def trust_command(
     ]
     check_outputs(outputs, [run], force=force)
     result = trust(run, **given_parameters(ConfidenceParameters, values))
-    if write is not None:
-        result.write_calibration(write)
     if report is not None:
         result.report(report)
     if as_json:
         say_json(result.to_json())
     elif not quiet:
         say(str(result))
+    # Last: what else was asked for is there even where there are too few findings for it.
+    if write is not None:
+        result.write_calibration(write)
+    if not as_json and not quiet:
         for what, place in (("Calibration", write), ("Report", report)):
             if place is not None:
                 say(layout([f"{what}   {place}"]))

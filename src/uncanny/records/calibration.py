@@ -151,8 +151,8 @@ class Calibration(Record):
         if not different:
             return None
         return (
-            f"The calibration was made with another {', '.join(different)}: its probabilities may be wrong. "
-            "Make one from judged findings of the same kind."
+            f"The calibration was made with a different {' and '.join(different)}. Its probabilities may be "
+            "wrong. Fit one on judged findings of this model, prompts and schedule."
         )
 
     @cached_property

@@ -12,6 +12,7 @@ from junitparser import Failure, JUnitXml
 import uncanny
 from tests.eval.trust.judged_runs import judged_run
 from tests.runs.e2e import uncanny_here
+from uncanny.errors import UsageError
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.trend import labels_of
 
@@ -49,7 +50,7 @@ def test_generators_are_ranked_by_what_people_corrected(places: dict[str, Path],
         assert own["mai"] == model[name].mai.value
         assert own["visible"]["share"] == model[name].faults.visible.value
         assert own["corrected"] == uncanny.trust(places[name], min_confidence=0).trusted.to_json()
-    assert "as people who judged 120 of them correct it" in result.to_json()["headline"]
+    assert "corrected by 120 judged images" in result.to_json()["headline"]
     assert "Corrected by people" in str(result)
     rows = list(result.rows())
     assert [row["judged"] for row in rows] == [120, 120]
@@ -79,7 +80,7 @@ def test_a_corrected_figure_is_not_compared_with_one_of_the_model(places: dict[s
     result = audited(places)
     board = result.leaderboard
     assert (board.is_corrected, board.order) == (False, ("faulty", "clean"))
-    assert any("compared by what the model found: too few images of faulty" in each for each in board.notices)
+    assert any("compared, uncorrected: too few images of faulty" in each for each in board.notices)
     # What people say of the one stands beside it all the same.
     assert result.to_json()["generators"]["clean"]["corrected"]["n"] == 40
     assert "Corrected by people" in str(result)
@@ -140,10 +141,10 @@ def test_a_release_without_a_judged_sample_is_undecided(tmp_path: Path) -> None:
     code, results = gate(places, tmp_path / "gate.xml", "worse", "visible>1")
     (worse,), level = ([*case.result] for suite in results for case in suite)
     assert (code, worse.type, level) == (4, "undecided", [])
-    assert "before: people have judged no sample of it" in worse.message
+    assert "before: it has no sample for people to judge" in worse.message
     done = uncanny_here("audit", f"a={places['now']}", "--before", f"a={places['before']}", "--json", "-")
     assert orjson.loads(done.out)["before"]["a"]["judged"] is None
-    assert "These are the model's figures (before: people have judged no sample of it)" in str(
+    assert "These are the model's figures (before: it has no sample for people to judge" in str(
         audited({"a": places["now"]}, before={"a": places["before"]})
     )
 
@@ -197,8 +198,21 @@ def test_a_series_of_releases_tells_where_it_changed(tmp_path: Path) -> None:
     )
     assert orjson.loads(done.out)["trends"]["a"] == own
     assert audited({"a": now}, before={"a": places}).to_json()["trends"]["a"] == own
+    # What now has is what the leaderboard has, and a release that is hardly judged is named.
+    assert trend.figure("v11", "af") == result["a"].af
+    judged_run(runs / "v6", 400, 6, size=12, faults=FEW)
+    few = audited({"a": now}, before={"a": runs}).trends["a"]
+    assert not few.is_corrected
+    assert any("releases/v6: 12 images of its sample are judged" in each for each in few.notices)
     # One earlier release is no series.
     assert not audited({"a": now}, before={"a": places[-1]}).trends
+
+
+def test_a_folder_without_a_run_is_no_earlier_release(tmp_path: Path) -> None:
+    judged_run(tmp_path / "now", 20, 1, size=0)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="is not a run and contains none"):
+        audited({"a": tmp_path / "now"}, before={"a": tmp_path / "empty"})
 
 
 def test_releases_are_called_by_what_differs_in_their_places() -> None:

@@ -35,6 +35,9 @@ def test_shares_and_products_have_scales_of_their_own() -> None:
     )
     z = (asin(sqrt(0.5)) - asin(sqrt(0.25))) / sqrt(first**2 + second**2)
     assert share.p_value == pytest.approx(erfc(z / sqrt(2)))
+    first, second = ((high**0.25 - low**0.25) / 2 / 1.959964 for low, high in [(0.2, 0.3), (0.45, 0.55)])
+    z = (0.5**0.25 - 0.25**0.25) / sqrt(first**2 + second**2)
+    assert product.p_value == pytest.approx(erfc(z / sqrt(2)))
 
 
 def test_what_has_no_interval_is_passed_over() -> None:

@@ -78,9 +78,7 @@ def test_another_model_or_schedule_is_warned_of_once(tmp_path: Path, demo: Path)
     other = made_for(demo).model_dump(mode="json")
     other["made_with"] |= {"models": ["openai/gpt-4o"], "schedule": "single"}
     file = Calibration.model_validate(other).write(tmp_path / "calibration.json")
-    words = (
-        "The calibration was made with another model (openai/gpt-4o there, demo here), schedule (single there"
-    )
+    words = "The calibration was made with a different model (openai/gpt-4o there, demo here) and schedule"
     out = tmp_path / "run"
     done = uncanny_here("annotate", *IMAGES, "-m", "demo", "-o", out, "--calibration", file)
     assert (done.code, " ".join(done.err.split()).count(words)) == (0, 1)
@@ -109,7 +107,7 @@ def test_an_audit_says_how_many_findings_are_right(tmp_path: Path) -> None:
     out = tmp_path / "audit.json"
     done = uncanny_here("audit", f"ours={run}", "--calibration", file, "--json", out, "--no-report")
     assert done.code == 0
-    words = "ours: Of 24 findings about 12 are right (calibrated). 12 findings more have no probability."
+    words = "ours: About 12 of 24 findings are right (calibrated). 12 more findings have no probability."
     assert words in " ".join(done.out.split())
     content = orjson.loads(out.read_bytes())["generators"]["ours"]
     assert (content["expected_right"], content["left_out_below_confidence"]) == (12.0, 12)

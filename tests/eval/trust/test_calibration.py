@@ -170,7 +170,7 @@ def test_the_command_writes_what_the_function_has(tmp_path: Path) -> None:
     file = tmp_path / "new" / "calibration.json"
     done = uncanny_here("trust", run, "--write", file)
     assert done.code == 0
-    assert "Calibrated, on images that were not fitted to: 0." in " ".join(done.out.split())
+    assert "Calibrated, on held-out images: 0." in " ".join(done.out.split())
     result = uncanny.trust(run)
     assert uncanny.Calibration.read(file) == result.calibration
     told = uncanny_here("trust", run, "--write", file, "--json").json()["calibration"]
@@ -194,10 +194,11 @@ def test_too_few_judged_findings_are_said(tmp_path: Path) -> None:
     uncanny.sample(run, size=12)
     judge(run, records, truth)
     words = " ".join(uncanny_here("trust", run).out.split())
-    assert "Calibrating takes 50 judged findings with a confidence" in words
+    assert "A calibration needs 50 judged findings with a confidence in at least 10 images" in words
     done = uncanny_here("trust", run, "--write", tmp_path / "c.json")
     assert done.code == 2
-    assert "judged findings with a confidence, and a calibration takes 50, in 10 images" in done.err
+    assert "images; " in done.err
+    assert "Figures of all 100 images" in done.out
     assert not (tmp_path / "c.json").exists()
     assert uncanny_here("trust", run, "--json").json()["calibration"]["calibrated"] is None
 

@@ -112,6 +112,7 @@ def test_images_that_are_open_replaced_or_gone_are_counted_and_in_no_figure(tmp_
     # One of the first, which somebody may have found too hard.
     assert result.judged.skipped == 1
     assert "1 image of the sample was passed over" in str(result)
+    assert "1 image of the sample was passed over" in result.report(tmp_path / "trust.html").read_text()
     notices = uncanny.audit({"a": run}, resamples=0).leaderboard.notices
     assert any("a: 1 image of the sample was passed over" in each for each in notices)
     assert max(result.judged.design.probabilities) <= 1

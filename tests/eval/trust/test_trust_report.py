@@ -89,7 +89,7 @@ def test_there_is_a_page_of_few_judged_images_and_of_none(tmp_path: Path) -> Non
     check_static_page(few)
     assert "by 8 judged images, too few for an interval." in few.text
     assert "Judge 22 more images" in few.text
-    assert "A calibration takes 50 judged findings" in few.text
+    assert "A calibration needs 50 judged findings with a confidence in at least 10 images" in few.text
 
 
 def test_what_others_wrote_stays_text(tmp_path: Path) -> None:

@@ -126,7 +126,8 @@ def calibration_json(path: Path) -> Output:
     def ours(file: Path) -> bool:
         from uncanny.records.calibration import Calibration
 
-        return bool(Calibration.read(file).steps)
+        Calibration.read(file)
+        return True
 
     return Output(path, "a calibration", ours)
 
