@@ -137,7 +137,7 @@ async def audit_async(sources: Named | str | PathLike[str], parameters: AuditPar
         folder = read_generator_folder(sources)
         sources, notices = dict(folder.generators), (folder.notice,)
     generators, second = read_sources(sources), read_sources(parameters.against or {})
-    earlier = read_releases(parameters.before or {})
+    earlier = read_releases(parameters.before or {}, generators)
     check_annotated(second, earlier)
     check_named(generators, earlier, parameters.own_names)
     images = [source for source in generators if source.kind == "images"]

@@ -56,7 +56,8 @@ class Measured:
 
     `worse` is whether it got worse, by a corrected test; None where nothing could be tested. `why` says what
     is missing of either, and `change` what is known of the change. `undecided` says that a value could be
-    had, were more images judged.
+    had, were more images judged. `basis` is a word on where the value is from. `more` is how much larger it
+    is if all that people are unsure of is true: a condition that turns on it is undecided.
     """
 
     value: float | None = None
@@ -65,6 +66,8 @@ class Measured:
     why: str = "is not measured"
     change: str = ""
     undecided: bool = False
+    basis: str = ""
+    more: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +235,17 @@ def _level(condition: Condition, subject: Subject) -> tuple[State, str]:
     )
     if value is None:
         return "undecided" if each.undecided else "unmeasured", f"{what} {each.why}"
-    holds = value > condition.limit if condition.above else value < condition.limit
+    most = value + each.more
+    holds, if_unsure = (
+        one > condition.limit if condition.above else one < condition.limit for one in (value, most)
+    )
+    if holds != if_unsure:
+        return "undecided", (
+            f"{what} is {value:.4g}{each.basis}, but {most:.4g} if all that people are unsure of is true; "
+            f"the limit is {condition.limit:g}"
+        )
     sign = f"{'' if holds else 'not '}{'above' if condition.above else 'below'}"
-    return "holds" if holds else "clear", f"{what} is {value:.4g}, {sign} {condition.limit:g}"
+    return "holds" if holds else "clear", f"{what} is {value:.4g}{each.basis}, {sign} {condition.limit:g}"
 
 
 def summary(result: GateResult) -> Iterator[str]:

@@ -2,10 +2,12 @@
 
 Each estimate is put on a scale on which its error hardly depends on its value (the arcsine of the root of a
 share, the root of a mean, the fourth root of a product of two means), with the standard error that its
-interval has there. For each place in the series the mean of what is before is compared with that of what is
-after, weighted by precision; the place with the largest difference is the change point. Its p-value is that
-of the difference times the number of places (Bonferroni). Releases with the same prompts vary together, which
-makes the test more careful. Series of releases are short, so one change is looked for, the strongest.
+interval has there, by the longer of its two halves. For each place in the series the mean of what is before
+is compared with that of what is after, weighted by precision; the place with the largest difference is the
+change point. Its p-value is that of the difference times the number of places (Bonferroni). Releases of the
+same prompts vary together, which makes the test more careful. Where releases may vary together in parts of
+the series, because they have images in common, a mean is taken to vary as much as its estimates do. Series of
+releases are short, so one change is looked for, the strongest.
 
 Sources: D. M. Hawkins, *Testing a sequence of observations for a shift in location*, Journal of the American
 Statistical Association 72, 1977 (the largest of all splits; here with known variances, and Bonferroni in the
@@ -47,7 +49,7 @@ class ChangePoint:
     p_value: float
 
 
-def change_point(series: Sequence[Estimate], kind: Kind) -> ChangePoint | None:
+def change_point(series: Sequence[Estimate], kind: Kind, *, independent: bool = True) -> ChangePoint | None:
     """The strongest change of a figure in a series, whether or not it is significant.
 
     Parameters
@@ -56,29 +58,36 @@ def change_point(series: Sequence[Estimate], kind: Kind) -> ChangePoint | None:
         The estimates in their order, each with its 95 % interval: 0–1 of a share, from 0 of others.
     kind
         What the figure is.
+    independent
+        Whether no two estimates rest on the same images. Where some do, the test is more careful.
 
     Returns
     -------
     None where fewer than two estimates have an interval with a width; the others are passed over.
     """
     to_scale, from_scale = _SCALES[kind]
-    known = [
-        (place, to_scale(each.value), (to_scale(each.interval[1]) - to_scale(each.interval[0])) / 2 / _HALF)
-        for place, each in enumerate(series)
-        if each.value is not None and each.interval is not None and each.interval[1] > each.interval[0]
-    ]
+    known = []
+    for place, each in enumerate(series):
+        if each.value is None or each.interval is None:
+            continue
+        low, value, high = map(to_scale, (each.interval[0], each.value, each.interval[1]))
+        if high > low:
+            known.append((place, value, max(value - low, high - value) / _HALF))
     if len(known) < 2:
         return None
     places, values, errors = zip(*known, strict=True)
     weights = [1 / error**2 for error in errors]
 
     def mean(first: int, last: int) -> tuple[float, float]:
-        total = sum(weights[first:last])
-        return sum(w * v for w, v in zip(weights[first:last], values[first:last], strict=True)) / total, total
+        own = weights[first:last]
+        total = sum(own)
+        value = sum(w * v for w, v in zip(own, values[first:last], strict=True)) / total
+        together = sum(w * e for w, e in zip(own, errors[first:last], strict=True)) / total
+        return value, 1 / total if independent else together**2
 
     def change(split: int) -> float:
-        (before, weight), (after, other) = mean(0, split), mean(split, len(known))
-        return abs(after - before) / sqrt(1 / weight + 1 / other)
+        (before, variance), (after, other) = mean(0, split), mean(split, len(known))
+        return abs(after - before) / sqrt(variance + other)
 
     splits = range(1, len(known))
     split = max(splits, key=change)

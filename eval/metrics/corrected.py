@@ -44,9 +44,8 @@ heteroskedasticity-consistent covariance matrix estimators*, Journal of Economet
 1 − h, their HC3), here with the pseudo-images among those that determine λ.
 
 Deviations: the sources take the unjudged images for a second sample, here the frame holds the judged ones
-too. Both are the same estimator, with λ here (1 + n/(N − n)) times theirs; so a λ above 1 here is cut earlier
-than theirs. With unequal probabilities λ minimizes the variance over the judged images, because probabilities
-of the others need not be known.
+too: the same estimator, with λ (1 + n/(N − n)) times theirs, which reaches 1 earlier. With unequal
+probabilities λ minimizes the variance over the judged images, because those of others need not be known.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.metrics.intervals import LEVEL, Codes, Floats, Interval, sums_by_group
+from uncanny.eval.metrics.intervals import LEVEL, Codes, Floats, Interval, design_effect, sums_by_group
 
 # With fewer judged images there is a figure, but no interval.
 LEAST_JUDGED: Final = 30
@@ -180,8 +179,8 @@ class Corrected:
     """A figure of a generator, corrected by what people found in a sample, with a 95 % interval.
 
     `value`, `low` and `high` are in the unit of the figure: 0–1 of shares, from 0 of others. `value` is None
-    without judged images, the ends are None with fewer than `LEAST_JUDGED`, and `missing` says how many these
-    lack. `lam` is λ, 0–1; None of a product, which has two. `people_only` uses the judged images alone,
+    without judged images, the ends are None with fewer than `LEAST_JUDGED`. `lam` is λ, 0–1; None of a
+    product, which has two. `people_only` uses the judged images alone,
     `model_only` the model's values of all images, without a correction. `n` of `frame` images are judged.
     `effective` says what the model is worth: as if so many images had been judged at random, at most `frame`;
     None without an interval. `method` names the interval; None without one.
@@ -197,11 +196,6 @@ class Corrected:
     frame: int
     effective: float | None
     method: str | None
-
-    @property
-    def missing(self) -> int:
-        """How many more images people have to judge before the figure has an interval."""
-        return max(0, LEAST_JUDGED - self.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,7 +393,7 @@ def _fit(kind: Kind, design: Design, f: Floats, y: Floats, *, fault: float) -> F
     value = min(max(people + lam * (model - found), 0.0), most)
     spreads = None
     if not design.missing and design.independent > 1:
-        center, clustering = _smoothed(design, people, fault), _clustering(design, f, model)
+        center, clustering = _smoothed(design, people, fault), _clustering(design, f - model, dy)
 
         def spread(by: float, residuals: Floats) -> Spread:
             squares = _pseudo_squares(fault, by, people, found), _pseudo_squares(fault, 0.0, people, found)
@@ -447,14 +441,18 @@ def _smoothed(design: Design, people: float, fault: float) -> float:
     return (design.n * people + _PSEUDO_IMAGES / 2 * fault) / (design.n + _PSEUDO_IMAGES)
 
 
-def _clustering(design: Design, f: Floats, model: float) -> float:
-    """How much more a mean over the frame varies because images come in groups, as the model's values do."""
+def _clustering(design: Design, df: Floats, dy: Floats) -> float:
+    """Kish's design effect of groups, by what the model finds in the frame, or people in judged images where
+    that is more: a weak model does not see what images of a group share."""
     if design.groups is None:
         return 1.0
-    squares = float(((f - model) ** 2).sum())
     _, codes = np.unique(design.groups, return_inverse=True)
-    sums = sums_by_group(f - model, codes)
-    return max(1.0, float(sums @ sums) / squares) if squares > 0 else 1.0
+    effects = [1.0, design_effect(df, codes)]
+    if design.units is not None and design.independent < design.n:
+        own = design.units[1]
+        of_frame, of_judged = (float(n @ n) / float(n.sum()) for n in map(np.bincount, (codes, own)))
+        effects.append(1 + (of_frame - 1) * (design_effect(dy, own) - 1) / (of_judged - 1))
+    return max(effects)
 
 
 def _product(first: float | None, second: float | None) -> float | None:

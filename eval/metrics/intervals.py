@@ -164,6 +164,16 @@ def _few_groups(groups: int) -> float:
     return float((normal / stdtrit(groups - 1, (1 + LEVEL) / 2)) ** 2)
 
 
+def design_effect(deviations: Floats, codes: Codes) -> float:
+    """How much more a mean varies because its values come in groups: 1 where they do not go together.
+
+    `deviations` are the values less their mean, `codes` the number of the group of each.
+    """
+    squares = float(deviations @ deviations)
+    sums = sums_by_group(deviations, codes)
+    return float(sums @ sums) / squares if squares > 0 else 1.0
+
+
 def clustered_interval(hits: ArrayLike, sizes: ArrayLike) -> Interval | None:
     """The interval of the share Σ `hits` / Σ `sizes`, an entry a group, within 0–1; None of nothing."""
     n = float(np.asarray(sizes, dtype=np.float64).sum())

@@ -22,7 +22,7 @@ from uncanny.records.reviews import ReviewedImage, ReviewLog, review_image
 from uncanny.records.run_folder import check_recorded
 from uncanny.records.sample import Sample, read_sample
 from uncanny.schema import KINDS, Anomaly, Kind
-from uncanny.wording import counted
+from uncanny.wording import counted, option
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,9 +51,10 @@ class JudgedRun:
     `model` has shape (N, columns), `people` and `people_unsure` (n, columns) in the order of
     `design.judged`; the latter counts findings that people are unsure of as true. `judged` are these images
     with their findings and verdicts. `open_images` of the sample are not judged yet, and `skipped` of them
-    come before one that is. `gone` are no longer in the run, or other images now. `left_out` records have no
-    whole annotation. `sure` counts the findings of the model that it was not sure enough of. `made_with`
-    says how its findings came about.
+    come before one that is. Of these `hidden` are complete but for findings that are shown from a lower
+    confidence on, and `uncompleted` but for somebody who says that nothing is missing. `gone` are no longer
+    in the run, or other images now. `left_out` records have no whole annotation. `sure` counts the findings
+    of the model that it was not sure enough of. `made_with` says how its findings came about.
     """
 
     run: Path
@@ -65,6 +66,8 @@ class JudgedRun:
     judged: tuple[ReviewedImage, ...]
     open_images: int
     skipped: int = 0
+    hidden: int = 0
+    uncompleted: int = 0
     gone: tuple[str, ...] = ()
     left_out: int = 0
     sure: Sure = field(default_factory=Sure)
@@ -90,7 +93,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
     if sample is None:
         raise UsageError(
             f"{run} has no sample of images that people judge",
-            remedy=f"Draw one with `uncanny sample {run}`, and have people judge its images.",
+            remedy=f"Draw one with `uncanny sample {run}` and {option('size', 'N')}; have people judge it.",
         )
     drawn = {each.image: (place, each) for place, each in enumerate(sample.images)}
     reviews = ReviewLog.of_run(run).by_image()
@@ -98,6 +101,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
     judged: list[tuple[int, float, ReviewedImage]] = []
     sure, origin, left_out = Sure(min_confidence), Origin(), 0
     last_judged, still_open = -1, list[int]()
+    hidden = uncompleted = 0
     for record in stream_annotations(read.file):
         if left_out_by(record) is not None:
             left_out += 1
@@ -114,6 +118,8 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
             last_judged = max(last_judged, place)
         else:
             still_open.append(place)
+            hidden += bool(image.completed_by)
+            uncompleted += not image.completed_by and image.has_decisions(min_confidence) is True
     part = len(judged) / max(1, len(judged) + len(still_open))
     design = Design(
         size=len(model),
@@ -130,6 +136,8 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
         judged=tuple(image for *_, image in judged),
         open_images=len(still_open),
         skipped=sum(place < last_judged for place in still_open),
+        hidden=hidden,
+        uncompleted=uncompleted,
         gone=tuple(drawn),
         left_out=left_out,
         sure=sure,
@@ -138,10 +146,18 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
 
 
 def skipped_words(judged: JudgedRun) -> str:
-    """What to know where people judged a later image of the sample and left an earlier one open."""
+    """What to know where people judged a later image of the sample and left an earlier one open, without a
+    full stop."""
+    if judged.hidden:
+        have = "has" if judged.hidden == 1 else "have"
+        return (
+            f"{counted(judged.hidden, 'completed image')} of the sample {have} findings from confidence "
+            f"{judged.sure.least:g} on that nobody judged; judge them, or take the confidence that was "
+            "judged with"
+        )
     return (
         f"{counted(judged.skipped, 'image')} of the sample {'was' if judged.skipped == 1 else 'were'} passed "
-        "over: judge them, because figures are off if they are harder than the others."
+        "over; judge them, because figures are off if they are harder than the others"
     )
 
 

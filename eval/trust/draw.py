@@ -166,7 +166,7 @@ def _settings(frame: _Frame, parameters: SampleParameters) -> tuple[Design, int]
     for name, value in wanted.items():
         if (there := getattr(before, name)) != value:
             raise UsageError(
-                f"{frame.run} has a sample with {name} {there!r}, not {value!r}",
+                f"{frame.run} has a sample {_drawn_with(name, there)}, not {_drawn_with(name, value)}",
                 remedy=f"Extend it as it was drawn, or delete {frame.run / SAMPLE} to draw another one.",
             )
     if size < before.size:
@@ -175,6 +175,12 @@ def _settings(frame: _Frame, parameters: SampleParameters) -> tuple[Design, int]
             remedy="Give a larger number: a sample never loses an image.",
         )
     return design, seed
+
+
+def _drawn_with(name: str, value: object) -> str:
+    if name == "paired":
+        return "that is not paired" if value is None else f"paired by {value!r}"
+    return f"with {name} {value!r}"
 
 
 def _shared_doubts(frames: Sequence[_Frame]) -> Mapping[str, float]:
@@ -194,8 +200,19 @@ def _draw(
     numbers = np.array([_number(seed, key) for key in frame.keys])
     before = {each.image for each in frame.before.images} if frame.before else set()
     old = np.array([image in before for image, _ in frame.images])
-    # Those that were drawn come first, whatever has been annotated since.
-    order = np.lexsort((np.arange(len(numbers)), numbers / chances, ~old))[: parameters.size]
+    ranked = np.lexsort((np.arange(len(numbers)), numbers / chances))
+    needed = int(np.flatnonzero(old[ranked]).max(initial=-1)) + 1
+    if frame.before is not None and needed > parameters.size:
+        # Kept though others come first, they would be drawn with other probabilities than the file says.
+        raise UsageError(
+            f"{frame.run} has changed since its sample was drawn: of its {counted(len(numbers), 'image')} "
+            f"now, a sample with all that were drawn has at least {needed:,}",
+            remedy=f"Give {option('size', str(needed))} or more, or delete {frame.run / SAMPLE} and draw "
+            "another sample; verdicts stay.",
+        )
+    # Those that were drawn come first in the order of judging.
+    order = ranked[: parameters.size]
+    order = order[np.argsort(~old[order], kind="stable")]
     probabilities = inclusion(chances, parameters.size)
     images = tuple(
         SampledImage(image=image, sha256=digest, probability=float(probabilities[place]))

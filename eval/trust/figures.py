@@ -5,7 +5,8 @@ The formulas are in `eval.metrics.corrected`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +17,12 @@ from uncanny.eval.metrics.corrected import Corrected, Design, Fit, corrected, fi
 from uncanny.eval.metrics.intervals import Codes
 from uncanny.eval.trust.data import COUNT, KIND_COLUMN, UNREAL, VISIBLE, Floats, JudgedRun, read_judged
 from uncanny.records.sample import SAMPLE
+from uncanny.wording import counted
 
 FigureName = Literal["visible", "af", "mai", "cap"]
 FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
+# Fewer prompts say too little of how they vary.
+LEAST_GROUPS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,30 @@ class Trusted:
         return self.judged.design
 
     @property
+    def grown(self) -> int:
+        """How many images came into the run after its sample was drawn: it says nothing of them."""
+        return max(0, self.design.size - self.judged.sample.frame)
+
+    @property
     def is_enough(self) -> bool:
-        """Whether enough images, and groups of them, are judged for intervals."""
-        return self.fits["visible"].spreads is not None
+        """Whether enough images, and groups of them, of a sample of all images are judged for intervals."""
+        return not self.why_not
+
+    @cached_property
+    def why_not(self) -> str:
+        """Why figures are not corrected, without a full stop; empty where they are."""
+        design, groups = replace(self.design, groups=self.groups), LEAST_GROUPS
+        judged = f"{counted(design.n, 'image')} of its sample {'is' if design.n == 1 else 'are'} judged"
+        if self.grown:
+            return (
+                f"its sample was drawn from {self.judged.sample.frame:,} of {counted(design.size, 'image')}; "
+                "extend it with `uncanny sample`"
+            )
+        if design.missing:
+            return f"{judged}; {design.missing:,} more are needed for corrected figures"
+        if self.groups is not None and design.independent < groups:
+            return f"{judged}, of {design.independent:,} prompts; corrected figures need {groups}"
+        return ""
 
     @cached_property
     def fits(self) -> Mapping[str, Fit]:
@@ -113,11 +138,22 @@ class Trusted:
         return {**fits, "af": af, "mai": mai, "cap": fit_product(mai, af)}
 
 
+def unsure_words(trusted: Trusted) -> Iterator[str]:
+    """What people are unsure of, where it matters: a sentence or none."""
+    visible = trusted.figure("visible")
+    value, most = visible.corrected.value, visible.if_unsure_accepted
+    if value is not None and most is not None and most > value:
+        yield (
+            f"People are unsure of some findings: if all of these are true, {100 * most:.1f} % of images "
+            f"have a visible fault, not {100 * value:.1f} %."
+        )
+
+
 def read_trusted(run: Path, min_confidence: float) -> Trusted | None:
     """What people make of a run, from findings of at least `min_confidence`, 0-1; None without a sample.
 
     Raises UsageError and RecordError as `read_judged` does.
     """
-    if not (run / SAMPLE).is_file():
+    if not os.path.lexists(run / SAMPLE):
         return None
     return Trusted(read_judged(run, min_confidence))

@@ -41,10 +41,10 @@ from uncanny.eval.trust.data import (
     read_judged,
     skipped_words,
 )
-from uncanny.eval.trust.figures import FIGURES, Trusted, TrustedFigure
+from uncanny.eval.trust.figures import FIGURES, Trusted, TrustedFigure, unsure_words
 from uncanny.parameters import path_of, takes
 from uncanny.records.calibration import Calibration
-from uncanny.wording import counted
+from uncanny.wording import counted, option
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -233,10 +233,18 @@ class TrustResult(RowsResult):
     def notes(self) -> Iterator[str]:
         """What to know of the sample before believing, a sentence each."""
         judged = self.judged
-        if judged.open_images:
-            yield f"{counted(judged.open_images, 'image')} of the sample are not judged yet."
+        if still_open := judged.open_images - judged.skipped:
+            are = "is" if still_open == 1 else "are"
+            yield f"{counted(still_open, 'image')} of the sample {are} not judged yet."
+        if judged.uncompleted:
+            lack = "lacks" if judged.uncompleted == 1 else "lack"
+            yield (
+                f"{counted(judged.uncompleted, 'image')} with a decision on every finding {lack} somebody "
+                "who says that nothing is missing: complete them."
+            )
         if judged.skipped:
-            yield skipped_words(judged)
+            yield f"{skipped_words(judged)}."
+        yield from unsure_words(self.trusted)
         if judged.gone:
             yield f"{counted(len(judged.gone), 'image')} of the sample are not in the run any more."
         if judged.sure:
@@ -263,8 +271,8 @@ class TrustResult(RowsResult):
     def next_steps(self) -> Iterator[str]:
         """What to do next, a sentence each."""
         visible = self.figures["visible"].corrected
-        if visible.missing:
-            yield f"Judge {counted(visible.missing, 'more image')}: with fewer than 30 there is no interval."
+        if missing := self.judged.design.missing:
+            yield f"Judge {counted(missing, 'more image')}: with fewer than 30 there is no interval."
         elif visible.low is not None and visible.high is not None:
             half = (visible.high - visible.low) / 2
             more = ceil(visible.n * (half / WANTED_HALF) ** 2) - visible.n
@@ -289,16 +297,22 @@ def trust(run: str | PathLike[str], parameters: ConfidenceParameters) -> TrustRe
     by what people found, with 95 % intervals that hold whatever the model's mistakes are; fewer than 30
     judged images have none. No model is asked.
 
-    Raises UsageError where it is not a run or no sample was drawn, RecordError for an invalid record.
+    Raises UsageError where it is not a run, no sample was drawn, or the run has more images than it was drawn
+    from; RecordError for an invalid record.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> drawn = uncanny.sample(out, size=1)
     >>> print(uncanny.trust(out).judged.open_images)
     1
     """
-    return score_judged(
-        read_judged(path_of("run", run), parameters.min_confidence), parameters.min_confidence
-    )
+    judged = read_judged(path_of("run", run), parameters.min_confidence)
+    trusted = Trusted(judged)
+    if trusted.grown:
+        raise UsageError(
+            f"{judged.run} has {counted(trusted.grown, 'image')} more than its sample was drawn from",
+            remedy=f"Extend the sample with `uncanny sample {judged.run}` and {option('size', 'N')}.",
+        )
+    return score_judged(judged, parameters.min_confidence)
 
 
 def score_judged(judged: JudgedRun, min_confidence: float) -> TrustResult:

@@ -79,11 +79,11 @@ def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:
     )
 
 
-def read_releases(before: Releases) -> tuple[Source, ...]:
+def read_releases(before: Releases, now: Sequence[Source]) -> tuple[Source, ...]:
     """Earlier releases by generator, each under its name, the oldest first.
 
-    A folder of runs has them in the order of their names, numbers in them by size. Raises UsageError as
-    `read_sources` does.
+    A folder of runs has them in the order of their names, numbers in them by size; the runs of `now` in it
+    are passed over. Raises UsageError as `read_sources` does, and for a release that is named twice.
     """
     if not isinstance(before, Mapping):
         return read_sources(before)  # raises a UsageError that names the expected form
@@ -92,8 +92,19 @@ def read_releases(before: Releases) -> tuple[Source, ...]:
         places: Sequence[AnnotationSource] = (
             given if _are_places(given) else [cast("AnnotationSource", given)]
         )
-        several += [(name, place) for each in places for place in _runs_in(each)]
-    return tuple(source for name, place in several for source in read_sources({name: place}))
+        several += [(name, place) for each in places for place in _runs_in(each, now)]
+    releases = tuple(source for name, place in several for source in read_sources({name: place}))
+    seen = set[tuple[str, Path]]()
+    for each in releases:
+        if each.path is None:
+            continue
+        if (key := (each.name, each.path.resolve())) in seen:
+            raise UsageError(
+                f"{option('before')}: {each.path} is named twice",
+                remedy="Name each earlier release once.",
+            )
+        seen.add(key)
+    return releases
 
 
 def _are_places(given: object) -> TypeGuard[Sequence[str | PathLike[str]]]:
@@ -105,8 +116,8 @@ def _are_places(given: object) -> TypeGuard[Sequence[str | PathLike[str]]]:
     )
 
 
-def _runs_in(place: AnnotationSource) -> list[AnnotationSource]:
-    """The runs in a folder that is not one itself; else only what was given."""
+def _runs_in(place: AnnotationSource, now: Sequence[Source]) -> list[AnnotationSource]:
+    """The runs in a folder that is not one itself, without those of `now`; else only what was given."""
     path = Path(place) if isinstance(place, str | PathLike) else None
     if path is None or not path.is_dir() or _is_run(path):
         return [place]
@@ -116,6 +127,8 @@ def _runs_in(place: AnnotationSource) -> list[AnnotationSource]:
         raise UsageError(
             f"{path} cannot be read: {error.strerror or error}", remedy="Pass a run, or a folder of runs."
         ) from error
+    others = {each.path.resolve() for each in now if each.path is not None}
+    runs = [run for run in runs if run.resolve() not in others]
     if not runs:
         raise UsageError(
             f"{option('before')}: {path} is not a run and contains none",

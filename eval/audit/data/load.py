@@ -129,7 +129,8 @@ def _trusted(source: Source, aggregate: Aggregate) -> Trusted | None:
             f"{source.name}: {source.place} changed while it was read",
             remedy="Audit it once its run has ended.",
         )
-    return trusted
+    # Where nobody has begun to judge all is as without a sample.
+    return trusted if trusted is not None and trusted.design.n else None
 
 
 def find_pairing(pair_by: str | None, sources: Sequence[Source], root: Path | None = None) -> Pairing:

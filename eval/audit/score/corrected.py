@@ -27,8 +27,7 @@ from uncanny.eval.metrics.audit import RANKED
 from uncanny.eval.metrics.corrected_difference import Difference, difference
 from uncanny.eval.metrics.intervals import Codes, group_codes
 from uncanny.eval.trust.data import skipped_words
-from uncanny.eval.trust.figures import FIGURES, Trusted
-from uncanny.wording import counted
+from uncanny.eval.trust.figures import FIGURES, Trusted, unsure_words
 
 Name = TypeVar("Name", bound=str)
 
@@ -59,7 +58,9 @@ def sample_notices(trusted: Mapping[str, Trusted | None], *, allow_mixed: bool) 
     yield from (f"{name}: {too_few_words(each)}." for name, each in without.items() if each is not None)
     for name, each in trusted.items():
         if each is not None and each.is_enough and each.judged.skipped:
-            yield f"{name}: {skipped_words(each.judged)}"
+            yield f"{name}: {skipped_words(each.judged)}."
+        if each is not None and each.is_enough:
+            yield from (f"{name}: {words}" for words in unsure_words(each))
     if not without or len(without) == len(trusted):
         return
     names = ", ".join(without)
@@ -72,12 +73,8 @@ def sample_notices(trusted: Mapping[str, Trusted | None], *, allow_mixed: bool) 
 def too_few_words(trusted: Trusted | None) -> str:
     """Why there are no corrected figures, without a full stop."""
     if trusted is None:
-        return "it has no sample for people to judge; draw one with `uncanny sample`"
-    design = trusted.design
-    judged = f"{counted(design.n, 'image')} of its sample {'is' if design.n == 1 else 'are'} judged"
-    if design.missing:
-        return f"{judged}; {design.missing:,} more are needed for corrected figures"
-    return f"{judged}, all of one prompt, which gives no corrected figures"
+        return "people have not judged a sample of it; draw one with `uncanny sample`"
+    return trusted.why_not
 
 
 def corrected_score(score: GeneratorScore) -> GeneratorScore:
@@ -87,7 +84,8 @@ def corrected_score(score: GeneratorScore) -> GeneratorScore:
         return score
     figures = {name: each.estimate for name, each in trusted.figures.items()}
     kinds = {
-        kind: each if kind is None else replace(each, share=_share(trusted, kind))
+        # What the model does not record people are not asked for.
+        kind: each if kind is None or each.share.value is None else replace(each, share=_share(trusted, kind))
         for kind, each in score.faults.kinds.items()
     }
     af, mai = figures["af"].value, figures["mai"].value
@@ -143,11 +141,15 @@ def corrected_release(release: Release, now: Generator, before: Generator) -> Re
     then, today = before.trusted, now.trusted
     if then is None and today is None:
         return release
-    if then is None or today is None or not (then.is_enough and today.is_enough):
-        whys = [f"before: {too_few_words(then)}"] if then is None or not then.is_enough else []
-        whys += [f"now: {too_few_words(today)}"] if today is None or not today.is_enough else []
+    codes = _prompts_of_both(before.aggregate, now.aggregate)
+    first, second = (each and each.grouped(own) for each, own in zip((then, today), codes, strict=True))
+    if first is None or second is None or not (first.is_enough and second.is_enough):
+        whys = [
+            f"{when}: {too_few_words(each)}"
+            for when, each in (("before", first), ("now", second))
+            if each is None or not each.is_enough
+        ]
         return replace(release, untrusted="; ".join(whys))
-    first, second = map(Trusted.grouped, (then, today), _prompts_of_both(before.aggregate, now.aggregate))
     recorded = [
         kind
         for kind, change in release.kinds.items()
@@ -162,6 +164,11 @@ def corrected_release(release: Release, now: Generator, before: Generator) -> Re
             for kind, change in release.kinds.items()
         },
         judged=(first.design.n, second.design.n),
+        passed_over="; ".join(
+            f"{when}: {skipped_words(each.judged)}"
+            for when, each in (("before", first), ("now", second))
+            if each.judged.skipped
+        ),
     )
 
 

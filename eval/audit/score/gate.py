@@ -18,9 +18,10 @@ from uncanny.eval.common.gates import (
     judge,
     read_conditions,
 )
+from uncanny.eval.trust.data import skipped_words
 from uncanny.eval.trust.figures import FIGURES
 from uncanny.schema import KINDS
-from uncanny.wording import option
+from uncanny.wording import option, shown
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.score.result import AuditResult, GeneratorScore
@@ -30,7 +31,15 @@ GATED: Final = (*FIGURES, *(f"kind:{kind}" for kind in KINDS))
 
 def audit_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
     """As `read_conditions` reads them, about the figures of an audit. Raises UsageError."""
-    return read_conditions(texts, GATED)
+    conditions = read_conditions(texts, GATED)
+    for each in conditions:
+        is_share = each.figure == "visible" or (each.figure or "").startswith("kind:")
+        if is_share and each.limit is not None and each.limit > 1:
+            raise UsageError(
+                f"{option('conditions')} {shown(each.text)}: {each.figure} is a share, in 0–1",
+                remedy=f"Write {each.limit / 100:g} for {each.limit:g} percent.",
+            )
+    return conditions
 
 
 def gated(names: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
@@ -57,28 +66,40 @@ def _subject(result: AuditResult, name: str) -> Subject:
         why = f"there is no earlier release to compare with; name one with {option('before')}"
     elif release.too_few:
         why = "the releases have too few images or prompts in common to compare (fewer than ten)"
-    elif release.untrusted:
-        why, undecided = release.untrusted, True
+    elif release.untrusted or release.passed_over:
+        why, undecided = release.untrusted or release.passed_over, True
     undecided_level = score.trusted is not None and score.by_model is None
     few = "rests on too few images (fewer than ten)" if score.too_few else "is not measured"
     if undecided_level:
         few = f"is undecided: {too_few_words(score.trusted)}"
+    elif score.trusted is not None and score.trusted.judged.skipped:
+        undecided_level, few = True, f"is undecided: {skipped_words(score.trusted.judged)}"
     figures = {
         figure: Measured(
             None if score.too_few or undecided_level else each.value,
             each.interval,
             why=few,
             undecided=undecided_level,
+            basis="" if score.by_model is None else " (corrected)",
+            more=_if_unsure(score, figure),
         )
         for figure, each in zip(GATED, _estimates(score), strict=True)
     }
-    if release is not None and not release.untrusted:
+    if release is not None and not undecided:
         # Both begin with the figures, then the kinds; what has no kind and groups of names come after them.
         changes = [*release.figures.values(), *release.kinds.values()]
         for figure, change, claim in zip(GATED, changes, release_claims(release), strict=False):
             worse = None if change.verdict == "not measured" else change.verdict == "worse"
             figures[figure] = replace(figures[figure], worse=worse, change=str(claim))
     return Subject(name, figures, GATED, why, undecided)
+
+
+def _if_unsure(score: GeneratorScore, figure: str) -> float:
+    """How much larger a corrected figure is if all that people are unsure of is true."""
+    if score.trusted is None or score.by_model is None:
+        return 0.0
+    each = score.trusted.figure(figure.removeprefix("kind:"))
+    return (each.if_unsure_accepted or 0.0) - (each.corrected.value or 0.0)
 
 
 def _estimates(score: GeneratorScore) -> list[Share | Estimate]:

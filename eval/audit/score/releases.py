@@ -114,7 +114,7 @@ class Release:
     kinds. Of the `shared` prompts `n_worse` got worse and `n_better` got better; `worse` and `better` are
     those that changed most, at most a hundred each. `judged` are the images of before and now that people
     judged, where they corrected the figures and kinds, else None. `untrusted` says why they did not, though
-    they began to; empty otherwise.
+    they began to, `passed_over` which images of a sample they left out; both are empty otherwise.
     """
 
     name: str
@@ -131,6 +131,7 @@ class Release:
     n_better: int
     judged: tuple[int, int] | None = None
     untrusted: str = ""
+    passed_over: str = ""
 
     @property
     def too_few(self) -> bool:

@@ -63,7 +63,7 @@ class Resamples:
             self._resample_together(resamples, seed)
         else:
             for name, sums in self._sums.items():
-                rng = np.random.default_rng([seed, *name.encode()])
+                rng = np.random.default_rng([seed, *name.encode("utf-8", "surrogatepass")])
                 self._resampled[name] = metrics_of_sums(resampled_sums(sums, rng, resamples=resamples))
 
     def intervals(self, name: str) -> tuple[Interval | None, ...]:

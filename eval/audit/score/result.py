@@ -84,8 +84,8 @@ class GeneratorScore:
     faults: ImageFaults = field(default_factory=ImageFaults)
     digest: str = ""
     sure: Sure = field(default_factory=Sure)
-    trusted: Trusted | None = None
-    by_model: GeneratorScore | None = None
+    trusted: Trusted | None = field(default=None, repr=False)
+    by_model: GeneratorScore | None = field(default=None, repr=False)
 
     def metric(self, name: Metric) -> Estimate:
         return self.metrics[name]
@@ -168,7 +168,7 @@ class Difference(JsonFields):
     def __str__(self) -> str:
         """The difference in CAP as a sentence."""
         if self.apart is None:
-            return f"{self.first} and {self.second}: too few images for an interval"
+            return f"{self.first} and {self.second}: not compared, because there is no interval"
         verdict = "differ" if self.apart else "do not differ significantly"
         over = f", over {self.paired:,} shared prompts" if self.paired is not None else ""
         value, interval = tables.signed(self.cap.value), tables.signed_ends(self.cap) or "alike in all images"

@@ -149,9 +149,15 @@ def _trend(
     judged = {label: score.trusted for label, score in scores.items() if score.images}
     notices = (
         *(f"Not made alike: {mismatch}" for mismatch in board.mixed),
-        *sample_notices(judged, allow_mixed=chosen.allow_mixed),
+        *sample_notices(judged, allow_mixed=False),
     )
-    return Trend.of(now.name, scores, is_corrected=board.is_corrected, notices=notices)
+    return Trend.of(
+        now.name,
+        scores,
+        is_corrected=board.is_corrected,
+        independent=not any(_same_images({each.name: each.aggregate for each in named})),
+        notices=notices,
+    )
 
 
 def agreement(leaderboard: Leaderboard, against: Leaderboard) -> tuple[Agreement, ...]:
@@ -214,7 +220,8 @@ def _leaderboard(
         for name, aggregate in aggregates.items()
     }
     trusted = trusted_of(generators, pair_by)
-    is_corrected = ranks_corrected(trusted, allow_mixed=parameters.allow_mixed)
+    allow_mixed = parameters.allow_mixed and compared
+    is_corrected = ranks_corrected(trusted, allow_mixed=allow_mixed)
     caps = {
         name: each.figures["cap"].corrected.value
         if is_corrected and (each := trusted.get(name)) is not None and each.is_enough
@@ -251,7 +258,7 @@ def _leaderboard(
         *(_without_intervals(scores) if resamples else ()),
         *_unpaired(generators, pair_by),
         *_unlike(scores),
-        *sample_notices(trusted, allow_mixed=parameters.allow_mixed),
+        *sample_notices(trusted, allow_mixed=allow_mixed),
     ]
     gaps = [
         compare_corrected(scores[first], scores[second]) if is_corrected else drawn.compare((first, second))

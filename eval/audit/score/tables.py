@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uncanny.eval.audit.score.faults import NO_KIND
@@ -150,6 +151,8 @@ def _since(release: Release, name: str | None) -> str:
         return f"{whose} had visible faults in {visible} of images: too few to compare."
     over = "" if release.paired is None else f" on the {release.paired:,} prompts of both releases"
     of_whom = f"{name}, since" if name else "Since"
+    if release.untrusted:
+        over += ", by what the model found"
     if release.judged is not None:
         over = f", by {release.judged[0]:,} and {release.judged[1]:,} judged images"
     change = release.figures["visible"]
@@ -267,7 +270,8 @@ def corrected_table(judged: Sequence[GeneratorScore], result: AuditResult) -> Ta
         assert score.trusted is not None
         name = f"{own_words(score.name, result)} ({score.trusted.design.n:,} judged)"
         for figure, each in score.trusted.figures.items():
-            form = _SHARE if figure == "visible" else _SCORE
+            # People and the model do not compete: neither is marked as the better one.
+            form = replace(_SHARE if figure == "visible" else _SCORE, better=None)
             known = each.corrected
             cells = (
                 Figure(each.estimate, form),
@@ -299,6 +303,8 @@ def _release_table(release: Release, level: str) -> Table:
     notes = [f"In brackets {level} intervals; shares of images are percent, their change is in points."]
     if release.untrusted:
         notes.append(f"These are the model's figures ({release.untrusted}).")
+    if release.passed_over:
+        notes.append(f"Judged in part ({release.passed_over}).")
     for verdict in ("worse", "better"):
         groups = [group.name for group, _ in release.changed_groups(verdict)[:_MOST_ALIKE]]
         if groups:

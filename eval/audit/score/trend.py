@@ -48,10 +48,14 @@ class Trend:
         releases: Mapping[str, GeneratorScore],
         *,
         is_corrected: bool,
+        independent: bool = True,
         notices: tuple[str, ...] = (),
     ) -> Trend:
+        """`independent` says that no two releases have an image in common."""
         found = [
-            change_point([_figure(each, what) for each in releases.values()], _SCALES[what])
+            change_point(
+                [_figure(each, what) for each in releases.values()], _SCALES[what], independent=independent
+            )
             for what in FIGURES
         ]
         adjusted = holm([None if each is None else each.p_value for each in found])

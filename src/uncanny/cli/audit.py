@@ -116,7 +116,7 @@ def command(
     quiet, out, force, own = values["quiet"], values["out"], values["force"], values["own"]
     named, notices = read_generators(generators)
     sources, second = read_sources(named), read_sources(named_sources(against))
-    earlier = read_releases(named_releases(before))
+    earlier = read_releases(named_releases(before), sources)
     check_annotated(second, earlier)
     check_named(sources, earlier, own)
     audit_conditions(conditions)

@@ -28,7 +28,7 @@ from uncanny.exports.formats.coco import SIDECAR
 from uncanny.exports.formats.cvat import in_xml
 from uncanny.exports.formats.parquet import data_files
 from uncanny.exports.parameters import ImportAnnotationsParameters, ImportReviewsParameters
-from uncanny.exports.returned import TEXTS, Returned
+from uncanny.exports.returned import TEXTS, Returned, check_decided
 from uncanny.exports.writer import COPY_NAME
 from uncanny.files import open_file, read_file
 from uncanny.parameters import takes
@@ -132,6 +132,7 @@ def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportR
                         whole[changes.image.annotation.image, who] = changes.image
         _refuse(problems)
         if parameters.complete:
+            check_decided({name: image for (name, _), image in whole.items()}, state.reviews, reviews)
             # Behind all that is said of the images: what is added opens an image again.
             touched = {each.image for each in reviews}
             done = [
@@ -230,7 +231,7 @@ class _RunState:
     def __init__(self, read: ReadRun, log: ReviewLog) -> None:
         self._read, self._log = read, log
         self._lines = LinesByImage(read.file)
-        self._reviews = log.by_image()
+        self.reviews = log.by_image()
         self._names: Mapping[str, str] | None = None
         self._changes: dict[str, _Changes] = {}
 
@@ -253,12 +254,12 @@ class _RunState:
         if name not in self._changes:
             number, line = self._lines[name][-1]
             record = parse_line(line, Annotation, self._read.file, number)
-            self._changes[name] = _Changes(review_image(record, self._reviews.get(name, ())))
+            self._changes[name] = _Changes(review_image(record, self.reviews.get(name, ())))
         return self._changes[name]
 
     def not_logged(self, reviews: Iterable[Review]) -> list[Review]:
         """Each review once that the log does not have."""
-        known = {_line_key(each) for image in self._reviews for each in self._reviews[image]}
+        known = {_line_key(each) for image in self.reviews for each in self.reviews[image]}
         fresh: dict[str, Review] = {}
         for each in reviews:
             fresh.setdefault(_line_key(each), each)

@@ -6,7 +6,7 @@ should be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import cos, floor, isfinite, radians, sin
@@ -17,8 +17,10 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.inputs.image_files import read_bytes
+from uncanny.eval.common.parameters import MIN_CONFIDENCE
+from uncanny.records.reviews import Review, ReviewedImage, review_image
 from uncanny.schema import KINDS
-from uncanny.wording import option
+from uncanny.wording import counted, option, shown
 
 # What tools call a finding that is of no known sort.
 NO_KIND: Final = "anomaly"
@@ -145,3 +147,30 @@ def objects(content: Mapping[str, Any], key: str, file: Path) -> list[dict[str, 
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise UsageError(f"{file}: {key!r} is not a list of objects", remedy="Export it again.")
     return cast("list[dict[str, Any]]", value)
+
+
+def check_decided(
+    images: Mapping[str, ReviewedImage],
+    known: Mapping[str, Sequence[Review]],
+    fresh: Sequence[Review],
+) -> None:
+    """That each finding of `images` has a decision, in the reviews that are `known` of it or in `fresh` ones.
+
+    Raises UsageError: who has not judged all findings has not judged the image as a whole.
+    """
+    said: dict[str, list[Review]] = {}
+    for each in fresh:
+        said.setdefault(each.image, []).append(each)
+    judged = {
+        name: review_image(image.annotation, (*known.get(name, ()), *said.get(name, ())))
+        for name, image in images.items()
+    }
+    undecided = [name for name, each in judged.items() if each.has_decisions(MIN_CONFIDENCE) is False]
+    if undecided:
+        have = "has" if len(undecided) == 1 else "have"
+        raise UsageError(
+            f"{counted(len(undecided), 'image')} of the file {have} findings without a decision, such as "
+            f"{shown(undecided[0])}",
+            remedy=f"Decide on each, or leave these images out: {option('complete', True)} is for images "
+            "that were judged as a whole.",
+        )

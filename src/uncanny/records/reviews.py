@@ -196,11 +196,16 @@ class ReviewedImage:
 
         Findings below `min_confidence`, 0-1, are hidden from whoever judges, and need none.
         """
-        return bool(self.completed_by) and all(
+        return bool(self.completed_by) and self.has_decisions(min_confidence) is not False
+
+    def has_decisions(self, min_confidence: float = 0.0) -> bool | None:
+        """Whether each finding from `min_confidence`, 0-1, on has a decision; None without such a finding."""
+        shown = [
             each.decision is not None
             for each in self.anomalies
             if each.anomaly.confidence is None or each.anomaly.confidence >= min_confidence
-        )
+        ]
+        return all(shown) if shown else None
 
     def true_anomalies(self, *, unsure: bool = False) -> list[Anomaly]:
         """What is wrong with the image according to people: findings they accepted, as they rewrote them, and

@@ -21,11 +21,11 @@ DESIGNS: tuple[Design, ...] = get_args(Design)
 
 
 class SampledImage(Record):
-    """An image of the sample; `probability`, above 0 and up to 1, is that of being in it."""
+    """An image of the sample; `probability`, from a billionth to 1, is that of being in it."""
 
     image: str
     sha256: str | None = None
-    probability: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+    probability: Annotated[float, Field(ge=1e-9, le=1, allow_inf_nan=False)]
 
 
 class Sample(Record):

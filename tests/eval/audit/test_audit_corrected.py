@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from junitparser import Failure, JUnitXml
 
 import uncanny
-from tests.eval.trust.judged_runs import judged_run
+from tests.eval.trust.judged_runs import biased, judge, judged_run, write
 from tests.runs.e2e import uncanny_here
-from uncanny.errors import UsageError
+from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.trend import labels_of
+from uncanny.eval.metrics.corrected import Design, fit_mean
+from uncanny.eval.metrics.corrected_difference import difference
 
 MANY, FEW = (0, 1, 1, 2), (0, 0, 0, 0, 0, 1)
 
@@ -141,12 +146,89 @@ def test_a_release_without_a_judged_sample_is_undecided(tmp_path: Path) -> None:
     code, results = gate(places, tmp_path / "gate.xml", "worse", "visible>1")
     (worse,), level = ([*case.result] for suite in results for case in suite)
     assert (code, worse.type, level) == (4, "undecided", [])
-    assert "before: it has no sample for people to judge" in worse.message
+    assert "before: people have not judged a sample of it" in worse.message
     done = uncanny_here("audit", f"a={places['now']}", "--before", f"a={places['before']}", "--json", "-")
     assert orjson.loads(done.out)["before"]["a"]["judged"] is None
-    assert "These are the model's figures (before: it has no sample for people to judge" in str(
+    assert "These are the model's figures (before: people have not judged a sample of it" in str(
         audited({"a": places["now"]}, before={"a": places["before"]})
     )
+
+
+def test_a_gate_does_not_pass_on_what_it_cannot_see(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    judged_run(run, 100, 1, size=60)
+
+    def outcome(condition: str, **parameters: Any) -> tuple[str, str]:
+        (found,) = audited({"a": run}, **parameters).gate([condition]).outcomes
+        return found.state, found.why
+
+    assert outcome("upper:visible>0.99")[0] == "clear"
+    # Kinds that the model does not record are not 0.
+    lines = (run / "annotations.jsonl").read_text()
+    (run / "annotations.jsonl").write_text(re.sub('"kind":"[a-z]+"', '"kind":null', lines))
+    assert outcome("kind:text>0.1")[0] == "unmeasured"
+    (run / "annotations.jsonl").write_text(lines)
+    # What people are unsure of decides.
+    log = run / "reviews.jsonl"
+    verdicts = log.read_text()
+    log.write_text(verdicts.replace('"accept"', '"unsure"'))
+    state, why = outcome("visible>0.2")
+    assert (state, "if all that people are unsure of is true" in why) == ("undecided", True)
+    assert "People are unsure of some findings" in str(uncanny.trust(run, min_confidence=0))
+    # Somebody passed an image over, or judged it with another confidence.
+    first = json.loads(verdicts.splitlines()[0])["image"]
+    log.write_text("".join(each for each in verdicts.splitlines(True) if f'"{first}"' not in each))
+    state, why = outcome("upper:visible>0.99")
+    assert (state, "1 image of the sample was passed over" in why) == ("undecided", True)
+    log.write_text(verdicts)
+    # The run grew after its sample was drawn.
+    more = lines.splitlines()[0].replace('"image":"0', '"image":"9')
+    (run / "annotations.jsonl").write_text(f"{lines}{more}\n")
+    state, why = outcome("upper:visible>0.99")
+    assert (state, "its sample was drawn from 100 of 101 images" in why) == ("undecided", True)
+    assert outcome("visible>1", uncorrected=True)[0] == "clear"
+    # A sample that cannot be read is not none.
+    (run / "sample.json").unlink()
+    (run / "sample.json").mkdir()
+    with pytest.raises(UncannyError, match="is not a regular file"):
+        audited({"a": run})
+    with pytest.raises(UsageError, match="visible is a share, in 0–1"):
+        audited({"a": run}, uncorrected=True).gate(["visible>20"])
+
+
+def test_few_prompts_correct_nothing(tmp_path: Path) -> None:
+    """Forty judged images of eight prompts say little of others."""
+    records, truth = biased(40, seed=1)
+    run = write(
+        tmp_path / "run",
+        [each.model_copy(update={"prompt": f"p{n % 8}"}) for n, each in enumerate(records.values())],
+    )
+    uncanny.sample(run, size=40)
+    judge(run, records, truth)
+    assert audited({"a": run}).leaderboard.is_corrected
+    few = audited({"a": run}, pair_by="prompt").leaderboard
+    assert not few.is_corrected
+    assert any("of 8 prompts; corrected figures need 10" in each for each in few.notices)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("found", [0.1, 0.7])
+def test_equal_releases_pass_where_prompts_have_several_images(found: float) -> None:
+    """A model that finds little does not see that images of a prompt go together; people do."""
+    draw, failed = np.random.default_rng(1), 0
+    prompts = np.repeat(np.arange(100), 4)
+    for _ in range(200):
+        hard = draw.gamma(0.3, 1 / 0.3, 100)[prompts]
+        fits = []
+        for _release in range(2):
+            people = draw.poisson(0.3 * hard)
+            model = draw.binomial(people, found) + draw.poisson(0.3, 400)
+            design = Design(400, np.arange(400), np.ones(400), prompts)
+            fits.append(fit_mean(design, model, people))
+        p_value = difference(*fits).p_value
+        assert p_value is not None
+        failed += p_value <= 0.05
+    assert failed <= 18
 
 
 @pytest.mark.slow
@@ -204,8 +286,13 @@ def test_a_series_of_releases_tells_where_it_changed(tmp_path: Path) -> None:
     few = audited({"a": now}, before={"a": runs}).trends["a"]
     assert not few.is_corrected
     assert any("releases/v6: 12 images of its sample are judged" in each for each in few.notices)
+    # That of now may lie in the folder of releases, which is not compared with itself.
+    again = now.rename(runs / "v11")
+    assert audited({"a": again}, before={"a": runs}).trends["a"].labels[-2:] == ["v10", "v11"]
+    with pytest.raises(UsageError, match="named twice"):
+        audited({"a": again}, before={"a": [runs / "v10", runs / "v10"]})
     # One earlier release is no series.
-    assert not audited({"a": now}, before={"a": places[-1]}).trends
+    assert not audited({"a": again}, before={"a": places[-1]}).trends
 
 
 def test_a_folder_without_a_run_is_no_earlier_release(tmp_path: Path) -> None:

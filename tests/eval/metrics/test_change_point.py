@@ -30,14 +30,13 @@ def test_shares_and_products_have_scales_of_their_own() -> None:
     assert share is not None
     assert product is not None
     assert share.after == pytest.approx(product.after) == pytest.approx(0.5)
-    first, second = (
-        (asin(sqrt(high)) - asin(sqrt(low))) / 2 / 1.959964 for low, high in [(0.2, 0.3), (0.45, 0.55)]
-    )
-    z = (asin(sqrt(0.5)) - asin(sqrt(0.25))) / sqrt(first**2 + second**2)
-    assert share.p_value == pytest.approx(erfc(z / sqrt(2)))
-    first, second = ((high**0.25 - low**0.25) / 2 / 1.959964 for low, high in [(0.2, 0.3), (0.45, 0.55)])
-    z = (0.5**0.25 - 0.25**0.25) / sqrt(first**2 + second**2)
-    assert product.p_value == pytest.approx(erfc(z / sqrt(2)))
+    for found, scale in ((share, lambda value: asin(sqrt(value))), (product, lambda value: value**0.25)):
+        errors = [
+            max(scale(value) - scale(low), scale(high) - scale(value)) / 1.959964
+            for low, value, high in [(0.2, 0.25, 0.3), (0.45, 0.5, 0.55)]
+        ]
+        z = (scale(0.5) - scale(0.25)) / sqrt(errors[0] ** 2 + errors[1] ** 2)
+        assert found.p_value == pytest.approx(erfc(z / sqrt(2)), rel=1e-5)
 
 
 def test_what_has_no_interval_is_passed_over() -> None:
@@ -49,13 +48,15 @@ def test_what_has_no_interval_is_passed_over() -> None:
     assert found.place == 2
 
 
-def test_chance_is_rarely_taken_for_a_change() -> None:
+@pytest.mark.parametrize(("rate", "same"), [(0.2, 1), (0.03, 1), (0.2, 4)])
+def test_chance_is_rarely_taken_for_a_change(rate: float, same: int) -> None:
+    """Also where faults are rare, and where so many releases in a row have the `same` images."""
     draw = np.random.default_rng(5)
     found = 0
     for _ in range(1_000):
-        hits = draw.binomial(200, 0.2, size=8).tolist()
+        hits = np.repeat(draw.binomial(200, rate, size=8 // same), same).tolist()
         series = [Estimate(each / 200, wilson_interval(each, 200)) for each in hits]
-        point = change_point(series, "share")
+        point = change_point(series, "share", independent=same == 1)
         assert point is not None
         found += point.p_value <= 0.05
     assert found <= 60

@@ -273,10 +273,10 @@ def test_copies_of_an_image_say_no_more_than_one() -> None:
 
 def test_without_images_there_is_nothing() -> None:
     nothing = np.empty(0)
-    fit = fit_share(Design(0, np.empty(0, dtype=np.int64), nothing), nothing, nothing)
-    result = corrected(fit)
+    design = Design(0, np.empty(0, dtype=np.int64), nothing)
+    result = corrected(fit_share(design, nothing, nothing))
     assert (result.value, result.low, result.people_only.value, result.model_only) == (None,) * 4
-    assert (result.lam, result.effective, result.method, result.missing) == (None, None, None, LEAST_JUDGED)
+    assert (result.lam, result.effective, result.method, design.missing) == (None, None, None, LEAST_JUDGED)
 
 
 def test_without_judged_images_there_is_the_model_only() -> None:
@@ -297,7 +297,7 @@ def test_a_few_judged_images_have_a_figure_without_an_interval(n: int, missing: 
     result = corrected(fit)
     assert result.value is not None
     assert result.people_only.value == pytest.approx(y.mean())
-    assert (result.missing, design.missing) == (missing, missing)
+    assert design.missing == missing
     has = [each is not None for each in (result.low, result.high, result.effective, result.method)]
     assert has == [not missing] * 4
     apart = difference(fit, fit)

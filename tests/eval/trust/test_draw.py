@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,22 @@ def test_what_was_drawn_stays_when_the_run_has_more_images(tmp_path: Path) -> No
     (run / "annotations.jsonl").write_bytes(
         lines + (made_run(tmp_path / "b", images=200, stem="new") / "annotations.jsonl").read_bytes()
     )
-    uncanny.sample(run, size=11)
+    with pytest.raises(
+        UsageError, match="of its 220 images now, a sample with all that were drawn has at least"
+    ):
+        uncanny.sample(run, size=11)
+    # Until then the sample tells of the images that it was drawn from alone.
+    with pytest.raises(UsageError, match="has 200 images more than its sample was drawn from"):
+        uncanny.trust(run)
+    # A larger one is the sample that would have been drawn from all at once.
+    uncanny.sample(run, size=200)
     assert before < set(names(run))
-    assert {each.probability for each in drawn(run).images} == {11 / 220}
+    assert {each.probability for each in drawn(run).images} == {200 / 220}
+    other = tmp_path / "c"
+    other.mkdir()
+    shutil.copy(run / "annotations.jsonl", other)
+    uncanny.sample(other, size=200)
+    assert set(names(other)) == set(names(run))
 
 
 def test_the_same_prompts_are_drawn_in_all_runs(tmp_path: Path) -> None:
@@ -108,9 +122,9 @@ def test_images_without_a_whole_annotation_are_not_drawn_and_counted(tmp_path: P
     [
         ({"size": 41}, "has 40 images to draw from"),
         ({"size": 9}, "has a sample of 10, which is more than 9"),
-        ({"size": 12, "design": "active"}, "has a sample with design 'random', not 'active'"),
-        ({"size": 12, "seed": 1}, "has a sample with seed 0, not 1"),
-        ({"size": 12, "pair_by": "stem"}, "has a sample with paired None, not 'stem'"),
+        ({"size": 12, "design": "active"}, "has a sample with design 'random', not with design 'active'"),
+        ({"size": 12, "seed": 1}, "has a sample with seed 0, not with seed 1"),
+        ({"size": 12, "pair_by": "stem"}, "has a sample that is not paired, not paired by 'stem'"),
         ({"size": 0}, "`size` must be at least 1"),
     ],
 )

@@ -71,7 +71,7 @@ def test_findings_are_told_by_kind_agent_and_confidence_and_what_was_missed(tmp_
     assert result.calibration_error == pytest.approx((0.62 + 0.2) / 2)
     # Everybody is told what the few judged images do not tell.
     visible = result.figures["visible"].corrected
-    assert (visible.value, visible.low, visible.missing) == (1.0, None, 26)
+    assert (visible.value, visible.low, result.judged.design.missing) == (1.0, None, 26)
     assert next(iter(result.next_steps())).startswith("Judge 26 more images")
     assert orjson.loads(orjson.dumps(result.to_json()))["corrected"]["visible"]["low"] is None
     assert {name: each.corrected.value for name, each in result.kinds.items()} == {
@@ -147,6 +147,17 @@ def test_the_command_prints_what_the_function_returns(tmp_path: Path) -> None:
     rows = list(result.rows())
     assert {*rows[0]} <= {*TrustResult.columns}
     assert result.to_csv().splitlines()[0] == ",".join(TrustResult.columns)
+
+
+def test_a_table_that_nobody_filled_in_completes_nothing(tmp_path: Path) -> None:
+    records, _ = biased(40, seed=1)
+    run = write(tmp_path / "run", [*records.values()])
+    file = tmp_path / "all.csv"
+    assert uncanny_here("export", run, "--all", "--to", "csv", "-o", file).code == 0
+    done = uncanny_here("import", file, "--run", run, "--reviewer", "ann", "--complete")
+    assert done.code == 2
+    assert "images of the file have findings without a decision" in " ".join(done.err.split())
+    assert not (run / "reviews.jsonl").exists()
 
 
 def test_a_table_that_people_filled_in_completes_its_images(tmp_path: Path) -> None:
