@@ -1,7 +1,8 @@
 """What is exported of a run: its images, one at a time, with the findings that are wanted of each.
 
-Findings are as reviewers left them: the latest text and box, and what was added. Verified are those that a
-majority accepts; only they go out unless more is asked for. Nothing here holds more than one image.
+Findings are as reviewers left them: the latest text and box, and what was added. Verified are those that
+reviewers accept, by majority or all of them; only they go out unless more is asked for. Nothing here holds
+more than one image.
 """
 
 from __future__ import annotations
@@ -23,7 +24,18 @@ from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
 from uncanny.files import dump_json
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import sniff
-from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, ReviewLog, quadruple_sha256, review_image
+from uncanny.records.reviews import (
+    DECISIONS,
+    MAJORITY,
+    Decision,
+    RatingSpread,
+    ReviewedAnomaly,
+    ReviewLog,
+    Rule,
+    quadruple_sha256,
+    rating_spread,
+    review_image,
+)
 from uncanny.schema import Annotation, Source, columns_of
 from uncanny.wording import option, shown
 
@@ -147,11 +159,17 @@ class LeftOut:
             self.verdicts[tuple(counts[decision] for decision in DECISIONS)] += 1
 
     def agreement(self) -> Agreement:
+        return krippendorff_alpha(self._tables())
+
+    def ratings(self) -> RatingSpread:
+        return rating_spread(self._tables())
+
+    def _tables(self) -> Iterator[dict[Decision, int]]:
         units = (
             repeat(dict(zip(DECISIONS, counts, strict=True)), number)
             for counts, number in self.verdicts.items()
         )
-        return krippendorff_alpha(chain.from_iterable(units))
+        return chain.from_iterable(units)
 
 
 def export_images(
@@ -162,8 +180,9 @@ def export_images(
     test_fraction: float,
     left_out: LeftOut,
     groups: Groups,
+    rule: Rule = MAJORITY,
 ) -> Iterator[ExportImage]:
-    """Images in the order of their records. What is left out is counted in `left_out`.
+    """Images in the order of their records. What is left out is counted in `left_out`; `rule` decides.
 
     All images of one of the `groups`, which all records are added to first, are on one side.
 
@@ -175,7 +194,7 @@ def export_images(
     groups.check()
     reviews = log.by_image()
     for record in stream_annotations(read.file):
-        image = review_image(record, reviews.get(record.image, ()))
+        image = review_image(record, reviews.get(record.image, ()), rule)
         left_out.stale += len(image.stale)
         sure = tuple(filter(selection.counts, image.anomalies))
         if len(sure) < len(image.anomalies):
@@ -252,6 +271,7 @@ def review_fields(finding: ReviewedAnomaly) -> dict[str, object]:
     counts = Counter(finding.votes.values())
     return {
         "decision": finding.decision,
+        "rating": finding.rating,
         **{decision: counts[decision] for decision in DECISIONS},
         "edited": finding.edited_by is not None,
         "added": finding.added_by is not None,

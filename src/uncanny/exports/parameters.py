@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from uncanny.eval.common.parameters import ConfidenceParameters, Share
+from uncanny.eval.common.parameters import AgreeParameters, ConfidenceParameters, Share
 from uncanny.exports.formats import FORMATS, FormatName, ReadName
 from uncanny.parameters import CALLBACK, HERE, PYTHON, Parameters, Place, Shown, Text
 
@@ -22,7 +22,7 @@ def _distinct(values: Any) -> Any:
     return tuple(dict.fromkeys(values))
 
 
-class ExportParameters(ConfidenceParameters):
+class ExportParameters(AgreeParameters, ConfidenceParameters):
     """The parameters of `export`."""
 
     to: Annotated[

@@ -22,7 +22,7 @@ from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import complain
 from uncanny.demo.sets import BUNDLED
 from uncanny.errors import UsageError, writable
-from uncanny.eval.common.parameters import ConfidenceParameters
+from uncanny.eval.common.parameters import AgreeParameters, ConfidenceParameters
 from uncanny.eval.edits.parameters import PeopleParameters, RateParameters
 from uncanny.eval.mcq.parameters import ItemsParameters, Question
 
@@ -86,6 +86,7 @@ def _open(address: str) -> None:
     help="Judge the images of RUN/sample.json whole: every finding, and what was missed.",
 )
 @parameter_options(ConfidenceParameters)
+@parameter_options(AgreeParameters)
 @page_server_options
 def review_command(
     run: Path,
@@ -114,7 +115,8 @@ def review_command(
     from uncanny.service.review.run import ReviewRun
 
     least = ConfidenceParameters(**given_parameters(ConfidenceParameters, values)).min_confidence
-    opened = ReviewRun.open(run, per_finding=per_finding, min_confidence=least)
+    rule = AgreeParameters(**given_parameters(AgreeParameters, values)).rule
+    opened = ReviewRun.open(run, per_finding=per_finding, min_confidence=least, rule=rule)
     if sample:
         for each in opened.sample_progress(Filters(sample=True), reviewer).passed_over:
             complain(f"Passed over: {each}.")
