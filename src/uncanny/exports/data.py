@@ -187,7 +187,8 @@ def export_images(
     All images of one of the `groups`, which all records are added to first, are on one side.
 
     Failed and unreadable images stay out, unless a reviewer has added findings to them. Without `all` so do
-    those of whose findings nobody has judged any. Raises RecordError for an invalid line, UsageError.
+    those of whose findings nobody has judged any, unless somebody has completed the image. Raises RecordError
+    for an invalid line, UsageError.
     """
     for record in stream_annotations(read.file):
         groups.add(record)
@@ -206,7 +207,8 @@ def export_images(
         if record.status in ("failed", "unreadable") and not any(each.added_by for each in image.anomalies):
             left_out.images[record.status] += 1
             continue
-        if not selection.all and not any(each.votes or each.added_by for each in image.anomalies):
+        judged = image.completed_by or any(each.votes or each.added_by for each in image.anomalies)
+        if not selection.all and not judged:
             left_out.images["unreviewed" if image.anomalies else "without an anomaly to review"] += 1
             if image.anomalies:
                 left_out.anomalies["unreviewed"] += len(image.anomalies)

@@ -85,6 +85,12 @@ def _open(address: str) -> None:
     is_flag=True,
     help="Judge the images of RUN/sample.json whole: every finding, and what was missed.",
 )
+@click.option(
+    "--images-of",
+    type=PATH,
+    metavar="OTHER",
+    help="Start RUN with the images of this run and none of its findings, for people to annotate unaided.",
+)
 @parameter_options(ConfidenceParameters)
 @parameter_options(AgreeParameters)
 @page_server_options
@@ -94,6 +100,7 @@ def review_command(
     order: Order,
     per_finding: int | None,
     sample: bool,
+    images_of: Path | None,
     port: int,
     opens: bool,
     **values: Any,
@@ -114,6 +121,11 @@ def review_command(
     from uncanny.service.review.queue import Filters
     from uncanny.service.review.run import ReviewRun
 
+    if images_of is not None:
+        from uncanny.service.review.unaided import start_unaided
+
+        start_unaided(run, images_of)
+        sample = True
     least = ConfidenceParameters(**given_parameters(ConfidenceParameters, values)).min_confidence
     rule = AgreeParameters(**given_parameters(AgreeParameters, values)).rule
     opened = ReviewRun.open(run, per_finding=per_finding, min_confidence=least, rule=rule)

@@ -43,6 +43,7 @@ from uncanny.service.review.findings import (
 from uncanny.service.review.queue import MOVES, ORDERS, Filters, Order
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.review.sample import Walk
+from uncanny.service.review.unaided import PEOPLE
 from uncanny.wording import percent_sure
 
 SHOW_WORDS: Final[Mapping[Show, str]] = {
@@ -347,6 +348,7 @@ def _content(
     }
     if end is not None:
         stage = _stage(request, site, end)
+        content["unaided"] = end.record.model == PEOPLE
         return content | {"stage": orjson.dumps(stage).decode(), "preview": stage["preview"]}
     if view is None:
         # Where the run is exported, or the folder for the command that does it; neither for who may not.
