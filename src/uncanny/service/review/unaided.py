@@ -44,9 +44,7 @@ def start_unaided(run: Path, other: Path) -> None:
         raise UsageError(f"{other} has no images that could be read", remedy="Pass another run.")
     try:
         run.mkdir(parents=True, exist_ok=True)
-        lines = (
-            dump_json(each.model_dump(mode="json", exclude_none=False)) + b"\n" for each in records.values()
-        )
+        lines = (dump_json(each.model_dump(mode="json")) + b"\n" for each in records.values())
         write_sample(run, _sample(read, records))
         write_atomically(folder.annotations, lines)
     except OSError as error:
@@ -71,10 +69,12 @@ def _blank(record: Annotation, read: ReadRun, run: Path) -> Annotation:
 def _sample(read: ReadRun, records: Mapping[str, Annotation]) -> Sample:
     """The sample, in which images are called as in `records`, which are by their former names."""
     drawn = read_sample(read.folder.path) if read.is_run else None
-    if drawn is None:
+    there = [
+        (records[each.image].image, each) for each in (drawn.images if drawn else ()) if each.image in records
+    ]
+    if drawn is None or not there:
         every = [(each.image, each.sha256) for each in records.values()]
         images = tuple(SampledImage(image=name, sha256=digest, probability=1.0) for name, digest in every)
         return Sample(design="random", seed=0, frame=len(images), size=len(images), images=images)
-    there = [(records[each.image].image, each) for each in drawn.images if each.image in records]
     images = tuple(each.model_copy(update={"image": name}) for name, each in there)
     return drawn.model_copy(update={"images": images, "size": len(images)})
