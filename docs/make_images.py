@@ -267,6 +267,14 @@ def _people_edits(page: Page, work: Path) -> None:
         _keep(page, "people-edits.webp")
 
 
+def _people_rate(page: Page, work: Path) -> None:
+    with _served("edits", "rate", "scenes", "-o", str(work / "run")) as address:
+        page.goto(address)
+        _as_ann(page)
+        page.locator("body[data-shown]").wait_for()
+        _keep(page, "people-rate.webp")
+
+
 def _people_author(page: Page, work: Path) -> None:
     items = copy_scenes(work / "set")
     with _served("mcq", "author", str(items), "--images", str(items.parent / "images")) as address:
@@ -298,6 +306,7 @@ SERVED: Final[dict[str, Callable[[Page, Path], None]]] = {
     "service": _service,
     "people-mcq": _people_mcq,
     "people-edits": _people_edits,
+    "people-rate": _people_rate,
     "people-author": _people_author,
 }
 

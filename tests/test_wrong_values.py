@@ -80,6 +80,11 @@ RIGHT: Mapping[str, Arguments] = {
         "people": out.parent / "judgements.jsonl",
         "resamples": 10,
     },
+    "edits.score_ratings": lambda out: {
+        "pairs": [{"id": "1", "original": "a.png", "edited": "b.png"}],
+        "people": out.parent / "ratings.jsonl",
+        "resamples": 10,
+    },
     "mcq.load": lambda _: {"source": "scenes"},
     "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
     "mcq.run_each": lambda out: {"items": "scenes", "models": ["noop"], "out": out, "limit": 1},
@@ -125,6 +130,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     uncanny.mcq.export_table(_items(), out=folder / "table.csv")
     judgement = '{"id": "1", "shown": "edited", "image": "b.png", "person": "ann", "judged": "edited"}'
     (folder / "judgements.jsonl").write_text(judgement)
+    rating = '{"id": "1", "original": "a.png", "edited": "b.png", "person": "ann", "change": "some"}'
+    (folder / "ratings.jsonl").write_text(rating)
     return folder
 
 

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from uncanny.eval.metrics import RESAMPLES
 from uncanny.parameters import HERE, Folder, Parameters, Place, Shown, Text
+from uncanny.records.reviews import AgreeRule, Rule
 
 PicturesMode = Literal["link", "embed"]
 
@@ -107,6 +108,20 @@ class CalibrationParameters(Parameters):
         from uncanny.records.calibration import Calibration
 
         return Calibration.read(self.calibration)
+
+
+class AgreeParameters(Parameters):
+    """How the verdicts of several reviewers make a decision."""
+
+    agree: AgreeRule = "majority"
+    """Accept what most reviewers accept, or only what all of them accept."""
+    least_verdicts: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """Minimum number of verdicts for a decision; a finding with fewer counts as not reviewed."""
+
+    @property
+    def rule(self) -> Rule:
+        """Both, as `review_image` takes them."""
+        return Rule(self.agree, self.least_verdicts)
 
 
 class PairFolders(Parameters):

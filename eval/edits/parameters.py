@@ -12,6 +12,7 @@ from uncanny.eval import metrics
 from uncanny.eval.common.parameters import (
     Device,
     HeatMapThreshold,
+    IntervalParameters,
     PairFolders,
     Published,
     Resamples,
@@ -270,6 +271,15 @@ class PeopleParameters(Parameters):
     root: Root = None
     resamples: Resamples = metrics.RESAMPLES
     seed: Seed = 0
+
+
+class RateParameters(IntervalParameters):
+    """The parameters of `score_ratings`."""
+
+    least_passed: Share = metrics.LEAST_PASSED
+    """Leave out people who pass a smaller share of their attention checks than this."""
+    published: Published = False
+    root: Root = None
 
 
 class CompressParameters(Parameters):

@@ -32,4 +32,5 @@ PROTOCOLS = (
         report=False,
     ),
     Protocol("edits_people", ("edits", "people"), takes="uncanny.parameters:Parameters", report=False),
+    Protocol("edits_rate", ("edits", "rate"), takes="uncanny.parameters:Parameters", report=False),
 )

@@ -7,7 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from uncanny.eval.common.parameters import Force, IntervalParameters, People, Root, ScoreParameters
+from uncanny.eval.common.parameters import (
+    AgreeParameters,
+    Force,
+    IntervalParameters,
+    People,
+    Root,
+    ScoreParameters,
+)
 from uncanny.models.parameters import SamplingParameters, Temperature
 from uncanny.parameters import HERE, PYTHON, Parameters, Place, Shown, Text
 from uncanny.runs.parameters import AskEachParameters, AskParameters
@@ -96,7 +103,7 @@ class ExportParameters(ItemsParameters):
     force: Force = False
 
 
-class BuildParameters(Parameters):
+class BuildParameters(AgreeParameters):
     """The parameters of `build`."""
 
     out: Annotated[Place, Shown(on=HERE.on, short="-o")]

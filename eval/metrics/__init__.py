@@ -34,3 +34,5 @@ LOW_PERCENTILE, HIGH_PERCENTILE = 25.0, 75.0
 DEVIATIONS: Final = 1.0
 # Of SAGI, supplementary, section 3.3: people with fewer answers to a questionnaire are left out.
 LEAST_ANSWERS: Final = 20
+# Share of attention checks that raters must pass; Semi-Truths had such checks, and does not say how many.
+LEAST_PASSED: Final = 0.75

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.parameters import GateConfig as GateConfig
     from uncanny.eval.edits.parameters import MeasureConfig as MeasureConfig
     from uncanny.eval.edits.people.data import Judgement as Judgement
+    from uncanny.eval.edits.people.data import Rating as Rating
+    from uncanny.eval.edits.people.ratings import score_ratings as score_ratings
+    from uncanny.eval.edits.people.ratings_result import RatingScores as RatingScores
     from uncanny.eval.edits.people.result import PeopleScores as PeopleScores
     from uncanny.eval.edits.people.score import score_people as score_people
     from uncanny.eval.edits.perceptual import open_perceptual as open_perceptual

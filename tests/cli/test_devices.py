@@ -126,6 +126,7 @@ READERS: dict[str, Callable[[Path, Path], object]] = {
     "edits.perturb": lambda odd, out: uncanny.edits.perturb(odd, model="demo", out=out / "run"),
     "edits.prompts": lambda odd, out: uncanny.edits.prompts(odd, model="demo", out=out / "run"),
     "edits.people": lambda odd, _: uncanny.edits.score_people("scenes", [odd]),
+    "edits.rate": lambda odd, _: uncanny.edits.score_ratings("scenes", [odd]),
     "artifacts.load": lambda odd, _: uncanny.artifacts.load(odd),
     "artifacts.score": lambda odd, _: uncanny.artifacts.score({"d": odd}, truth="scenes"),
     "semantic": lambda odd, _: uncanny.semantic.score(odd, truth="scenes", similarity="chrf"),

@@ -92,6 +92,11 @@ def _people() -> None:
     assert people.answers == 2
 
 
+def _ratings() -> None:
+    scores = uncanny.edits.score_ratings(_file("Edits"), _file("Ratings of people"), resamples=10)
+    assert (scores.changes, scores.raters["ann"].passed) == ({"e1": "some"}, 1)
+
+
 def _artifacts() -> None:
     file = _file("Artifacts")
     scores = uncanny.artifacts.score(file, truth=file, resamples=10)
@@ -134,6 +139,7 @@ READERS: Final[dict[str, Callable[[], None]]] = {
     "Realism pairs": _realism_pairs,
     "Realism verdicts": _realism_verdicts,
     "People's answers about edits": _people,
+    "Ratings of people": _ratings,
     "Artifacts": _artifacts,
     "A detector's verdicts": _verdicts_of_a_detector,
     "Edits": _edits,

@@ -90,6 +90,26 @@ def test_what_is_left_out_is_counted_and_agreement_told(run: Path, tmp_path: Pat
     assert orjson.loads(orjson.dumps(result.to_json()))["left_out"]["images"] == {"unreviewed": 1}
 
 
+def test_all_reviewers_may_have_to_agree(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x.jsonl"
+    record = Annotation.model_validate_json((run / "annotations.jsonl").read_bytes().splitlines()[0])
+    judge(run, record, "bob", None, "accept")
+    # Ann and Bob accept the first, Eve does not; all three accept the second.
+    assert names(run, out, agree="all", least_verdicts=3) == [["=1+1"], []]
+    assert names(run, out, least_verdicts=3) == [["Six fingers", "=1+1"], []]
+    result = uncanny.export(run, to="jsonl", out=out, agree="all", all=True)
+    first = orjson.loads(result.files["jsonl"].read_bytes().splitlines()[0])["anomalies"][0]
+    assert (first["review"]["decision"], first["review"]["rating"]) == ("unsure", pytest.approx(2 / 3))
+    agreed = result.to_json()["agreement"]
+    assert agreed["mean_rating"] == pytest.approx(5 / 6)
+    assert agreed["ratings"] == {"0": 0, "0 to 0.5": 0, "0.5": 0, "0.5 to 1": 1, "1": 1}
+    assert "Their mean rating, from 0 (reject) to 1 (accept), is 0.83." in str(result)
+    # What nobody changed is not a verdict when it comes back.
+    before = (run / "reviews.jsonl").read_bytes()
+    uncanny.import_reviews(out, run=run, reviewer="dan")
+    assert (run / "reviews.jsonl").read_bytes() == before
+
+
 def test_names_of_reviewers_stay_in_the_run(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     everything = [name for name in FORMATS if name != "hf"]

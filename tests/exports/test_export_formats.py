@@ -101,15 +101,9 @@ def test_parquet_is_what_pyarrow_reads(to: Callable[..., ExportResult], tmp_path
     assert rows[0]["anomalies"][0] | {"phenomenon": "", "reasoning": ""} == {
         **{"index": 0, "name": "Six fingers", "phenomenon": "", "reasoning": "", "severity": 20},
         **{"kind": "anatomy", "confidence": None, "probability": None, "objects": [], "box": [10, 5, 30, 40]},
-        **{
-            "found_by": None,
-            "decision": "accept",
-            "accept": 2,
-            "reject": 1,
-            "unsure": 0,
-            "edited": False,
-            "added": False,
-        },
+        **{"found_by": None},
+        **{"decision": "accept", "rating": 2 / 3, "accept": 2, "reject": 1, "unsure": 0},
+        **{"edited": False, "added": False},
     }
     assert rows[0]["anomalies"][1]["phenomenon"] == HOSTILE
     assert rows[1]["anomalies"][1]["box"] is None

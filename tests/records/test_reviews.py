@@ -18,10 +18,12 @@ from uncanny.records.reviews import (
     Decision,
     Review,
     ReviewLog,
+    Rule,
     completion,
     majority,
     new_review,
     quadruple_sha256,
+    rating_spread,
     review_image,
 )
 from uncanny.schema import Annotation, Anomaly
@@ -67,6 +69,44 @@ def test_a_tie_is_told_from_people_who_are_unsure() -> None:
     tied = review_image(ANNOTATION, [_says("ann", "accept"), _says("bob", "reject")]).anomalies[0]
     unsure = review_image(ANNOTATION, [_says("ann", "unsure")]).anomalies[0]
     assert (tied.decision, tied.tied, unsure.decision, unsure.tied) == ("unsure", True, "unsure", False)
+
+
+def test_all_three_have_to_agree_where_that_is_the_rule() -> None:
+    """SalArt-VQA, appendix B: an item stays if all three reviewers accept it."""
+    three = Rule("all", 3)
+    assert three.decide(["accept"] * 3) == "accept"
+    assert three.decide(["reject"] * 4) == "reject"
+    assert three.decide(["accept", "accept", "reject"]) == "unsure"
+    assert three.decide(["accept"] * 2) is None
+    assert Rule(least_verdicts=2).decide(["reject"]) is None
+    said = [_says("ann", "accept"), _says("bob", "accept"), _says("eve", "reject"), _says("ann", "accept", 1)]
+    first, second = review_image(ANNOTATION, said, three).anomalies
+    assert (first.decision, first.tied, first.decisions) == ("unsure", True, {"accept", "unsure"})
+    assert (second.decision, second.tied) == (None, False)
+    # By majority the first one is true, and the second, too.
+    assert len(review_image(ANNOTATION, said).true_anomalies()) == 2
+    assert review_image(ANNOTATION, said, three).true_anomalies() == []
+
+
+def test_verdicts_are_ratings_from_0_to_1() -> None:
+    """X-AIGD, appendix A: three people rate each artifact 0, 0.5 or 1, and figure 2 has the means."""
+    said = [_says("ann", "accept"), _says("bob", "accept"), _says("eve", "unsure")]
+    first, second = review_image(ANNOTATION, said).anomalies
+    assert first.rating == pytest.approx(2.5 / 3)
+    assert second.rating is None
+    tables: list[dict[Decision, int]] = [
+        {"accept": 3, "reject": 0, "unsure": 0},
+        {"accept": 2, "reject": 0, "unsure": 1},
+        {"accept": 1, "reject": 1, "unsure": 1},
+        {"accept": 1, "reject": 2, "unsure": 0},
+        {"accept": 0, "reject": 3, "unsure": 0},
+        {"accept": 1, "reject": 0, "unsure": 0},  # of one person
+    ]
+    spread = rating_spread(tables)
+    assert spread.findings == 5
+    assert spread.mean == pytest.approx((1 + 2.5 / 3 + 0.5 + 1 / 3 + 0) / 5)
+    assert spread.by_bin == dict.fromkeys(("0", "0 to 0.5", "0.5", "0.5 to 1", "1"), 1)
+    assert rating_spread([]).mean is None
 
 
 def test_the_last_word_of_each_reviewer_counts() -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Change = Literal["found_to_none", "none_to_found", "more", "fewer", "same"]
 CHANGES: tuple[Change, ...] = get_args(Change)
 FigureName = Literal["mai", "af", "cap", "images_with_anomaly"]
+DescriptionName = Literal["words", "reasoning_words", "with_box"]
 # Severity runs from 0, completely unreal, to 100, fully realistic.
 BANDS = ("0-19", "20-39", "40-59", "60-79", "80-100")
 # Of the CSV and the data frame.
@@ -146,6 +147,9 @@ class ImageChange:
 class Comparison(TableResult):
     """Run B against run A. Every difference is B minus A.
 
+    `descriptions` say how anomalies are described, over the anomalies of a run: mean words of a phenomenon
+    and of a reasoning, and the share with a box. `distinct_names` counts different names, of A and of B.
+
     `pairing` counts image pairs by the rule that made them; `pairs_left_out` are those whose record in either
     run does not count. `images` has the others, worst regressions first. `mismatches` are the ways in which
     the two runs were not made alike, which a comparison is often about; `repeatability` is None unless there
@@ -166,6 +170,8 @@ class Comparison(TableResult):
     by_kind: Mapping[str, Group]
     by_severity: Mapping[str, Group]
     figures: Mapping[FigureName, Paired]
+    descriptions: Mapping[DescriptionName, Paired]
+    distinct_names: tuple[int, int]
     cost: Cost
     truth: TruthFigures | None
     repeatability: RepeatFigures | None
@@ -201,7 +207,8 @@ class Comparison(TableResult):
             "left_out_below_confidence": [run.sure.left_out for run in (self.a, self.b)],
             "pairing": dict(self.pairing),
             "anomalies": json_of(self, "in_common only_a only_b rules=match_rules"),
-            **json_of(self, "changed=images_changed by_kind by_severity figures cost truth repeatability"),
+            **json_of(self, "changed=images_changed by_kind by_severity figures descriptions distinct_names"),
+            **json_of(self, "cost truth repeatability"),
             "made_with": [run.provenance.to_json() for run in (self.a, self.b)],
             **json_of(self, "not_alike=mismatches notices settings per_image=images"),
         }
@@ -224,6 +231,8 @@ class Comparison(TableResult):
         for group, groups in (("kind", self.by_kind), ("severity", self.by_severity)):
             for name_of_group, each in groups.items():
                 yield group, name_of_group, each.a, each.b, each.difference
+        for name_of_description, described in self.descriptions.items():
+            yield "descriptions", name_of_description, described.a, described.b, described.difference
         for measured in MEASURED:
             yield "cost", measured, *self.cost.sums[measured], nothing
         yield "cost", "seconds_an_image", *self.cost.seconds_an_image, nothing

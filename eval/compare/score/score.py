@@ -2,15 +2,17 @@
 
 MAI, AF and CAP are those of *Semantic Visual Anomaly Detection and Reasoning* (the AnomReason paper), section
 4.3, SemAP and SemF1 those of its section 3.3 and appendix B; see `eval.metrics.audit` and
-`eval.metrics.semap`. What is ours: which anomaly of one run is which of the other (`match`), and intervals of
-all differences, from one bootstrap over images or prompts.
+`eval.metrics.semap`. Its appendix E compares people with agents by how many anomalies they find, and in words
+by how they describe them; `descriptions` are figures of our own for the latter. What is ours, too: which
+anomaly of one run is which of the other (`match`), and intervals of all differences, from one bootstrap over
+images or prompts.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, cast
@@ -25,7 +27,7 @@ from uncanny.eval.common.groups import ImageGroups, image_groups
 from uncanny.eval.common.inputs.sources import AnnotationSource
 from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity.base import Similarity, open_measure
-from uncanny.eval.compare.data import ComparedRun, ImagePair, PairedRuns, pair_runs, read_runs
+from uncanny.eval.compare.data import ComparedRun, ImagePair, PairedRuns, RunImage, pair_runs, read_runs
 from uncanny.eval.compare.parameters import By, CompareParameters
 from uncanny.eval.compare.score.figures import (
     Figure,
@@ -187,6 +189,14 @@ def _compared(
                 "images_with_anomaly": figures.paired(share("any {}", "images")),
             }
         ),
+        descriptions=corrected(
+            {
+                "words": figures.paired(ratio("words {}", "found {}")),
+                "reasoning_words": figures.paired(ratio("why {}", "found {}")),
+                "with_box": figures.paired(share("boxed {}", "found {}")),
+            }
+        ),
+        distinct_names=(_distinct_names(pair.a for pair in pairs), _distinct_names(pair.b for pair in pairs)),
         cost=cost_of(paired),
         truth=None if true is None else true.figures(figures),
         repeatability=_repeatability(paired, figures, settings) if not mismatches else None,
@@ -211,6 +221,9 @@ def _add_counts(
         columns.add(f"any {side}", found > 0)
         columns.add(f"only {side}", found - common)
         columns.add(f"unreal {side}", [sum(map(_unreal, anomalies)) / 100 for anomalies in sets])
+        columns.add(f"words {side}", [sum(len(each.phenomenon.split()) for each in own) for own in sets])
+        columns.add(f"why {side}", [sum(len(each.reasoning.split()) for each in own) for own in sets])
+        columns.add(f"boxed {side}", [sum(each.box is not None for each in own) for own in sets])
         taken = [{getattr(match, side) for match in own} for own in matches]
         tables = {name: np.zeros((2, len(pairs))) for name in (*KINDS, UNKNOWN, *BANDS)}
         for place, anomalies in enumerate(sets):
@@ -221,6 +234,11 @@ def _add_counts(
         for group, (of_group, alone) in tables.items():
             columns.add(f"{group} {side}", of_group)
             columns.add(f"{group} only {side}", alone)
+
+
+def _distinct_names(images: Iterable[RunImage]) -> int:
+    """However names are capitalized: annotators with a fixed vocabulary have few."""
+    return len({anomaly.name.strip().casefold() for image in images for anomaly in image.anomalies})
 
 
 def _unreal(anomaly: ScoredAnomaly) -> int:

@@ -19,7 +19,15 @@ from uncanny.wording import counted
 
 if TYPE_CHECKING:
     from uncanny.eval.compare.score.figures import Measured, Paired
-    from uncanny.eval.compare.score.result import Change, Comparison, FigureName, Group, ImageChange, Settings
+    from uncanny.eval.compare.score.result import (
+        Change,
+        Comparison,
+        DescriptionName,
+        FigureName,
+        Group,
+        ImageChange,
+        Settings,
+    )
     from uncanny.eval.compare.score.truth import TruthFigures
 
 # Behind a difference whose interval holds zero.
@@ -40,6 +48,11 @@ FIGURE_WORDS: Mapping[FigureName, str] = {
     "mai": "MAI, implausibility an image",
     "cap": "CAP = MAI · AF",
     "images_with_anomaly": "share of images with any",
+}
+DESCRIPTION_WORDS: Mapping[DescriptionName, str] = {
+    "words": "words of a phenomenon, mean",
+    "reasoning_words": "words of a reasoning, mean",
+    "with_box": "share with a box",
 }
 COUNT_WORDS: Mapping[Measured, str] = {
     "calls": "calls",
@@ -222,7 +235,11 @@ def _columns(comparison: Comparison, first: str) -> tuple[str | Column, ...]:
 
 
 def more_tables(comparison: Comparison) -> Iterator[Table]:
-    """Against the truth, where there is one, and cost."""
+    """How anomalies are described; against the truth, where there is one; and cost."""
+    if any(
+        described.a is not None or described.b is not None for described in comparison.descriptions.values()
+    ):
+        yield _descriptions(comparison)
     if comparison.truth is not None:
         yield _truth(comparison, comparison.truth)
     yield _cost(comparison)
@@ -305,6 +322,22 @@ def _groups(comparison: Comparison, first: str, groups: Mapping[str, Group]) -> 
         for name, group in groups.items()
     )
     return Table((*_columns(comparison, first), "only A", "only B"), rows)
+
+
+def _descriptions(comparison: Comparison) -> Table:
+    rows = [
+        _row(words, comparison.descriptions[name], _SHARE if name == "with_box" else _NUMBER)
+        for name, words in DESCRIPTION_WORDS.items()
+    ]
+    a, b = comparison.distinct_names
+    names: tuple[Cell, ...] = (
+        "distinct names",
+        a,
+        b,
+        Figure(float(b - a), Column("", digits=0, signed=True)),
+        "",
+    )
+    return Table(_columns(comparison, "how anomalies are described"), (*rows, names))
 
 
 def _truth(comparison: Comparison, truth: TruthFigures) -> Table:

@@ -1,4 +1,7 @@
-"""What people said of edited images and originals, and of themselves: records, the questionnaire, reading."""
+"""What people said of edited images and originals, and of themselves: records, the questionnaire, reading.
+
+A `Judgement` is about one image, real or edited; a `Rating` about a pair, how much has changed.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,28 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, of_validation, parse_records
+from uncanny.eval.edits.data import EditFiles, EditSource, load
 from uncanny.files import read_json
 from uncanny.schema import Box, Number, Record, Whole
 
 JUDGEMENTS: Final = "judgements.jsonl"
 PROFILES: Final = "profiles.jsonl"
+RATINGS: Final = "ratings.jsonl"
 FORM: Final = "questionnaire.json"
 # The questionnaire that comes with the package, by this name.
 DEFAULT_FORM: Final = "default"
 
 Side = Literal["original", "edited"]
 Verdict = Literal["real", "edited"]
+# In the words of Semi-Truths, section 5, from least to most; figures take them as 1, 2 and 3.
+Change = Literal["not much", "some", "a lot"]
+CHANGES: Final[tuple[Change, ...]] = get_args(Change)
 _Short = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 _Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,60}$")]
 
@@ -46,6 +54,27 @@ class Judgement(Record):
     width: Whole | None = None
     height: Whole | None = None
     sha256: str | None = None
+    seconds: Annotated[Number, Field(ge=0, allow_inf_nan=False)] | None = None
+    error: str | None = None
+    at: str | None = None
+
+
+class Rating(Record):
+    """One line of `ratings.jsonl`: how much a person says has changed between an original and its edit.
+
+    `check` is the right answer if the pair is an attention check, else None. `id` is the pair's. A check of
+    two identical images has the id of the pair whose original is on both sides. `change` is None if the pair
+    could not be shown, and `error` says why. `seconds` are as in a `Judgement`.
+    """
+
+    id: NonEmpty
+    check: Change | None = None
+    original: str
+    edited: str
+    person: NonEmpty
+    change: Change | None
+    original_sha256: str | None = None
+    edited_sha256: str | None = None
     seconds: Annotated[Number, Field(ge=0, allow_inf_nan=False)] | None = None
     error: str | None = None
     at: str | None = None
@@ -136,3 +165,41 @@ def read_judgements(folders: Sequence[Path]) -> tuple[list[Judgement], list[Prof
     if not judgements:
         raise UsageError("There are no judgements yet", remedy="Begin with `uncanny edits people`.")
     return judgements, profiles
+
+
+def read_ratings(folders: Sequence[Path]) -> list[Rating]:
+    """How people rated pairs, in one folder or several, in order; files may be named in place of folders.
+
+    Raises ItemsError with every invalid line, UsageError if nothing was rated.
+    """
+    ratings: list[Rating] = []
+    problems: list[Problem] = []
+    for folder in folders:
+        lines, wrong = parse_records(folder / RATINGS if folder.is_dir() else folder, Rating)
+        ratings += [each for _, each in lines]
+        problems += wrong
+    if problems:
+        what = str(folders[0]) if len(folders) == 1 else f"{len(folders)} folders"
+        raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")
+    if not ratings:
+        raise UsageError("There are no ratings yet", remedy="Begin with `uncanny edits rate`.")
+    return ratings
+
+
+def read_checks(source: EditSource) -> list[tuple[EditFiles, Change]]:
+    """Attention checks: pairs as in `load`, each with its right answer in the column `change`.
+
+    Raises what `load` does, and ItemsError with every pair whose `change` is none of `CHANGES`.
+    """
+    checks: list[tuple[EditFiles, Change]] = []
+    problems: list[Problem] = []
+    for each in load(source):
+        known = (each.pair.model_extra or {}).get("change")
+        if known in CHANGES:
+            checks.append((each, known))
+        else:
+            answers = ", ".join(map(repr, CHANGES))
+            problems.append(Problem(each.id, "change", f"must be one of {answers}, got {known!r}"))
+    if problems:
+        raise ItemsError("the attention checks", problems, remedy="Give each pair its right answer.")
+    return checks

@@ -1,8 +1,9 @@
-"""The HTML page of people's scores: the tables, and the images that they get wrong most, with boxes."""
+"""The HTML pages of people's scores: tables, and images that people get wrong, or disagree on, most."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,8 @@ from uncanny.eval.common.pages.page import Card, score_page, write_rendered
 from uncanny.eval.common.pages.pictures import Layer, Mark, PageViews, PicturesMode, Shot, View
 from uncanny.eval.common.pixels.difference import grey_picture
 from uncanny.eval.edits.data import EditFiles, read_masks
-from uncanny.eval.edits.people.data import Judgement
+from uncanny.eval.edits.people.data import CHANGES, Change, Judgement
+from uncanny.eval.edits.people.ratings_result import RatingScores
 from uncanny.eval.edits.people.result import PeopleScores
 from uncanny.wording import counted
 
@@ -62,6 +64,48 @@ def write_people_page(
         n_inputs=together.images,
         page_views=views,
     )
+
+
+def write_ratings_page(
+    result: RatingScores, path: Path, *, title: str | None = None, pictures: PicturesMode = "link"
+) -> Path:
+    """Write the page to `path` and return it; what `RatingScores.report` does."""
+    views = PageViews(path, pictures)
+    pairs = {each.id: each for each in result.pairs}
+    disagreed = sorted(
+        result.ratings.items(), key=lambda item: (-_spread(item[1].values()), -len(item[1]), item[0])
+    )[:MOST_SHOWN]
+    cards, shots = [], []
+    for pair, ratings in disagreed:
+        files = pairs[pair]
+        layers = (Layer("edited", Shot(files.edited)), Layer("original", Shot(files.original)))
+        shots.append(View(pair, layers))
+        often = Counter(ratings.values())
+        badge = ", ".join(f"{change} {often[change]}" for change in CHANGES if often[change])
+        cards.append(Card(pair, Shot(files.edited), badge, {}))
+    shown = views.add(shots)
+    n_ratings, most = sum(map(len, result.ratings.values())), Counter(result.changes.values())
+    people = len(result.raters) - len(result.inattentive)
+    said = ", ".join(f"“{change}” of {most[change]:,}" for change in CHANGES)
+    return write_rendered(
+        score_page("uncanny.eval.common", (), {}),
+        "result.html.j2",
+        path,
+        title=title or "How much has changed?",
+        lead=f"{counted(people, 'person').replace('persons', 'people')} rated "
+        f"{counted(len(result.ratings), 'pair')}: {said}.",
+        facts={"People": f"{people:,}", "Pairs": f"{len(result.ratings):,}", "Ratings": f"{n_ratings:,}"},
+        tables=result.tables(),
+        cards=list(zip(cards, shown, strict=True)),
+        n_inputs=len(result.ratings),
+        page_views=views,
+    )
+
+
+def _spread(ratings: Iterable[Change]) -> int:
+    """How far apart people are: 2 if one says "not much" and another "a lot"."""
+    places = [CHANGES.index(each) for each in ratings]
+    return max(places) - min(places)
 
 
 def _is_wrong(judgement: Judgement) -> bool:

@@ -21,7 +21,7 @@ from uncanny.eval.mcq.data.load import item_lines, write_items
 from uncanny.eval.mcq.parameters import BuildParameters
 from uncanny.parameters import path_of, takes
 from uncanny.records.jsonl import read_records
-from uncanny.records.reviews import ReviewLog, review_image
+from uncanny.records.reviews import MAJORITY, ReviewLog, Rule, review_image
 from uncanny.records.run_folder import RunFolder, check_recorded
 from uncanny.schema import Annotation, Anomaly
 from uncanny.wording import option
@@ -162,7 +162,7 @@ def build(run: str | os.PathLike[str], parameters: BuildParameters) -> ItemSet:
     ['art_dg']
     """
     target = Path(parameters.out)
-    drafts = ItemSet(draft_run(path_of("run", run), target.parent, parameters.seed), target)
+    drafts = ItemSet(draft_run(path_of("run", run), target.parent, parameters.seed, parameters.rule), target)
     # An empty file holds nobody's work.
     content = b"".join(item_lines(drafts))
     if not parameters.force and target.is_file() and target.read_bytes() not in (b"", content):
@@ -174,10 +174,10 @@ def build(run: str | os.PathLike[str], parameters: BuildParameters) -> ItemSet:
     return drafts
 
 
-def draft_run(run: Path, folder: Path, seed: int = 0) -> tuple[Item, ...]:
+def draft_run(run: Path, folder: Path, seed: int = 0, rule: Rule = MAJORITY) -> tuple[Item, ...]:
     """Items drafted from the run's annotations and reviews, with image paths that start at `folder`.
 
-    Of several reviewers the majority decides, and texts and boxes are those that they gave.
+    Of several reviewers `rule` decides, and texts and boxes are those that they gave.
     """
     files = RunFolder(run)
     manifest = files.read_manifest()
@@ -190,7 +190,7 @@ def draft_run(run: Path, folder: Path, seed: int = 0) -> tuple[Item, ...]:
     decisions: list[dict[str, Any]] = []
     for record in read_records(files.annotations, Annotation):
         name = os.path.relpath(base / record.image, folder)
-        findings = review_image(record, by_image.get(record.image, ())).anomalies
+        findings = review_image(record, by_image.get(record.image, ()), rule).anomalies
         annotations.append(
             record.model_copy(update={"image": name, "anomalies": tuple(each.anomaly for each in findings)})
         )

@@ -19,7 +19,12 @@ from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.summary import Summary, failure_lines
 from uncanny.cli.common.terminal import say, say_json
-from uncanny.cli.serving.people import edits_people_command, people_score_command
+from uncanny.cli.serving.people import (
+    edits_people_command,
+    edits_rate_command,
+    people_score_command,
+    rate_score_command,
+)
 from uncanny.demo.sets import BUNDLED
 from uncanny.errors import UsageError
 from uncanny.eval.edits.parameters import (
@@ -53,6 +58,8 @@ def command() -> None:
 
 command.add_command(edits_people_command)
 command.add_command(people_score_command)
+command.add_command(edits_rate_command)
+command.add_command(rate_score_command)
 
 
 @command.command("measure", job="edits_measure")

@@ -27,8 +27,9 @@ from uncanny.exports.parameters import (
 def command(run: Path, as_json: bool, quiet: bool, **values: Any) -> None:
     """Export the verified anomalies of RUN as datasets in formats that other tools read.
 
-    An anomaly is verified if a majority of its reviewers accepted it. RUN is a run of `annotate` or `detect`,
-    or a file of annotations. Exit code: 0 written, 2 usage error.
+    An anomaly is verified if a majority of its reviewers accepted it, or with --agree all, if every one of
+    them did. RUN is a run of `annotate` or `detect`, or a file of annotations. Exit code: 0 written, 2 usage
+    error.
 
     \b
     Out of the box:

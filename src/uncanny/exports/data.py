@@ -1,7 +1,8 @@
 """What is exported of a run: its images, one at a time, with the findings that are wanted of each.
 
-Findings are as reviewers left them: the latest text and box, and what was added. Verified are those that a
-majority accepts; only they go out unless more is asked for. Nothing here holds more than one image.
+Findings are as reviewers left them: the latest text and box, and what was added. Verified are those that
+reviewers accept, by majority or all of them; only they go out unless more is asked for. Nothing here holds
+more than one image.
 """
 
 from __future__ import annotations
@@ -24,7 +25,18 @@ from uncanny.files import dump_json
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import sniff
 from uncanny.records.calibration import Calibration
-from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, ReviewLog, quadruple_sha256, review_image
+from uncanny.records.reviews import (
+    DECISIONS,
+    MAJORITY,
+    Decision,
+    RatingSpread,
+    ReviewedAnomaly,
+    ReviewLog,
+    Rule,
+    quadruple_sha256,
+    rating_spread,
+    review_image,
+)
 from uncanny.schema import Annotation, Source, columns_of
 from uncanny.wording import option, shown
 
@@ -156,11 +168,17 @@ class LeftOut:
             self.verdicts[tuple(counts[decision] for decision in DECISIONS)] += 1
 
     def agreement(self) -> Agreement:
+        return krippendorff_alpha(self._tables())
+
+    def ratings(self) -> RatingSpread:
+        return rating_spread(self._tables())
+
+    def _tables(self) -> Iterator[dict[Decision, int]]:
         units = (
             repeat(dict(zip(DECISIONS, counts, strict=True)), number)
             for counts, number in self.verdicts.items()
         )
-        return krippendorff_alpha(chain.from_iterable(units))
+        return chain.from_iterable(units)
 
 
 def export_images(
@@ -171,20 +189,22 @@ def export_images(
     test_fraction: float,
     left_out: LeftOut,
     groups: Groups,
+    rule: Rule = MAJORITY,
 ) -> Iterator[ExportImage]:
-    """Images in the order of their records. What is left out is counted in `left_out`.
+    """Images in the order of their records. What is left out is counted in `left_out`; `rule` decides.
 
     All images of one of the `groups`, which all records are added to first, are on one side.
 
     Failed and unreadable images stay out, unless a reviewer has added findings to them. Without `all` so do
-    those of whose findings nobody has judged any. Raises RecordError for an invalid line, UsageError.
+    those of whose findings nobody has judged any, unless somebody has completed the image. Raises RecordError
+    for an invalid line, UsageError.
     """
     for record in stream_annotations(read.file):
         groups.add(record)
     groups.check()
     reviews = log.by_image()
     for record in stream_annotations(read.file):
-        image = review_image(record, reviews.get(record.image, ()))
+        image = review_image(record, reviews.get(record.image, ()), rule)
         left_out.stale += len(image.stale)
         sure = tuple(selection.rated(each) for each in image.anomalies if selection.counts(each))
         if len(sure) < len(image.anomalies):
@@ -196,7 +216,8 @@ def export_images(
         if record.status in ("failed", "unreadable") and not any(each.added_by for each in image.anomalies):
             left_out.images[record.status] += 1
             continue
-        if not selection.all and not any(each.votes or each.added_by for each in image.anomalies):
+        judged = image.completed_by or any(each.votes or each.added_by for each in image.anomalies)
+        if not selection.all and not judged:
             left_out.images["unreviewed" if image.anomalies else "without an anomaly to review"] += 1
             if image.anomalies:
                 left_out.anomalies["unreviewed"] += len(image.anomalies)
@@ -261,6 +282,7 @@ def review_fields(finding: ReviewedAnomaly) -> dict[str, object]:
     counts = Counter(finding.votes.values())
     return {
         "decision": finding.decision,
+        "rating": finding.rating,
         **{decision: counts[decision] for decision in DECISIONS},
         "edited": finding.edited_by is not None,
         "added": finding.added_by is not None,

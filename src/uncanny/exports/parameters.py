@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from uncanny.eval.common.parameters import CalibrationParameters, ConfidenceParameters, Share
+from uncanny.eval.common.parameters import AgreeParameters, CalibrationParameters, ConfidenceParameters, Share
 from uncanny.exports.formats import FORMATS, FormatName, ReadName
 from uncanny.parameters import CALLBACK, HERE, PYTHON, Parameters, Place, Shown, Text
 
@@ -22,7 +22,7 @@ def _distinct(values: Any) -> Any:
     return tuple(dict.fromkeys(values))
 
 
-class ExportParameters(CalibrationParameters, ConfidenceParameters):
+class ExportParameters(AgreeParameters, CalibrationParameters, ConfidenceParameters):
     """The parameters of `export`."""
 
     to: Annotated[

@@ -310,13 +310,13 @@ class _Changes:
         version = _version(finding, entry, self.image.annotation)
         if decision is not None and version is None:
             standing = finding.votes.get(_who(entry, reviewer)) == decision
-            if standing or (entry.reviewer is None and finding.decision == decision):
+            if standing or (entry.reviewer is None and decision in finding.decisions):
                 decision = None
         if decision is None and version is None:
             counts["unchanged"] += 1
             return []
         moved = version is not None and quadruple_sha256(version) == text
-        if moved and entry.reviewer is None and decision == finding.decision:
+        if moved and entry.reviewer is None and decision in finding.decisions:
             decision = None  # who moves a box does not vote; of another text, the file's decision counts
         counts["edited"] += version is not None
         counts["verdicts"] += decision is not None

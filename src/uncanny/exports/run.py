@@ -33,7 +33,7 @@ from uncanny.files import dump_json
 from uncanny.parameters import path_of, takes
 from uncanny.records.calibration import MadeWith
 from uncanny.records.jsonl import LinesByImage, write_atomically
-from uncanny.records.reviews import ReviewLog
+from uncanny.records.reviews import RatingSpread, ReviewLog
 from uncanny.records.run_folder import check_apart, check_recorded, unfinished
 from uncanny.wording import counted, either, option, shown
 
@@ -73,7 +73,8 @@ class ExportResult(TableResult, JsonFields):
     `images` and `anomalies` went out, before what single formats could not take, which is in `notes`, by
     format. `splits` are images by side, `grouping` says which were kept together. `missing_pictures` are not
     where the records say, or changed.
-    `agreement` is that of the run's reviewers.
+    `agreement` is that of the run's reviewers, `ratings` their mean ratings of findings with two verdicts or
+    more.
     """
 
     json_keys: ClassVar = (
@@ -92,6 +93,7 @@ class ExportResult(TableResult, JsonFields):
     stale_verdicts: int
     missing_pictures: int
     agreement: Agreement
+    ratings: RatingSpread
     notes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -101,7 +103,11 @@ class ExportResult(TableResult, JsonFields):
 
     @property
     def agreed(self) -> dict[str, Any]:
-        return json_of(self.agreement, "krippendorff_alpha=alpha anomalies=units verdicts=judgements")
+        return {
+            **json_of(self.agreement, "krippendorff_alpha=alpha anomalies=units verdicts=judgements"),
+            "mean_rating": self.ratings.mean,
+            "ratings": dict(self.ratings.by_bin),
+        }
 
     def tables(self) -> tuple[Table, ...]:
         rows = tuple(
@@ -123,14 +129,16 @@ class ExportResult(TableResult, JsonFields):
             alpha = MISSING if self.agreement.alpha is None else f"{self.agreement.alpha:.3f}"
             judged = f"{self.agreement.units:,} that two or more judged"
             yield f"Agreement of reviewers: Krippendorff's α {alpha}, anomalies: {judged}."
+            yield f"Their mean rating, from 0 (reject) to 1 (accept), is {self.ratings.mean:.2f}."
 
 
 @takes(ExportParameters)
 def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResult:
     """Export the verified anomalies of a run, or of a file of annotations, as datasets. No model is called.
 
-    An anomaly is verified if a majority of its reviewers accepted it; the export has the reviewed text and
-    box. Images without a judged finding are left out, unless `all` is true.
+    An anomaly is verified if a majority of its reviewers accepted it, or with `agree="all"` if every one of
+    them did. The export has the reviewed text and box. Images without a judged finding are left out, unless
+    `all` is true.
 
     An image's split, train or test, follows from its digest, or from the group of images it belongs to:
     images of one group are always on one side. By default the sides of a pair and the edits of an original
@@ -176,6 +184,7 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
             parameters.test_fraction,
             left_out,
             groups,
+            parameters.rule,
         )
         counts = _write(names, places, job, images)
         done = counts["images"] + left_out.images.total()
@@ -192,6 +201,7 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
             stale_verdicts=left_out.stale,
             missing_pictures=job.missing,
             agreement=left_out.agreement(),
+            ratings=left_out.ratings(),
             notes={name: dict(notes) for name, notes in job.notes.items()},
             warnings=(
                 *(() if rest is None else (f"Only a part is exported: {rest}.",)),

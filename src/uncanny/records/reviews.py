@@ -8,13 +8,13 @@ verdict is about a text: where the text is another one now, it does not count fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self, get_args
+from typing import Annotated, Final, Literal, NamedTuple, Self, get_args
 from uuid import uuid4
 
 import orjson
@@ -29,6 +29,9 @@ LOCK: Final = ".reviews.lock"
 
 Decision = Literal["accept", "reject", "unsure"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
+# X-AIGD, section 3.2 and appendix A: each artifact is rated 1 (clear), 0.5 (ambiguous) or 0 (none).
+RATED: Final[Mapping[Decision, float]] = {"accept": 1.0, "reject": 0.0, "unsure": 0.5}
+AgreeRule = Literal["majority", "all"]
 Reviewer = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
 
@@ -148,12 +151,68 @@ def majority(decisions: Iterable[Decision]) -> Decision | None:
     return "unsure" if ranked[0][1] == ranked[1][1] else ranked[0][0]
 
 
+class Rule(NamedTuple):
+    """How the verdicts on a finding make a decision.
+
+    `agree`: what most reviewers say, or what all of them say; SalArt-VQA (appendix B) keeps only items that
+    three reviewers accept. With fewer than `least_verdicts` there is no decision.
+    """
+
+    agree: AgreeRule = "majority"
+    least_verdicts: int = 1
+
+    def decide(self, verdicts: Collection[Decision]) -> Decision | None:
+        """The decision; `unsure` for a tie, or if all have to agree and do not; None of too few."""
+        if len(verdicts) < self.least_verdicts:
+            return None
+        if self.agree == "all" and len(set(verdicts)) > 1:
+            return "unsure"
+        return majority(verdicts)
+
+
+MAJORITY: Final = Rule()
+
+
+def mean_rating(verdicts: Collection[Decision]) -> float | None:
+    """The mean of the verdicts as ratings, 0-1 (`RATED`); None of none."""
+    return sum(RATED[each] for each in verdicts) / len(verdicts) if verdicts else None
+
+
+class RatingSpread(NamedTuple):
+    """How clear findings are to several reviewers: the `mean` over `findings` of their mean ratings, 0-1, and
+    how many have which (`by_bin`). The mean is None without a finding."""
+
+    findings: int
+    mean: float | None
+    by_bin: Mapping[str, int]
+
+
+_RATING_BINS: Final = ("0", "0 to 0.5", "0.5", "0.5 to 1", "1")
+
+
+def rating_spread(tables: Iterable[Mapping[Decision, int]]) -> RatingSpread:
+    """Of findings with two verdicts or more, each given by how many verdicts of each kind it has.
+
+    X-AIGD, figure 2, has the distribution of these means for three annotators.
+    """
+    means: list[float] = []
+    by_bin = dict.fromkeys(_RATING_BINS, 0)
+    for table in tables:
+        verdicts = [decision for decision, number in table.items() for _ in range(number)]
+        mean = mean_rating(verdicts)
+        if mean is not None and len(verdicts) > 1:
+            means.append(mean)
+            # 0, a half and 1 are bins of their own.
+            by_bin[_RATING_BINS[sum((mean > 0, mean >= 0.5, mean > 0.5, mean >= 1))]] += 1
+    return RatingSpread(len(means), sum(means) / len(means) if means else None, by_bin)
+
+
 @dataclass(frozen=True, slots=True)
 class ReviewedAnomaly:
     """A finding as it stands: its latest text, and what reviewers say of that text, each by the last word.
 
     `original` is the model's, None where `added_by` names the reviewer who added it. `votes_before` counts
-    verdicts that earlier texts of it had.
+    verdicts that earlier texts of it had. `rule` makes the decision.
     """
 
     index: int
@@ -163,17 +222,31 @@ class ReviewedAnomaly:
     added_by: str | None = None
     edited_by: str | None = None
     votes_before: int = 0
+    rule: Rule = MAJORITY
 
     @property
     def decision(self) -> Decision | None:
-        """The majority; None where nobody has judged this text."""
-        return majority(self.votes.values())
+        """By the rule; None where too few have judged this text."""
+        return self.rule.decide(self.votes.values())
+
+    @property
+    def decisions(self) -> set[Decision | None]:
+        """By any rule: what an export may say of it."""
+        return {Rule(agree).decide(self.votes.values()) for agree in get_args(AgreeRule)}
+
+    @property
+    def rating(self) -> float | None:
+        """The mean of the verdicts, 0 (reject) to 1 (accept); None where nobody has judged this text."""
+        return mean_rating(self.votes.values())
 
     @property
     def tied(self) -> bool:
-        """Whether reviewers disagree so that no decision has the most votes; one more vote decides."""
+        """Whether reviewers disagree so that no decision has the most votes; one more vote decides. If all
+        have to agree, whether any two disagree."""
         if len(set(self.votes.values())) < 2:
             return False
+        if self.rule.agree == "all":
+            return True
         counts = sorted(Counter(self.votes.values()).values())
         return counts[-1] == counts[-2]
 
@@ -214,7 +287,7 @@ class ReviewedImage:
         return [
             each.anomaly
             for each in self.anomalies
-            if each.decision in counts or (each.original is None and each.decision is None)
+            if each.decision in counts or (each.original is None and not each.votes)
         ]
 
     def next_index(self, also: Iterable[int] = ()) -> int:
@@ -249,8 +322,8 @@ def standing(reviews: Sequence[Review]) -> list[Review]:
     return stands[::-1]
 
 
-def review_image(annotation: Annotation, reviews: Sequence[Review]) -> ReviewedImage:
-    """What `reviews`, the lines about this image in their order, make of its findings."""
+def review_image(annotation: Annotation, reviews: Sequence[Review], rule: Rule = MAJORITY) -> ReviewedImage:
+    """What `reviews`, the lines about this image in their order, make of its findings by `rule`."""
     findings = [
         _Finding(index, anomaly, anomaly, {quadruple_sha256(anomaly)}, {})
         for index, anomaly in enumerate(annotation.anomalies)
@@ -297,10 +370,11 @@ def review_image(annotation: Annotation, reviews: Sequence[Review]) -> ReviewedI
         elif review.decision is not None:
             votes = finding.votes.setdefault(text, {})
             votes[review.reviewer] = review.decision
-    return ReviewedImage(annotation, tuple(map(_as_it_stands, findings)), tuple(stale), tuple(completed))
+    standing_now = tuple(_as_it_stands(finding, rule) for finding in findings)
+    return ReviewedImage(annotation, standing_now, tuple(stale), tuple(completed))
 
 
-def _as_it_stands(finding: _Finding) -> ReviewedAnomaly:
+def _as_it_stands(finding: _Finding, rule: Rule) -> ReviewedAnomaly:
     text = quadruple_sha256(finding.anomaly)
     return ReviewedAnomaly(
         finding.index,
@@ -310,6 +384,7 @@ def _as_it_stands(finding: _Finding) -> ReviewedAnomaly:
         finding.added_by,
         finding.edited_by,
         sum(len(votes) for other, votes in finding.votes.items() if other != text),
+        rule,
     )
 
 

@@ -70,6 +70,12 @@ def test_known_differences_are_found_exactly() -> None:
     assert figures["mai"]["a"] == pytest.approx((4 * 0.8 + 3 * 0.5) / 5)
     assert figures["cap"]["b"] == pytest.approx(6 / 5 * (4 * 0.8 + 2 * 0.5) / 5)
     assert figures["af"]["difference"] == pytest.approx(-0.2)
+    described = content["descriptions"]
+    words = [len(each["reasoning"].split()) for image in a for each in image["anomalies"]]
+    assert described["reasoning_words"]["a"] == pytest.approx(sum(words) / 7)
+    assert described["with_box"]["b"] == 0
+    # One, two and three; new is only in the second run.
+    assert content["distinct_names"] == [3, 4]
     low, high = figures["af"]["ci"]
     assert low < 0 < high
     # Worst first: two anomalies lost, then one.

@@ -14,6 +14,7 @@ import pytest
 from tests.bundled_runs import BundledRuns, some_items
 from tests.eval.mcq.made_sets import answered, made_item, made_set
 from tests.eval.mcq.recording import McqRun
+from tests.exports.made_runs import judge, usual_run
 from tests.runs.e2e import uncanny_here
 from uncanny import mcq
 from uncanny.errors import UsageError
@@ -174,6 +175,18 @@ def test_drafts_are_those_of_the_command_and_never_replaced(tmp_path: Path, bund
     assert drafts.file.read_text() == "worked on\n"
     mcq.build(run, out=drafts.file, seed=5, force=True)
     assert mcq.load(drafts.file).items == drafts.items
+
+
+def test_drafts_may_need_all_three_reviewers(tmp_path: Path) -> None:
+    record, *_ = usual_run(tmp_path)
+    judge(tmp_path, record, "bob", None, "accept")
+    # Eve rejects the first anomaly, and all three accept the second.
+    by_majority = mcq.build(tmp_path, out=tmp_path / "some.jsonl")
+    by_all = mcq.build(tmp_path, out=tmp_path / "all.jsonl", agree="all", least_verdicts=3)
+    assert [len(by_majority), len(by_all)] == [2, 1]
+    (item,) = by_all
+    assert "HYPERLINK" in item.model_dump_json()
+    assert "Six fingers is seen" not in item.model_dump_json()
 
 
 def test_items_that_can_be_gone_through_once_are_asked(tmp_path: Path) -> None:

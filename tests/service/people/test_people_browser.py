@@ -5,17 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import orjson
 import pytest
 from playwright.sync_api import Browser, ViewportSize
 
 from tests.eval.common.page_in_browser import needs_browser
+from tests.runs.e2e import uncanny_here
 from tests.service.running import serving
 from tests.service.visitor import PHONE, WIDE, Visitor
-from uncanny.eval.edits.people.data import read_judgements
+from uncanny.eval.edits.data import load as load_edits
+from uncanny.eval.edits.people.data import read_judgements, read_ratings
 from uncanny.eval.mcq.data.answers import read_answers
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.score.score import score
+from uncanny.service.people.rating import PeopleRating
 
 pytestmark = needs_browser
 
@@ -204,6 +208,58 @@ def test_thirty_pictures_judged_by_keyboard_and_by_hand(browser: Browser, tmp_pa
     assert all(each.seconds for each in judgements)
 
 
+def test_pairs_are_rated_and_scored_beside_what_was_measured(browser: Browser, tmp_path: Path) -> None:
+    """Three people rate the bundled pairs by keys; the third says "a lot" of everything."""
+    run, measured = tmp_path / "run", tmp_path / "edits.jsonl"
+    assert uncanny_here("edits", "measure", "scenes", "-o", measured, "--no-report").code == 0
+    ratios = {
+        each["id"]: each["mask_ratio"] for each in map(orjson.loads, measured.read_bytes().splitlines())
+    }
+    thirds = np.quantile(list(ratios.values()), [1 / 3, 2 / 3])
+    # A person sees what the script looks up: which pair it is.
+    other = PeopleRating(load_edits("scenes"), tmp_path / "other")
+    trials = {trial.key: trial for trial in (*other.trials, *other.checks)}
+
+    def rated(name: str, key: str | None) -> str:
+        trial = trials[key or ""]
+        if name == "Bot" or trial.check is not None:
+            return "3" if name == "Bot" else "1"
+        ratio = ratios[trial.id] * (1.3 if name == "Ben" else 1)
+        return str(1 + int(np.searchsorted(thirds, ratio)))
+
+    command = ("edits", "rate", "scenes", "-o", str(run), "--check-every", "8", "--break-every", "0")
+    with serving(*command) as address:
+        for name in ("Ann", "Ben", "Bot"):
+            rater = Person(browser, address, name)
+            rater.ready()
+            for _ in range(18):
+                rater.press(rated(name, rater.page.locator("#panel").get_attribute("data-key")))
+            assert rater.page.locator("#name").inner_text() == "That was the last one"
+            rater.page.keyboard.press("z")
+            rater.page.wait_for_selector("#panel .notice:has-text('Taken back')")
+            rater.ready()
+            if name == "Ann":  # by hand, at full size, both at the same place
+                rater.page.get_by_role("button", name="Full size").click()
+                rater.page.locator(".window").first.evaluate("each => each.scrollTo(60, 40)")
+                rater.page.wait_for_function(
+                    "() => document.querySelector('[data-side=edited] .window').scrollLeft === 60"
+                )
+                rater.page.get_by_role("button", name="Some").click()
+            else:
+                rater.page.keyboard.press("2")
+            rater.page.wait_for_selector("#name:has-text('That was the last one')")
+            assert rater.complaints == []
+    ratings = read_ratings([run])
+    assert len(ratings) == 3 * 18
+    assert all(each.seconds is not None for each in ratings)
+    done = uncanny_here("edits", "rate-score", measured, run, "--json", tmp_path / "scores.json")
+    assert done.code == 0, done.err
+    scores = orjson.loads((tmp_path / "scores.json").read_bytes())
+    assert scores["left_out"]["raters"] == ["Bot"]
+    assert scores["icc"]["average"]["value"] > 0.7
+    assert scores["metrics"]["mask_ratio"]["spearman"]["value"] > 0.7
+
+
 def test_an_item_is_written_and_two_authors_are_told(browser: Browser, tmp_path: Path) -> None:
     file = copy_scenes(tmp_path / "set")
     with serving("mcq", "author", str(file), "--images", str(file.parent / "images")) as address:
@@ -255,7 +311,7 @@ def test_an_item_is_written_and_two_authors_are_told(browser: Browser, tmp_path:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-@pytest.mark.parametrize("which", ["mcq", "edits", "author"])
+@pytest.mark.parametrize("which", ["mcq", "edits", "rate", "author"])
 def test_everybody_can_use_it(
     browser: Browser, tmp_path: Path, which: str, size: ViewportSize, scheme: Literal["light", "dark"]
 ) -> None:
@@ -263,6 +319,7 @@ def test_everybody_can_use_it(
     command = {
         "mcq": ("mcq", "people", str(file), "-o", str(tmp_path / "run")),
         "edits": ("edits", "people", "scenes", "-o", str(tmp_path / "run"), "--questionnaire", "default"),
+        "rate": ("edits", "rate", "scenes", "-o", str(tmp_path / "run")),
         "author": ("mcq", "author", str(file), "--images", str(file.parent / "images")),
     }[which]
     with serving(*command) as address:
@@ -289,6 +346,10 @@ def test_everybody_can_use_it(
             for key in "yab":
                 ann.press(key)
                 ann.check(f"after {key}")
+        elif which == "rate":
+            ann.press("2")
+            page.get_by_role("button", name="Full size").click()
+            ann.check("full size")
         else:
             page.keyboard.press("e")
             page.wait_for_selector("body.placing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from html import unescape
 from pathlib import Path
 
 import orjson
@@ -12,7 +13,7 @@ from starlette.testclient import TestClient
 
 from tests.runs.e2e import uncanny_here
 from tests.service.made_review import anomaly, make_run
-from uncanny.records.reviews import Decision
+from uncanny.records.reviews import Decision, Rule
 from uncanny.service.review.findings import FindingId
 from uncanny.service.review.pages import ReviewSite, review_app
 from uncanny.service.review.queue import Filters
@@ -64,6 +65,30 @@ def test_a_tie_is_not_counted_as_unsure(four: ReviewRun) -> None:
                 ["Not judged", "0", "0"],
                 ["All", "4", "4"],
             ]
+
+
+def test_reviewers_who_have_to_agree_are_shown_what_they_disagree_on(four: ReviewRun) -> None:
+    """Three verdicts a finding, as in SalArt-VQA; a fourth one would not decide anything."""
+    strict = ReviewRun.open(four.folder, per_finding=3, rule=Rule("all", 3))
+    judge_as(strict, {"ann": "aaua", "ben": "arua", "cem": "aau-"})
+    progress = strict.progress(Filters("all"), "ann")
+    assert (progress.accepted, progress.unsure, progress.ties, progress.judged) == (1, 1, 1, 3)
+    assert [strict.progress(Filters(), name).left for name in ("ann", "dan")] == [0, 1]
+    # By majority the disagreement is settled, and so is the fourth.
+    assert four.progress(Filters("all"), "ann").accepted == 3
+    with TestClient(Guard(review_app(ReviewSite(strict, reviewer="ann"))), base_url=ADDRESS) as client:
+        page = client.get("/agreement").text
+        assert ["Disagreed", "1", "–"] in totals(page)
+        ratings = re.findall(r"<th scope=\"row\">([^<]+)</th><td>(\d+)</td></tr>", page)
+        assert ratings == [
+            *(("0", "0"), ("0 to 0.5", "0"), ("0.5", "1"), ("0.5 to 1", "1"), ("1", "2")),
+            ("Mean of all: 0.79", "4"),
+        ]
+        assert "Look at 1 disagreement" in client.get("/finding?show=rejected").text
+        assert "All have to agree" in client.get("/finding?show=ties").text
+    command = f"uncanny export {shlex.quote(str(four.folder))} --agree all --least-verdicts 3 --to jsonl"
+    with TestClient(Guard(review_app(ReviewSite(strict, reviewer="ann"))), base_url=ADDRESS) as client:
+        assert command in unescape(client.get("/finding?show=rejected").text)
 
 
 def test_the_way_back_leads_out_of_the_end(four: ReviewRun) -> None:

@@ -36,6 +36,7 @@ _BLOCK = 1 << 20
 # What commands find in a folder beside the records of its run.
 _BESIDE = (
     *("annotations.parquet", "calls.jsonl", "spending.jsonl", "judgements.jsonl", "profiles.jsonl"),
+    "ratings.jsonl",
     *("reviews.jsonl", "sample.json", "items.jsonl", "pairs.jsonl", "run.json"),
 )
 _MANIFEST = frozenset({"format", "uncanny", "task"})

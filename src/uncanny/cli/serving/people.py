@@ -1,4 +1,4 @@
-"""Pages on this machine: `review`, `mcq people`, `mcq author`, `edits people`; and their scores."""
+"""Pages on this machine, for reviewing, answering, writing, judging and rating; and scores of people."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import complain
 from uncanny.demo.sets import BUNDLED
 from uncanny.errors import UsageError, writable
-from uncanny.eval.common.parameters import ConfidenceParameters
-from uncanny.eval.edits.parameters import PeopleParameters
+from uncanny.eval.common.parameters import AgreeParameters, ConfidenceParameters
+from uncanny.eval.edits.parameters import PeopleParameters, RateParameters
 from uncanny.eval.mcq.parameters import ItemsParameters, Question
 
 if TYPE_CHECKING:
@@ -85,7 +85,14 @@ def _open(address: str) -> None:
     is_flag=True,
     help="Judge the images of RUN/sample.json whole: every finding, and what was missed.",
 )
+@click.option(
+    "--images-of",
+    type=PATH,
+    metavar="OTHER",
+    help="Start RUN with the images of this run and none of its findings, for people to annotate unaided.",
+)
 @parameter_options(ConfidenceParameters)
+@parameter_options(AgreeParameters)
 @page_server_options
 def review_command(
     run: Path,
@@ -93,6 +100,7 @@ def review_command(
     order: Order,
     per_finding: int | None,
     sample: bool,
+    images_of: Path | None,
     port: int,
     opens: bool,
     **values: Any,
@@ -113,8 +121,14 @@ def review_command(
     from uncanny.service.review.queue import Filters
     from uncanny.service.review.run import ReviewRun
 
+    if images_of is not None:
+        from uncanny.service.review.unaided import start_unaided
+
+        start_unaided(run, images_of)
+        sample = True
     least = ConfidenceParameters(**given_parameters(ConfidenceParameters, values)).min_confidence
-    opened = ReviewRun.open(run, per_finding=per_finding, min_confidence=least)
+    rule = AgreeParameters(**given_parameters(AgreeParameters, values)).rule
+    opened = ReviewRun.open(run, per_finding=per_finding, min_confidence=least, rule=rule)
     if sample:
         for each in opened.sample_progress(Filters(sample=True), reviewer).passed_over:
             complain(f"Passed over: {each}.")
@@ -200,6 +214,18 @@ def mcq_author_command(
     serve_page(mcq_author_app(ItemsFile(items, images=images, root=root, force=force)), port, opens=opens)
 
 
+_BREAKS = click.option(
+    "--break-every",
+    type=Whole(0, 100_000),
+    default=50,
+    show_default=True,
+    help="Pictures between two breaks; 0 for none.",
+)
+_ROOT = click.option(
+    "--root", type=FOLDER, help="Folder that paths are relative to. [default: the folder of PAIRS]"
+)
+
+
 @click.command("people", cls=Command, extra="review")
 @click.argument("pairs", type=Place(*BUNDLED))
 @_RUN
@@ -209,14 +235,8 @@ def mcq_author_command(
     metavar="FILE",
     help="Questions to ask of each person first: a JSON file, or the word `default`.  [default: none]",
 )
-@click.option(
-    "--break-every",
-    type=Whole(0, 100_000),
-    default=50,
-    show_default=True,
-    help="Pictures between two breaks; 0 for none.",
-)
-@click.option("--root", type=FOLDER, help="Folder that paths are relative to. [default: the folder of PAIRS]")
+@_BREAKS
+@_ROOT
 @page_server_options
 def edits_people_command(
     pairs: str,
@@ -271,3 +291,93 @@ def people_score_command(pairs: str, people: tuple[Path, ...], **values: Any) ->
     own = [path for run in people for path in (run.glob("*.jsonl") if run.is_dir() else [run])]
     files.check(KEYS, COLUMNS, [*own, *paths_of(given.get("predictions")), pairs])
     files.write_scores(score_people(pairs, [at_rest(path) for path in people], **given))
+
+
+@click.command("rate", cls=Command, extra="review")
+@click.argument("pairs", type=Place(*BUNDLED))
+@_RUN
+@_PERSON
+@click.option(
+    "--check-every",
+    type=Whole(0, 100_000),
+    default=10,
+    show_default=True,
+    help="Pairs for each attention check; 0 for none.",
+)
+@click.option(
+    "--checks",
+    type=Place(),
+    metavar="FILE",
+    help="Pairs with their right answer in the column `change`, as attention checks.  [default: pairs of two "
+    "identical images]",
+)
+@click.option(
+    "--per-pair",
+    type=Whole(1, 1000),
+    default=None,
+    help="Ratings after which a pair leaves the queue.  [default: everybody rates all]",
+)
+@_BREAKS
+@_ROOT
+@page_server_options
+def edits_rate_command(
+    pairs: str,
+    run: Path,
+    person: str | None,
+    check_every: int,
+    checks: str | None,
+    per_pair: int | None,
+    break_every: int,
+    root: Path | None,
+    port: int,
+    opens: bool,
+) -> None:
+    """Ask people on a local page how much has changed between an original and its edit, side by side.
+
+    They answer "not much", "some" or "a lot". Each person rates the pairs in their own order, with attention
+    checks among them. Ratings go to RUN/ratings.jsonl; `uncanny edits rate-score PAIRS RUN` scores them.
+    Several people may rate at the same time, and each resumes where they stopped. The first line printed is
+    `listening on http://127.0.0.1:PORT`; Ctrl-C ends it.
+
+    \b
+    Keys: 1 not much, 2 some, 3 a lot, z undo, f full size, ? all keys.
+    """
+    person = checked_name(person, "--person")
+    from uncanny.eval.edits.data import load
+    from uncanny.eval.edits.people.data import read_checks
+    from uncanny.service.people.page import edits_rate_app
+    from uncanny.service.people.rating import PeopleRating
+
+    if checks is not None and not check_every:
+        raise UsageError("--checks cannot be used with --check-every 0", remedy="Remove one of them.")
+    rating = PeopleRating(
+        load(pairs, root=root),
+        run,
+        checks=None if checks is None else read_checks(checks),
+        check_every=check_every,
+        per_pair=per_pair,
+        break_every=break_every,
+    )
+    serve_page(edits_rate_app(rating, person=person), port, opens=opens)
+
+
+@click.command("rate-score", cls=Command)
+@click.argument("pairs", type=Place(*BUNDLED))
+@click.argument("people", nargs=-1, required=True, type=PATH, metavar="RUN…")
+@parameter_options(RateParameters)
+@score_options("ratings.html in the first RUN")
+def rate_score_command(pairs: str, people: tuple[Path, ...], **values: Any) -> None:
+    """Score people who rated how much edits changed: agreement, and correlation with metrics of change.
+
+    The rating of a pair is the mode of its ratings. Agreement is ICC(2,1) and ICC(2,k); Pearson's, Kendall's
+    and Spearman's coefficients are given with each metric that PAIRS has, if it is a file of `uncanny edits
+    measure`. People who fail attention checks are left out.
+    """
+    from uncanny.eval.edits.people.ratings import score_ratings
+    from uncanny.eval.edits.people.ratings_result import COLUMNS, KEYS, PAGE
+
+    given = given_parameters(RateParameters, values)
+    files = ScoreFiles.of(values, in_folder_of(people[0], PAGE))
+    own = [path for run in people for path in (run.glob("*.jsonl") if run.is_dir() else [run])]
+    files.check(KEYS, COLUMNS, [*own, pairs])
+    files.write_scores(score_ratings(pairs, [at_rest(path) for path in people], **given))

@@ -23,7 +23,7 @@ from uncanny.files import open_file
 _ANOMALY: Final = ("name", "phenomenon", "reasoning", "severity", "kind")
 _LIKELY: Final = ("confidence", "probability")
 _BOX: Final = ("x0", "y0", "x1", "y1")
-_REVIEW: Final = ("decision", "accept", "reject", "unsure", "edited", "added")
+_REVIEW: Final = ("decision", "rating", "accept", "reject", "unsure", "edited", "added")
 COLUMNS: Final = (
     *("image", "run_image", "sha256", "width", "height", "status", "source", "split", "group"),
     *("columns", "model", "prompts"),

@@ -46,6 +46,7 @@ def fields() -> list[Any]:
                 ("box", box),
                 ("found_by", texts),
                 ("decision", text),
+                ("rating", arrow.float64()),
             ),
             *((name, whole) for name in DECISIONS),
             *(("edited", flag), ("added", flag), ("text_sha256", text)),

@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from uncanny.errors import ImageError, StorageError, UsageError
+from uncanny.errors import UsageError
 from uncanny.eval.edits.data import EditSet
 from uncanny.eval.edits.people.data import FORM, JUDGEMENTS, PROFILES, Form, Judgement, Profile, Side, Verdict
 from uncanny.images.prepared import Measured
@@ -25,8 +24,7 @@ from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_apart
 from uncanny.records.shared_log import SharedLog
 from uncanny.schema import Box
-from uncanny.service.decoding import measure
-from uncanny.service.people.session import PeopleSession, apart
+from uncanny.service.people.session import PeopleSession, PictureFiles, apart, now
 from uncanny.service.pictures import Picture
 
 TASK: Final = "edits_people"
@@ -78,7 +76,7 @@ class PeopleJudging(PeopleSession[Trial, Judgement]):
         self._by_key = {trial.key: trial for trial in self.trials}
         self._profiles = SharedLog(run / PROFILES, Profile, lock=LOCK, what="answers", exclude_none=False)
         self._profiled: set[str] = set()
-        self._files: dict[str, Measured | str] = {}
+        self._files = PictureFiles()
         source: Any = pairs.source
         if not isinstance(source, str):
             source = ", ".join(os.path.relpath(place, run) for place in source)
@@ -105,7 +103,7 @@ class PeopleJudging(PeopleSession[Trial, Judgement]):
                 raise UsageError("The questionnaire has no such answer", remedy="Load the page again.")
         with self._lock:
             full = {name: answers.get(name) for name in options}
-            self._profiles.append([Profile(person=person, answers=full, at=_now())])
+            self._profiles.append([Profile(person=person, answers=full, at=now())])
             self._catch_up()
 
     def current(self, person: str) -> TrialView | None:
@@ -119,7 +117,7 @@ class PeopleJudging(PeopleSession[Trial, Judgement]):
             trial = self._now(person)
             if trial is None:
                 return None
-            file = self._files[trial.key]
+            file = self._file(trial)
             assert isinstance(file, Measured)
             done, of = self.progress(person)
             ahead = [each.key for each in self._open(person)[1:2]]
@@ -137,7 +135,7 @@ class PeopleJudging(PeopleSession[Trial, Judgement]):
         """
 
         def line(trial: Trial) -> Judgement:
-            file = self._files[key]
+            file = self._file(trial)
             assert isinstance(file, Measured)
             if judged == "real" and boxes:
                 raise UsageError("A real picture cannot have boxes")
@@ -191,23 +189,12 @@ class PeopleJudging(PeopleSession[Trial, Judgement]):
         self._profiled = {profile.person for profile in self._profiles.read()}
 
     def _file(self, trial: Trial) -> Measured | str:
-        if trial.key not in self._files:
-            try:
-                self._files[trial.key] = measure(trial.path)
-            except ImageError as error:
-                self._files[trial.key] = str(error)
-            except OSError as error:
-                # Not the image's fault: nobody is to miss it for that.
-                raise StorageError(
-                    f"{trial.name} cannot be shown now: {error.strerror or error}",
-                    remedy="Load the page again in a moment.",
-                ) from error
-        return self._files[trial.key]
+        return self._files.of(trial.path, trial.name)
 
     def _line(self, person: str, trial: Trial, **about: Any) -> Judgement:
         unknown = dict.fromkeys(("judged", "boxes", "width", "height", "sha256", "seconds", "error"))
         where = {"id": trial.id, "shown": trial.shown, "image": trial.name}
-        return Judgement.model_validate({**where, "person": person, "at": _now(), **unknown, **about})
+        return Judgement.model_validate({**where, "person": person, "at": now(), **unknown, **about})
 
 
 def _trials(pairs: EditSet) -> tuple[list[Trial], list[str]]:
@@ -229,7 +216,3 @@ def _trials(pairs: EditSet) -> tuple[list[Trial], list[str]]:
 
 def _key(shown: Side, name: str) -> str:
     return sha256(f"{shown} {name}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

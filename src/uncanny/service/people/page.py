@@ -1,9 +1,10 @@
-"""Pages that put one thing after another to a person, and the one on which edits are told from originals."""
+"""Pages that put one thing after another to a person, and those on which edits are told from originals, and
+rated beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import orjson
 from fastapi import FastAPI, Request
@@ -11,10 +12,11 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from pydantic import Field, StringConstraints
 
 from uncanny.errors import ReviewConflictError
-from uncanny.eval.edits.people.data import Form
+from uncanny.eval.edits.people.data import Change, Form, Side
 from uncanny.schema import Box
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.people.judging import MOST_BOXES, PeopleJudging
+from uncanny.service.people.rating import PairView, PeopleRating
 from uncanny.service.person import WhoAsks, by_cookie, known, take_names, who_asks
 from uncanny.service.pictures import Picture, serve_pictures
 from uncanny.service.safety import Body, Words
@@ -180,3 +182,62 @@ def _content(request: Request, judging: PeopleJudging, name: str, notice: str) -
     return content | stage(
         request, judging.tag, key=view.key, picture=view.key, following=view.next, alt=alt, size=size
     )
+
+
+class _Rated(Body):
+    key: Key
+    change: Change
+    seconds: Seconds | None = None
+
+
+def edits_rate_app(rating: PeopleRating, *, person: str | WhoAsks | None = None) -> FastAPI:
+    """The application on which the pairs of `rating` are rated; `person` is as in `edits_people_app`."""
+    page = PeoplePage(
+        "rate", lambda request, name, notice: _pair_content(request, rating, name, notice), person
+    )
+
+    @page.app.get("/pair", response_class=HTMLResponse)
+    def pair(request: Request) -> HTMLResponse:
+        return page.panel(request, known(request, page.who))
+
+    @page.app.post("/rate")
+    def rate(request: Request, body: _Rated) -> Response:
+        return page.step(request, lambda name: rating.rate(name, body.key, body.change, body.seconds))
+
+    def picture(parts: Mapping[str, str]) -> Picture | None:
+        side = next((each for each in _SIDES if each == parts["side"]), None)
+        return None if side is None else rating.picture(parts["key"], side)
+
+    page.take_back(rating.undo, "Taken back: rate it anew.")
+    page.show("/{key}/{side}", picture)
+    return page.app
+
+
+_SIDES: Final[tuple[Side, ...]] = get_args(Side)
+
+
+def _pair_content(request: Request, rating: PeopleRating, name: str, notice: str) -> dict[str, Any]:
+    view = rating.current(name)
+    done, of = rating.progress(name)
+    resting = view is not None and view.after_break and "rested" not in request.query_params and not notice
+    return {
+        **{"person": name, "view": view, "done": done, "of": of, "notice": notice, "resting": resting},
+        "stage": None if view is None or resting else _both(request, rating.tag, view),
+    }
+
+
+def _both(request: Request, tag: str, view: PairView) -> str:
+    """Where the two pictures of a pair are, and those that come after them, which the script loads ahead."""
+
+    def address(which: str, key: str, side: Side) -> str:
+        return f"{base_of(request)}/{which}/{key}/{side}?v={tag}"
+
+    sides = {
+        side: {
+            **{which: address(which, view.key, side) for which in ("image", "preview")},
+            "size": getattr(view, side),
+        }
+        for side in _SIDES
+    }
+    ahead = [] if view.next is None else [address("preview", view.next, side) for side in _SIDES]
+    return orjson.dumps({"key": view.key, "sides": sides, "next": ahead}).decode()

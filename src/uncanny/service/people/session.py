@@ -17,10 +17,12 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from uncanny import __version__
-from uncanny.errors import ReviewConflictError, UsageError
+from uncanny.errors import ImageError, ReviewConflictError, StorageError, UsageError
+from uncanny.images.prepared import Measured
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.records.shared_log import SharedLog, file_state
+from uncanny.service.decoding import measure
 from uncanny.wording import option
 
 T = TypeVar("T")
@@ -206,6 +208,33 @@ def _begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
     head = {"format": FORMAT, "uncanny": __version__, "started": datetime.now(UTC).isoformat()}
     manifest = RunManifest.model_validate({**head, **settings, "record_file": record_file})
     folder.write_manifest(manifest.written())
+
+
+class PictureFiles:
+    """What the files of pictures measure, or why they cannot be shown; each is looked at once."""
+
+    def __init__(self) -> None:
+        self._files: dict[Path, Measured | str] = {}
+
+    def of(self, path: Path, name: str) -> Measured | str:
+        """`name` is what people call the file. Raises StorageError where no image can be decoded now."""
+        if path not in self._files:
+            try:
+                self._files[path] = measure(path)
+            except ImageError as error:
+                self._files[path] = str(error)
+            except OSError as error:
+                # Not the image's fault: nobody is to miss it for that.
+                raise StorageError(
+                    f"{name} cannot be shown now: {error.strerror or error}",
+                    remedy="Load the page again in a moment.",
+                ) from error
+        return self._files[path]
+
+
+def now() -> str:
+    """The time in UTC, to the second, as ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def apart(groups: Sequence[Hashable], seed: str) -> list[int]:

@@ -19,7 +19,7 @@ from uncanny.eval.common.inputs.runs import ReadRun, open_run
 from uncanny.eval.common.parameters import MIN_CONFIDENCE
 from uncanny.files import open_file
 from uncanny.records.jsonl import parse_line
-from uncanny.records.reviews import Review, ReviewedImage, ReviewLog, review_image
+from uncanny.records.reviews import MAJORITY, Review, ReviewedImage, ReviewLog, Rule, review_image
 from uncanny.records.run_folder import check_recorded
 from uncanny.records.sample import SAMPLE, read_sample
 from uncanny.records.shared_log import file_state
@@ -47,23 +47,35 @@ _Step = tuple[str, int | None, str]
 class LoadedRun:
     """One run folder under review. `per_finding` verdicts of a finding are enough; None: all judge all.
 
-    Findings below `min_confidence`, 0-1, are hidden until somebody asks for them.
+    Findings below `min_confidence`, 0-1, are hidden until somebody asks for them. `rule` makes decisions of
+    verdicts.
     """
 
     def __init__(
-        self, read: ReadRun, *, per_finding: int | None = None, min_confidence: float = MIN_CONFIDENCE
+        self,
+        read: ReadRun,
+        *,
+        per_finding: int | None = None,
+        min_confidence: float = MIN_CONFIDENCE,
+        rule: Rule = MAJORITY,
     ) -> None:
         """Reads the annotations and all reviews. Raises RecordError, UsageError."""
         self.folder = read.folder.path
         self.name = self.folder.resolve().name
         self._read, self._per_finding, self.min_confidence = read, per_finding, min_confidence
+        self.rule = rule
         self._log = ReviewLog.of_run(self.folder)
         self._lock = RLock()
         self._load()
 
     @classmethod
     def open(
-        cls, folder: Path, *, per_finding: int | None = None, min_confidence: float = MIN_CONFIDENCE
+        cls,
+        folder: Path,
+        *,
+        per_finding: int | None = None,
+        min_confidence: float = MIN_CONFIDENCE,
+        rule: Rule = MAJORITY,
     ) -> Self:
         """Raises UsageError where `folder` is no run with annotations, RecordError for an invalid line."""
         if not folder.is_dir():
@@ -71,7 +83,7 @@ class LoadedRun:
         read = open_run(folder)
         if not read.file.is_file():
             check_recorded(folder, read.file.name)
-        return cls(read, per_finding=per_finding, min_confidence=min_confidence)
+        return cls(read, per_finding=per_finding, min_confidence=min_confidence, rule=rule)
 
     def refresh(self) -> None:
         """Read the annotations anew where the run has gone on. Raises RecordError, UsageError."""
@@ -109,7 +121,9 @@ class LoadedRun:
         self._end = 0
         self._latest: tuple[object, ReviewedImage, list[Review]] | None = None
         with no_collection():
-            self._queue = ReviewQueue(self._read_rows(), self._per_finding)
+            self._queue = ReviewQueue(
+                self._read_rows(), self._per_finding, ties_are_open=self.rule.agree == "majority"
+            )
             self._catch_up()
 
     def _read_rows(self) -> list[Row]:
@@ -211,7 +225,7 @@ class LoadedRun:
         if record.image != image.name:
             raise RecordError("the file has changed since", path=self._read.file, line=1, field="image")
         lines = self._log.lines_at(image.lines) if image.lines else []
-        return review_image(record, lines), lines
+        return review_image(record, lines, self.rule), lines
 
     def _sample(self) -> SampleQueue:
         """The sample as it is now. Raises UsageError where none was drawn, RecordError for an invalid one."""

@@ -43,6 +43,7 @@ from uncanny.service.review.findings import (
 from uncanny.service.review.queue import MOVES, ORDERS, Filters, Order
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.review.sample import Walk
+from uncanny.service.review.unaided import PEOPLE
 from uncanny.wording import percent_right, percent_sure
 
 SHOW_WORDS: Final[Mapping[Show, str]] = {
@@ -145,6 +146,7 @@ def _pages(app: FastAPI, site: ReviewSite) -> None:
         content = _summary(site) | {
             "progress": site.run.progress(Filters("all"), name),
             "may_judge": site.may_judge(request),
+            **_rule(site),
         }
         return _ASSETS.html(request, "agreement.html.j2", content)
 
@@ -278,7 +280,7 @@ def _whole(
         "filters": filters,
         "kinds": [*site.run.kinds, *(["none"] if site.run.kinds else [])],
         "agents": site.run.agents,
-        "shows": SHOW_WORDS,
+        "shows": _show_words(site),
         "orders": ORDER_WORDS,
         "all_kinds": KINDS,
         "doubtful": site.run.progress(filters, name).doubtful,
@@ -342,10 +344,12 @@ def _content(
         "below": f"below confidence {site.run.min_confidence:g}",
         "percent_sure": percent_sure,
         "percent_right": percent_right,
-        "show_word": SHOW_WORDS[filters.show],
+        "show_word": _show_words(site)[filters.show],
+        **_rule(site),
     }
     if end is not None:
         stage = _stage(request, site, end)
+        content["unaided"] = end.record.model == PEOPLE
         return content | {"stage": orjson.dumps(stage).decode(), "preview": stage["preview"]}
     if view is None:
         # Where the run is exported, or the folder for the command that does it; neither for who may not.
@@ -358,7 +362,8 @@ def _content(
     stage = _stage(request, site, view)
     mine = view.finding.votes.get(name)
     others = {who: vote for who, vote in view.finding.votes.items() if who != name}
-    told = mine is not None or filters.show == "ties" or reads
+    decides = filters.show == "ties" and site.run.rule.agree == "majority"
+    told = mine is not None or decides or reads
     return content | {
         "mine": mine,
         # What others say is not shown before one has said it oneself, but where there is a tie to decide, and
@@ -370,8 +375,20 @@ def _content(
     }
 
 
+def _rule(site: ReviewSite) -> dict[str, Any]:
+    rule = site.run.rule
+    return {"unanimous": rule.agree == "all", "least_verdicts": rule.least_verdicts}
+
+
+def _show_words(site: ReviewSite) -> Mapping[Show, str]:
+    if site.run.rule.agree == "majority":
+        return SHOW_WORDS
+    return {**SHOW_WORDS, "ties": "disagreements", "unsure": "unsure, all agree"}
+
+
 def _summary(site: ReviewSite) -> dict[str, Any]:
-    return {"alpha": site.run.agreement(), "reviewers": site.run.reviewers}
+    run = site.run
+    return {"alpha": run.agreement(), "ratings": run.ratings(), "reviewers": run.reviewers}
 
 
 def _stage(request: Request, site: ReviewSite, view: FindingView | ImageView) -> dict[str, Any]:

@@ -97,9 +97,12 @@ class Progress:
 class ReviewQueue:
     """Rows are numbered from 0 in the order they were added; `image` numbers must not fall."""
 
-    def __init__(self, rows: Sequence[Row], per_finding: int | None = None) -> None:
-        """With `per_finding` a finding that has as many verdicts is not asked for again, unless they tie."""
-        self._per_finding = per_finding
+    def __init__(
+        self, rows: Sequence[Row], per_finding: int | None = None, *, ties_are_open: bool = True
+    ) -> None:
+        """With `per_finding` a finding that has as many verdicts is not asked for again, unless they tie and
+        `ties_are_open`, so that one more verdict decides."""
+        self._per_finding, self._ties_are_open = per_finding, ties_are_open
         self._kinds: dict[str | None, int] = {None: 0}
         self._agents: dict[str, int] = {}
         self._votes: dict[str, npt.NDArray[np.int8]] = {}
@@ -276,7 +279,8 @@ class ReviewQueue:
                 mine = self._votes.get(reviewer) if reviewer is not None else None
                 wanted = np.ones(len(self), np.bool_) if mine is None else mine == 0
                 if self._per_finding is not None:
-                    wanted &= (self._counts.sum(axis=1) < self._per_finding) | self._tied
+                    few = self._counts.sum(axis=1) < self._per_finding
+                    wanted &= (few | self._tied) if self._ties_are_open else few
                 return wanted
             case "all":
                 return np.ones(len(self), np.bool_)

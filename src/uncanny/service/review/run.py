@@ -15,12 +15,14 @@ from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
 from uncanny.records.reviews import (
     DECISIONS,
     Decision,
+    RatingSpread,
     Review,
     ReviewedAnomaly,
     ReviewedImage,
     completion,
     new_review,
     quadruple_sha256,
+    rating_spread,
     review_image,
 )
 from uncanny.records.sample import SAMPLE
@@ -220,10 +222,17 @@ class ReviewRun(LoadedRun):
 
     def agreement(self) -> Agreement:
         """Krippendorff's α over all findings that two or more have judged."""
+        return krippendorff_alpha(self._verdicts())
+
+    def ratings(self) -> RatingSpread:
+        """The mean ratings of all findings that two or more have judged."""
+        return rating_spread(self._verdicts())
+
+    def _verdicts(self) -> list[dict[Decision, int]]:
         with self._now():
             table = self._queue.votes_by_row()
             counts = table[table.any(axis=1)].tolist()
-        return krippendorff_alpha(dict(zip(DECISIONS, each, strict=True)) for each in counts)
+        return [dict(zip(DECISIONS, each, strict=True)) for each in counts]
 
     # What a reviewer does
 

@@ -1,0 +1,80 @@
+"""A run in which people annotate images from nothing, without seeing what a model found in them.
+
+AnomReason, appendix E.1: people and agents annotate each image independently. What people find are findings
+that they add on the review page, so that the log, the exports and the scores are those of any other run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.inputs.runs import ReadRun, open_annotations, open_run, stream_annotations
+from uncanny.files import dump_json
+from uncanny.records.jsonl import write_atomically
+from uncanny.records.run_folder import RunFolder
+from uncanny.records.sample import Sample, SampledImage, read_sample, write_sample
+from uncanny.schema import Annotation, columns_of
+
+# What stands for a model and its prompts in the records of such a run.
+PEOPLE: Final = "human"
+
+
+def start_unaided(run: Path, other: Path) -> None:
+    """Make `run` with the images of `other`, none of its findings, and a sample to be judged whole.
+
+    The sample is that of `other`, or all of its images without one. A run that was made so is left as it is.
+    Raises UsageError if `run` holds something else or cannot be made, and where `other` has no images that
+    could be read.
+    """
+    folder = RunFolder(run)
+    if folder.begun() or folder.annotations.is_file():
+        read = open_run(run)
+        if any(record.model != PEOPLE for record in stream_annotations(read.file)):
+            raise UsageError(f"{run} already contains annotations of a model", remedy="Pass another folder.")
+        return
+    read = open_annotations(other)
+    records = {
+        record.image: _blank(record, read, run) for record in stream_annotations(read.file) if record.sha256
+    }
+    if not records:
+        raise UsageError(f"{other} has no images that could be read", remedy="Pass another run.")
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        lines = (dump_json(each.model_dump(mode="json")) + b"\n" for each in records.values())
+        write_sample(run, _sample(read, records))
+        write_atomically(folder.annotations, lines)
+    except OSError as error:
+        raise UsageError(
+            f"{run} cannot be made: {error.strerror or error}", remedy="Pass another folder."
+        ) from error
+
+
+def _blank(record: Annotation, read: ReadRun, run: Path) -> Annotation:
+    """The same image as its record in `run` names it."""
+    columns = dict(columns_of(record))
+    return Annotation.model_validate(
+        {
+            "image": os.path.relpath(read.picture(record.image), run),
+            **{name: getattr(record, name) for name in ("sha256", "width", "height")},
+            **{"status": "ok", "model": PEOPLE, "prompts": PEOPLE},
+            **({"columns": columns} if columns else {}),
+        }
+    )
+
+
+def _sample(read: ReadRun, records: Mapping[str, Annotation]) -> Sample:
+    """The sample, in which images are called as in `records`, which are by their former names."""
+    drawn = read_sample(read.folder.path) if read.is_run else None
+    there = [
+        (records[each.image].image, each) for each in (drawn.images if drawn else ()) if each.image in records
+    ]
+    if drawn is None or not there:
+        every = [(each.image, each.sha256) for each in records.values()]
+        images = tuple(SampledImage(image=name, sha256=digest, probability=1.0) for name, digest in every)
+        return Sample(design="random", seed=0, frame=len(images), size=len(images), images=images)
+    images = tuple(each.model_copy(update={"image": name}) for name, each in there)
+    return drawn.model_copy(update={"images": images, "size": len(images)})

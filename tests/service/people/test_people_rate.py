@@ -1,0 +1,162 @@
+"""Pairs rated by people: order, attention checks, what is kept, what is refused, and that it is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from uncanny.errors import ReviewConflictError, RunMismatchError
+from uncanny.eval.edits.data import EditPair, EditSet, load
+from uncanny.eval.edits.people.data import Change, read_checks, read_ratings
+from uncanny.eval.edits.people.ratings import score_ratings
+from uncanny.service.people.page import edits_rate_app
+from uncanny.service.people.rating import PairTrial, PeopleRating
+from uncanny.service.safety import Guard
+
+ADDRESS = "http://127.0.0.1:8000"
+OURS = {"Origin": ADDRESS}
+
+
+@pytest.fixture
+def pairs() -> EditSet:
+    return load("scenes")
+
+
+@pytest.fixture
+def rating(pairs: EditSet, tmp_path: Path) -> PeopleRating:
+    return PeopleRating(pairs, tmp_path / "run", check_every=5, break_every=3)
+
+
+@pytest.fixture
+def client(rating: PeopleRating) -> Iterator[TestClient]:
+    app = Guard(edits_rate_app(rating, person="ann"))
+    with TestClient(app, base_url=ADDRESS, raise_server_exceptions=False) as each:
+        yield each
+
+
+def trial_of(rating: PeopleRating, key: str) -> PairTrial:
+    return next(trial for trial in (*rating.trials, *rating.checks) if trial.key == key)
+
+
+def rate_all(rating: PeopleRating, person: str, *, attentive: bool = True) -> list[PairTrial]:
+    trials = []
+    while (view := rating.current(person)) is not None:
+        trial = trial_of(rating, view.key)
+        trials.append(trial)
+        answer: Change = "some" if trial.check is None else trial.check if attentive else "a lot"
+        rating.rate(person, view.key, answer, 1.0)
+    return trials
+
+
+def test_everybody_rates_every_pair_with_checks_among_them(rating: PeopleRating) -> None:
+    seen = {person: rate_all(rating, person) for person in ("ann", "ben")}
+    assert [each.key for each in seen["ann"]] != [each.key for each in seen["ben"]]
+    for trials in seen.values():
+        # 16 pairs in blocks of five, each with a check.
+        assert len({each.key for each in trials}) == len(trials) == 20
+        checks = [place for place, each in enumerate(trials) if each.check is not None]
+        assert [place // 6 for place in checks] == [0, 1, 2, 3]
+        assert all(trials[place].original == trials[place].edited for place in checks)
+        assert all(first.group != second.group for first, second in pairwise(trials))
+
+
+def test_ratings_are_scored_and_the_inattentive_left_out(pairs: EditSet, rating: PeopleRating) -> None:
+    rate_all(rating, "ann")
+    rate_all(rating, "bot", attentive=False)
+    scores = score_ratings(pairs, rating.folder, resamples=0)
+    assert scores.inattentive == ("bot",)
+    assert set(scores.changes.values()) == {"some"}
+    line = read_ratings([rating.folder])[0]
+    assert line.original_sha256 != line.edited_sha256
+    assert line.seconds == 1.0
+
+
+def test_checks_of_a_file_are_shown_once_each(pairs: EditSet, tmp_path: Path) -> None:
+    known = [
+        EditPair.model_validate(
+            {"id": f"known {n}", "original": str(each.original), "edited": str(each.edited), "change": change}
+        )
+        for n, (each, change) in enumerate(zip(pairs, ("a lot", "some"), strict=False))
+    ]
+    rating = PeopleRating(pairs, tmp_path / "run", checks=read_checks(known), check_every=4)
+    trials = rate_all(rating, "ann")
+    assert sorted(str(each.check) for each in trials if each.check) == ["a lot", "some"]
+    assert len(trials) == 18
+
+
+def test_a_pair_leaves_the_queue_with_enough_ratings(pairs: EditSet, tmp_path: Path) -> None:
+    rating = PeopleRating(pairs, tmp_path / "run", check_every=8, per_pair=2)
+    for person in ("ann", "ben"):
+        assert len(rate_all(rating, person)) == 18
+    assert rating.progress("cem") == (0, 2)
+    # The checks are left: they are about people, not about pairs.
+    assert all(each.check for each in rate_all(rating, "cem"))
+    rating.undo("ben")
+    assert rating.progress("dan")[1] in (2, 3)
+
+
+def test_undo_conflicts_and_resuming(pairs: EditSet, rating: PeopleRating) -> None:
+    first = rating.current("ann")
+    assert first is not None
+    rating.rate("ann", first.key, "some", None)
+    with pytest.raises(ReviewConflictError, match="rated already"):
+        rating.rate("ann", first.key, "a lot", None)
+    again = PeopleRating(pairs, rating.folder, check_every=5)
+    assert again.progress("ann") == (1, 20)
+    again.undo("ann")
+    view = again.current("ann")
+    assert view is not None
+    assert view.key == first.key
+    with pytest.raises(RunMismatchError):
+        PeopleRating(load([each.pair for each in pairs]), rating.folder)
+
+
+def test_a_pair_that_cannot_be_shown_is_recorded_and_shown_again(pairs: EditSet, tmp_path: Path) -> None:
+    (tmp_path / "torn.png").write_bytes(b"no image")
+    good, other = list(pairs)[:2]
+    records = [
+        EditPair(id="torn", original=str(good.original), edited=str(tmp_path / "torn.png")),
+        EditPair(id="good", original=str(other.original), edited=str(other.edited)),
+    ]
+    rating = PeopleRating(load(records), tmp_path / "run", check_every=0)
+    assert [each.id for each in rate_all(rating, "ann")] == ["good"]
+    by_id = {each.id: each for each in read_ratings([rating.folder])}
+    assert by_id["torn"].change is None
+    assert by_id["torn"].error
+
+
+def test_the_page_shows_both_sides_and_refuses_what_is_not_there(
+    client: TestClient, rating: PeopleRating
+) -> None:
+    view = rating.current("ann")
+    assert view is not None
+    page = client.get("/").text
+    assert "How much has changed?" in page
+    # Nothing says which pair it is, or whether it is a check.
+    trial = trial_of(rating, view.key)
+    assert trial.id not in page
+    assert trial.edited.name not in page
+    for side in ("original", "edited"):
+        assert client.get(f"/preview/{view.key}/{side}").status_code == 200
+    for path in (f"/preview/{view.key}/mask", "/preview/nothing/original"):
+        assert client.get(path).status_code == 404
+    body = {"key": view.key, "change": "some", "seconds": 2}
+    assert client.post("/rate", json={**body, "change": "much"}, headers=OURS).status_code == 422
+    done = client.post("/rate", json=body, headers=OURS)
+    assert done.status_code == 200
+    assert "1</b> of 20 pairs rated" in done.text
+    assert client.post("/rate", json=body, headers=OURS).status_code == 409
+    assert "Taken back" in client.post("/undo", json={}, headers=OURS).text
+
+
+def test_breaks(client: TestClient, rating: PeopleRating) -> None:
+    for _ in range(3):
+        view = rating.current("ann")
+        assert view is not None
+        rating.rate("ann", view.key, "some", 1.0)
+    assert "Time for a break" in client.get("/pair").text
+    assert "Time for a break" not in client.get("/pair?rested=1").text

@@ -1,0 +1,84 @@
+"""People who annotate from nothing, and how that is compared with what a model found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import uncanny
+from tests.service.made_review import anomaly, make_run
+from uncanny.errors import UsageError
+from uncanny.records.sample import Sample, SampledImage, read_sample, write_sample
+from uncanny.schema import Anomaly
+from uncanny.service.review.findings import ImageEnd
+from uncanny.service.review.pages import ReviewSite, review_app
+from uncanny.service.review.queue import Filters
+from uncanny.service.review.run import ReviewRun
+from uncanny.service.review.unaided import start_unaided
+from uncanny.service.safety import Guard
+
+SAMPLE = Filters(sample=True)
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Path:
+    """Three images: two findings, one, none."""
+    return make_run(
+        tmp_path / "agents", [[anomaly("Cup floats"), anomaly("No shadow")], [anomaly("Six")], []]
+    )
+
+
+def test_people_annotate_and_are_compared_with_agents(agents: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "deeper" / "people"
+    start_unaided(folder, agents)
+    run = ReviewRun.open(folder)
+    assert run.progress(Filters("all"), "ann").findings == 0
+    first = run.walk(None, "next", SAMPLE, "ann")
+    assert isinstance(first, ImageEnd)
+    with TestClient(
+        Guard(review_app(ReviewSite(run, reviewer="ann", sample=True))), base_url="http://127.0.0.1:8000"
+    ) as client:
+        page = client.get("/").text
+        assert "Anything wrong?" in page
+        assert "The model found nothing" not in page
+        assert "Cup floats" not in page
+    run.add(first.image, Anomaly.model_validate(anomaly("cup floats") | {"reasoning": "Cannot be."}), "ann")
+    run.complete(first, run.image_view(first, SAMPLE, "ann").state, SAMPLE, "ann")
+    second = run.walk(first, "next-image", SAMPLE, "ann")
+    assert isinstance(second, ImageEnd)
+    run.complete(second, run.image_view(second, SAMPLE, "ann").state, SAMPLE, "ann")
+    # The third image was not looked at: it is not flawless.
+    people = uncanny.export(folder, to="jsonl", out=tmp_path / "people.jsonl")
+    assert (people.images, people.anomalies) == (2, 1)
+    result = uncanny.compare({"people": tmp_path / "people.jsonl", "agents": agents}, resamples=0)
+    (both,) = result.comparisons
+    assert (len(both.images), both.in_common, both.only_a, both.only_b) == (2, 1, 0, 2)
+    assert (both.figures["af"].a, both.figures["af"].b) == (0.5, 1.5)
+    assert both.descriptions["reasoning_words"].a == 2.0
+    assert both.descriptions["words"].a == 6.0
+    assert both.distinct_names == (1, 3)
+    # Beginning again changes nothing.
+    before = (folder / "reviews.jsonl").read_bytes()
+    start_unaided(folder, agents)
+    assert (folder / "reviews.jsonl").read_bytes() == before
+
+
+def test_the_sample_comes_along(agents: Path, tmp_path: Path) -> None:
+    (drawn,) = [each for each in ReviewRun.open(agents)._images if each.name.endswith("001.png")]
+    images = (SampledImage(image=drawn.name, probability=0.3),)
+    write_sample(agents, Sample(design="random", seed=4, frame=3, size=1, images=images))
+    start_unaided(tmp_path / "people", agents)
+    sample = read_sample(tmp_path / "people")
+    assert sample is not None
+    assert [each.image for each in sample.images] == ["../agents/images/001.png"]
+    assert (sample.images[0].probability, sample.seed, sample.frame) == (0.3, 4, 3)
+
+
+def test_a_folder_of_a_model_is_refused(agents: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="already contains annotations of a model"):
+        start_unaided(agents, agents)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be made"):
+        start_unaided(tmp_path / "file" / "run", agents)
