@@ -1,6 +1,6 @@
 """A series of releases of one generator: its figures over time, and the release at which one changed.
 
-The test is that of `eval.metrics.change_point`, corrected by Holm for the four figures. Not from a paper.
+The test is that of `eval.audit.score.change_point`, corrected by Holm for the four figures. Not from a paper.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from uncanny.eval.audit.score.change_point import ChangePoint, change_point
 from uncanny.eval.audit.score.result import GeneratorScore
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.headline import proven
 from uncanny.eval.common.json_fields import as_json
 from uncanny.eval.metrics.association import holm
-from uncanny.eval.metrics.change_point import ChangePoint, change_point
 from uncanny.eval.metrics.corrected import Kind
 from uncanny.eval.trust.figures import FIGURES, FigureName
 

@@ -7,8 +7,8 @@ from math import asin, erfc, sqrt
 import numpy as np
 import pytest
 
+from uncanny.eval.audit.score.change_point import change_point
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.metrics.change_point import change_point
 from uncanny.eval.metrics.intervals import wilson_interval
 
 
