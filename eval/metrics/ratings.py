@@ -40,9 +40,10 @@ def icc(ratings: ArrayLike) -> Reliability:
 
     `ratings` has a row for each rated thing and a column for each rater, without gaps; any unit. Intervals
     are 95 %, from the F distribution with Satterthwaite's degrees of freedom. Both figures are None for fewer
-    than two things or raters, and if all ratings are equal, so that nothing tells things apart. Without
-    residual variance there is no interval. Raises ValueError for an array that is not two-dimensional or
-    has a gap.
+    than two things or raters, and if all ratings are equal, so that nothing tells things apart. A figure
+    whose estimated total variance is not above 0, as in tables of a few things, is None, too. Without
+    residual variance, and where the formula gives no interval around the figure, there is none. Raises
+    ValueError for an array that is not two-dimensional or has a gap.
     """
     table = np.asarray(ratings, dtype=np.float64)
     if table.ndim != 2 or not np.isfinite(table).all():
@@ -55,14 +56,23 @@ def icc(ratings: ArrayLike) -> Reliability:
     raters = float(n * ((of_raters - mean) ** 2).sum() / (k - 1))
     residuals = table - of_things[:, None] - of_raters + mean
     error = float((residuals**2).sum() / ((n - 1) * (k - 1)))
-    single = (between - error) / (between + (k - 1) * error + k * (raters - error) / n)
-    average = (between - error) / (between + (raters - error) / n)
-    low_high = _single_interval(single, between, raters, error, n, k)
-    if low_high is None:
-        return Reliability(Estimate(single), Estimate(average))
-    # The Spearman-Brown formula, which also leads from ICC(2,1) to ICC(2,k).
-    low, high = (k * end / (1 + (k - 1) * end) for end in low_high)
-    return Reliability(Estimate(single, low_high), Estimate(average, (low, high)))
+    totals = between + (k - 1) * error + k * (raters - error) / n, between + (raters - error) / n
+    single, average = ((between - error) / total if total > 0 else None for total in totals)
+    if single is None:
+        return Reliability(Estimate(None), Estimate(average))
+    ends = _single_interval(single, between, raters, error, n, k)
+    # The Spearman-Brown formula, which also leads from ICC(2,1) to ICC(2,k), has a pole.
+    of_all = None
+    if ends is not None and ends[0] > -1 / (k - 1):
+        of_all = tuple(k * end / (1 + (k - 1) * end) for end in ends)
+    return Reliability(Estimate(single, _around(single, ends)), Estimate(average, _around(average, of_all)))
+
+
+def _around(value: float | None, ends: tuple[float, ...] | None) -> tuple[float, float] | None:
+    """The interval, where it is one around the figure."""
+    if value is None or ends is None or not np.isfinite(ends).all() or not ends[0] <= value <= ends[1]:
+        return None
+    return ends[0], ends[1]
 
 
 def _single_interval(
@@ -76,11 +86,14 @@ def _single_interval(
     a = k * single / (n * (1 - single))
     b = 1 + k * single * (n - 1) / (n * (1 - single))
     spread = (a * raters + b * error) ** 2
+    if not spread:
+        return None
     freedom = spread / ((a * raters) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1)))
     rest = k * raters + (k * n - k - n) * error
     lower, upper = fdtri(n - 1, freedom, 1 - ALPHA / 2), fdtri(freedom, n - 1, 1 - ALPHA / 2)
-    low = n * (between - lower * error) / (lower * rest + n * between)
-    high = n * (upper * between - error) / (rest + n * upper * between)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low = np.divide(n * (between - lower * error), lower * rest + n * between)
+        high = np.divide(n * (upper * between - error), rest + n * upper * between)
     return float(low), float(high)
 
 

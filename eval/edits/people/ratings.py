@@ -97,7 +97,7 @@ def score_ratings(pairs: EditSource, people: RaterSource, parameters: RateParame
 
 
 def mode(changes: Sequence[Change]) -> Change | None:
-    """What most say; None of nothing, and if several are said equally often, so that there is no mode."""
+    """The most common rating; None if there are none, or several tie."""
     ranked = Counter(changes).most_common(2)
     if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
         return None
@@ -161,8 +161,8 @@ def _reliability(rated: Sequence[Mapping[str, Change]]) -> Reliable:
         return Reliable(None, 0, None, *icc([[]]))
     k = max(range(2, most + 1), key=lambda each: (each * sum(len(own) >= each for own in rated), each))
     enough = [own for own in rated if len(own) >= k]
-    people = sorted(enough[0])
-    if all(sorted(own) == people for own in enough):
+    people = sorted(set(enough[0]).intersection(*enough))
+    if len(people) == k:
         table = [[NUMBERS[own[person]] for person in people] for own in enough]
         return Reliable(k, len(table), "people", *icc(table))
     table = [[NUMBERS[change] for change in list(own.values())[:k]] for own in enough]

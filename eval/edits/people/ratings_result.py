@@ -185,7 +185,7 @@ class RatingScores(RowsResult):
         """What people say, and what is in no figure, in words without a full stop."""
         modes = Counter(self.changes.values())
         said = ", ".join(f"{change} {modes[change]:,}" for change in CHANGES)
-        ties = f"; no single mode {self.ties:,}, in no correlation" if self.ties else ""
+        ties = f"; {counted(self.ties, 'tie')}, left out of correlations" if self.ties else ""
         yield f"The mode of {counted(len(self.changes), 'pair')}: {said}{ties}"
         if self.icc.columns == "order":
             yield f"Different people rated the pairs: raters are the first {self.icc.k} ratings of each pair"
@@ -201,8 +201,8 @@ class RatingScores(RowsResult):
         if unchecked:
             yield f"Without an attention check: {some_of(unchecked)}"
         for n, what in (
-            (left.unknown, "of pairs that are not there, left out"),
-            (left.repeated, "that the same person gave anew, left out"),
+            (left.unknown, "of pairs that are not among these, left out"),
+            (left.repeated, "replaced by a later one of the same person"),
         ):
             if n:
                 yield f"{counted(n, 'rating')} {what}"

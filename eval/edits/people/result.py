@@ -224,7 +224,7 @@ class PeopleScores(RowsResult):
         left = self.left
         for n, what in (
             (left.unknown_judgements, "of images that are not in the pairs, left out"),
-            (left.repeated, "that the same person gave anew, left out"),
+            (left.repeated, "replaced by a later one of the same person"),
         ):
             if n:
                 yield f"{counted(n, 'judgement')} {what}"

@@ -216,7 +216,9 @@ def export_images(
         if record.status in ("failed", "unreadable") and not any(each.added_by for each in image.anomalies):
             left_out.images[record.status] += 1
             continue
-        judged = image.completed_by or any(each.votes or each.added_by for each in image.anomalies)
+        judged = image.completed_by or any(
+            each.decision is not None or each.added_by for each in image.anomalies
+        )
         if not selection.all and not judged:
             left_out.images["unreviewed" if image.anomalies else "without an anomaly to review"] += 1
             if image.anomalies:

@@ -139,7 +139,7 @@ def test_the_command(tmp_path: Path) -> None:
     )
     assert done.code == 0, done.err
     for words in (
-        "not much 1, some 1, a lot 1; no single mode 1, in no",
+        "not much 1, some 1, a lot 1; 1 tie, left out of",
         "Left out for passing less than 75% of the attention checks: bot, with 4",
         "ICC(2,3)",
         "Pearson, published",

@@ -63,3 +63,18 @@ def test_what_cannot_be_told() -> None:
     assert icc([[1, 1], [3, 3]]) == (Estimate(1.0), Estimate(1.0))
     with pytest.raises(ValueError, match="gaps"):
         icc([[1.0, 2.0], [float("nan"), 3.0]])
+
+
+@pytest.mark.filterwarnings("error")
+def test_small_tables_give_no_figure_beyond_its_range() -> None:
+    """Of three things and three raters the estimated variance may be 0 or less, and an interval elsewhere."""
+    rng = np.random.default_rng(0)
+    for table in ([[2, 1], [1, 2]], [[1, 2, 3], [2, 3, 1], [3, 1, 2]], [[2, 3, 1], [1, 3, 2]]):
+        assert all(each.value is None or each.value <= 1 for each in icc(table))
+    for _ in range(500):
+        n, k = int(rng.integers(2, 6)), int(rng.integers(2, 5))
+        for each in icc(rng.integers(1, 4, (n, k))):
+            assert each.value is None or each.value <= 1
+            if each.interval is not None:
+                assert each.value is not None
+                assert each.interval[0] <= each.value <= each.interval[1]

@@ -236,7 +236,7 @@ def test_pairs_are_rated_and_scored_beside_what_was_measured(browser: Browser, t
                 rater.press(rated(name, rater.page.locator("#panel").get_attribute("data-key")))
             assert rater.page.locator("#name").inner_text() == "That was the last one"
             rater.page.keyboard.press("z")
-            rater.page.wait_for_selector("#panel .notice:has-text('Taken back')")
+            rater.page.wait_for_selector("#panel .notice:has-text('Undone')")
             rater.ready()
             if name == "Ann":  # by hand, at full size, both at the same place
                 rater.page.get_by_role("button", name="Full size").click()

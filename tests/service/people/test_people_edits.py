@@ -102,7 +102,7 @@ def test_an_original_that_pairs_share_is_shown_once(pairs: EditSet, tmp_path: Pa
 
 
 def test_the_last_judgement_is_taken_back_and_no_other(judging: PeopleJudging) -> None:
-    with pytest.raises(UsageError, match="nothing of yours"):
+    with pytest.raises(UsageError, match="nothing to undo"):
         judging.undo("ann")
     views = []
     for _ in range(3):
@@ -114,7 +114,7 @@ def test_the_last_judgement_is_taken_back_and_no_other(judging: PeopleJudging) -
     again = judging.current("ann")
     assert again is not None
     assert again.key == views[-1].key
-    with pytest.raises(UsageError, match="Only the last"):
+    with pytest.raises(UsageError, match="only your last"):
         judging.undo("ann")
     assert judging.progress("ann") == (2, 32)
 

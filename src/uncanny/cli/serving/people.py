@@ -25,6 +25,7 @@ from uncanny.errors import UsageError, writable
 from uncanny.eval.common.parameters import AgreeParameters, ConfidenceParameters
 from uncanny.eval.edits.parameters import PeopleParameters, RateParameters
 from uncanny.eval.mcq.parameters import ItemsParameters, Question
+from uncanny.records.reviews import MAJORITY
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -128,6 +129,16 @@ def review_command(
         sample = True
     least = ConfidenceParameters(**given_parameters(ConfidenceParameters, values)).min_confidence
     rule = AgreeParameters(**given_parameters(AgreeParameters, values)).rule
+    if sample and rule != MAJORITY:
+        raise UsageError(
+            "--agree and --least-verdicts do not go with images that are judged whole",
+            remedy="Remove them: `uncanny trust` decides by the majority.",
+        )
+    if per_finding is not None and rule.least_verdicts > per_finding:
+        raise UsageError(
+            f"--least-verdicts {rule.least_verdicts} needs as many verdicts per finding, not {per_finding}",
+            remedy=f"Pass --per-finding {rule.least_verdicts} or more.",
+        )
     opened = ReviewRun.open(run, per_finding=per_finding, min_confidence=least, rule=rule)
     if sample:
         for each in opened.sample_progress(Filters(sample=True), reviewer).passed_over:

@@ -65,7 +65,7 @@ class PeopleJudging(PeopleSession[Trial, Judgement]):
     """
 
     said_already = "This picture is judged already"
-    left_already = "Only the last picture can be judged anew"
+    left_already = "You can undo only your last judgment"
 
     def __init__(self, pairs: EditSet, run: Path, *, form: Form | None = None, break_every: int = 50) -> None:
         """Makes the folder, or goes on with one. Raises UsageError, RunMismatchError, RecordError."""

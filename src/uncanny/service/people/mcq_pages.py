@@ -225,7 +225,7 @@ def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = Non
             return None
         return answers.picture(parts["key"], boxed=parts["which"] == "boxes")
 
-    page.take_back(answers.undo, "Taken back: answer it anew.")
+    page.take_back(answers.undo, "Undone. Answer it again.")
     page.show("/{key}/{which}", picture)
     return page.app
 

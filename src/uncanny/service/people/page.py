@@ -165,7 +165,7 @@ def edits_people_app(judging: PeopleJudging, *, person: str | WhoAsks | None = N
             request, lambda name: judging.judge(name, body.key, body.judged, body.boxes, body.seconds)
         )
 
-    page.take_back(judging.undo, "Taken back: judge it anew.")
+    page.take_back(judging.undo, "Undone. Judge it again.")
     page.show("/{key}", lambda parts: judging.picture(parts["key"]))
     return page.app
 
@@ -208,7 +208,7 @@ def edits_rate_app(rating: PeopleRating, *, person: str | WhoAsks | None = None)
         side = next((each for each in _SIDES if each == parts["side"]), None)
         return None if side is None else rating.picture(parts["key"], side)
 
-    page.take_back(rating.undo, "Taken back: rate it anew.")
+    page.take_back(rating.undo, "Undone. Rate it again.")
     page.show("/{key}/{side}", picture)
     return page.app
 

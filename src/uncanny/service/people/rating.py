@@ -64,8 +64,8 @@ class PeopleRating(PeopleSession[PairTrial, Rating]):
     with 0 none.
     """
 
-    said_already = "This pair is rated already"
-    left_already = "Only the last pair can be rated anew"
+    said_already = "You have already rated this pair, or it has enough ratings"
+    left_already = "You can undo only your last rating"
 
     def __init__(
         self,
@@ -178,7 +178,9 @@ class PeopleRating(PeopleSession[PairTrial, Rating]):
             if sum(self._is_rated(other, trial.key) for other in self._said if other != person)
             >= self.per_pair
         }
-        return [each for each in trials if each.key not in done]
+        left = [each for each in trials if each.key not in done]
+        # Checks alone say nothing of the pairs.
+        return left if any(each.check is None for each in left) else []
 
     def _is_rated(self, person: str, key: str) -> bool:
         line = self._said[person].get(key)

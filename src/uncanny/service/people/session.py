@@ -69,7 +69,7 @@ class PeopleSession(Generic[T, L]):
             said = self._said.get(person, {})
             key = next((key for key, line in reversed(said.items()) if self._error(line) is None), None)
             if key is None:
-                raise ReviewConflictError("There is nothing of yours to take back")
+                raise ReviewConflictError("You have nothing to undo")
             if self._place(person, key) < self._left.get(person, 0):
                 raise ReviewConflictError(self.left_already)
             self._log.remove(lambda line: self._of(line) == (person, key))

@@ -15,8 +15,8 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.inputs.runs import ReadRun, open_annotations, open_run, stream_annotations
 from uncanny.files import dump_json
 from uncanny.records.jsonl import write_atomically
-from uncanny.records.run_folder import RunFolder
-from uncanny.records.sample import Sample, SampledImage, read_sample, write_sample
+from uncanny.records.run_folder import RunFolder, check_apart
+from uncanny.records.sample import SAMPLE, Sample, SampledImage, read_sample, write_sample
 from uncanny.schema import Annotation, columns_of
 
 # What stands for a model and its prompts in the records of such a run.
@@ -36,7 +36,10 @@ def start_unaided(run: Path, other: Path) -> None:
         if any(record.model != PEOPLE for record in stream_annotations(read.file)):
             raise UsageError(f"{run} already contains annotations of a model", remedy="Pass another folder.")
         return
+    if os.path.lexists(run / SAMPLE):
+        raise UsageError(f"{run / SAMPLE} is there already", remedy="Pass another folder.")
     read = open_annotations(other)
+    check_apart(run, (read.picture(record.image) for record in stream_annotations(read.file)))
     records = {
         record.image: _blank(record, read, run) for record in stream_annotations(read.file) if record.sha256
     }
