@@ -87,7 +87,7 @@ def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportR
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> table = uncanny.export(run, to="csv", out=out.with_suffix(".csv"), all=True).files["csv"]
-    >>> _ = table.write_text(table.read_text().replace(",,0,0,0,", ",accept,0,0,0,"))
+    >>> _ = table.write_text(table.read_text().replace(",,,0,0,0,", ",accept,,0,0,0,"))
     >>> uncanny.import_reviews(table, run=run, reviewer="ann").counts["verdicts"] > 0
     True
     """
