@@ -34,7 +34,7 @@ _PSEUDO: Final = 0.5
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CrossFitted:
     """A calibration, and the probability that each finding with a confidence has by a map of other images."""
 
