@@ -104,7 +104,8 @@ def headline(result: AuditResult) -> str:
     ends_of = share_ends(shares[subject])
     of_images = f"{percent_words(shares[subject].value)} of images{f' [{ends_of}]' if ends_of else ''}"
     few = ", too few images to compare" if len(measured) > 1 and subject not in enough else ""
-    trusted = board.generators[subject].trusted if board.is_corrected else None
+    spoken = board.generators[subject]
+    trusted = spoken.trusted if spoken.by_model is not None else None
     by = f", corrected by {counted(trusted.design.n, 'judged image')}" if trusted else ""
     said = [f"{own_words(subject, result)} shows a visible fault in {of_images}{by}{few}."]
     if shares[subject].value is None:

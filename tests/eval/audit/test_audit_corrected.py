@@ -93,6 +93,11 @@ def test_a_corrected_figure_is_not_compared_with_one_of_the_model(places: dict[s
     assert (mixed.is_corrected, mixed.order) == (True, ("clean", "faulty"))
     assert mixed.differences[0].apart is None
     assert any("too few images of faulty are judged" in each for each in mixed.notices)
+    # Of one with a sample that is hardly judged it is not said that people corrected it.
+    judged_run(places["faulty"], 200, 2, size=5, faults=MANY, made_up=0.0)
+    headline = audited(places, allow_mixed=True, own="faulty").to_json()["headline"]
+    assert headline.startswith("faulty (ours) shows a visible fault in")
+    assert "corrected by" not in headline.partition(". ")[0]
 
 
 def test_a_sample_that_is_hardly_judged_corrects_nothing_and_says_what_is_missing(tmp_path: Path) -> None:
