@@ -51,8 +51,8 @@ class JudgedRun:
     `model` has shape (N, columns), `people` and `people_unsure` (n, columns) in the order of
     `design.judged`; the latter counts findings that people are unsure of as true. `judged` are these images
     with their findings and verdicts. `open_images` of the sample are not judged yet, and `skipped` of them
-    come before one that is. Of these `hidden` are complete but for findings that are shown from a lower
-    confidence on, and `uncompleted` but for somebody who says that nothing is missing. `gone` are no longer
+    come before one that is, or are completed. `hidden` are complete but for findings that are shown from a
+    lower confidence on, `uncompleted` but for somebody who says that nothing is missing. `gone` are no longer
     in the run, or other images now. `left_out` records have no whole annotation. `sure` counts the findings
     of the model that it was not sure enough of. `made_with` says how its findings came about.
     """
@@ -100,7 +100,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
     model: list[list[float]] = []
     judged: list[tuple[int, float, ReviewedImage]] = []
     sure, origin, left_out = Sure(min_confidence), Origin(), 0
-    last_judged, still_open = -1, list[int]()
+    last_judged, still_open = -1, list[tuple[int, bool]]()
     hidden = uncompleted = 0
     for record in stream_annotations(read.file):
         if left_out_by(record) is not None:
@@ -117,7 +117,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
             judged.append((len(model) - 1, chosen.probability, image))
             last_judged = max(last_judged, place)
         else:
-            still_open.append(place)
+            still_open.append((place, bool(image.completed_by)))
             hidden += bool(image.completed_by)
             uncompleted += not image.completed_by and image.has_decisions(min_confidence) is True
     part = len(judged) / max(1, len(judged) + len(still_open))
@@ -135,7 +135,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
         people_unsure=_table([figures_of(image.true_anomalies(unsure=True)) for *_, image in judged]),
         judged=tuple(image for *_, image in judged),
         open_images=len(still_open),
-        skipped=sum(place < last_judged for place in still_open),
+        skipped=sum(place < last_judged or completed for place, completed in still_open),
         hidden=hidden,
         uncompleted=uncompleted,
         gone=tuple(drawn),
