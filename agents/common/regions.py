@@ -230,12 +230,12 @@ def _tiles(
     """Tiles in rows and columns over the whole image, as small as at most `most` of them can be.
 
     A tile is left out where nothing of `things` is and nothing else is to be seen, or a part of `windows`
-    shows it. None is so small that it would be larger than in the file, nor so large that it would not be
-    enlarged: then those with the most detail are taken.
+    shows it. None is so large that it would not be enlarged: then those with the most detail are taken. None
+    is smaller than that takes, or than what is sent as it is in the file.
     """
     if most < 1:
         return []
-    finest = view.side("tile") if view.is_large else max(view.size) / (2 - OVERLAP)
+    finest = min(view.side("tile"), view.widest("tile")) if view.is_large else max(view.size) / (2 - OVERLAP)
     columns, rows = (min(MOST_TILES, tiles_along(side, finest)) for side in view.size)
     numbers = [(x, y) for x in range(1, columns + 1) for y in range(1, min(rows, MOST_TILES // x) + 1)]
     lengths = {each: max(tile_size(view.size, *each)) for each in numbers}

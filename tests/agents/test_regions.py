@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -130,18 +130,19 @@ def test_every_place_that_can_be_enlarged_is_in_a_region_while_there_is_room(
     assert {name for each in regions for name in each.objects} <= named.keys()
 
 
-@given(views(), st.integers(1, 14), st.data())
+@given(scenes())
+@example(([], [], View((501, 889), (385, 684), 1024), 12))
 def test_tiles_show_what_has_detail_or_things_and_what_no_doubted_place_shows(
-    view: View, most: int, data: st.DataObject
+    scene: tuple[list[Place], list[Place], View, int],
 ) -> None:
-    places = data.draw(st.lists(boxes(view), max_size=3))
+    doubted, _things, view, most = scene
     half = view.size[0] // 2
 
     def right(box: Box) -> float:
         """Detail in the right half alone."""
         return float(box[2] > half)
 
-    regions = choose_regions([Place(box) for box in places], [], view, most, right)
+    regions = choose_regions(doubted, [], view, most, right)
     findings = [each for each in regions if each.why == "finding"]
     tiles = [each for each in regions if each.why == "tile"]
     for each in tiles:
@@ -151,7 +152,7 @@ def test_tiles_show_what_has_detail_or_things_and_what_no_doubted_place_shows(
         close = [other for other in findings if (other.scale or 0) >= 0.5 * (each.scale or 0)]
         assert not any(shows(other.box, each.box) for other in close)
     assert len({each.box for each in tiles}) == len(tiles)
-    if not places and view.is_large and view.part >= 1024 and most >= 12 and min(view.size) > 500:
+    if not doubted and view.is_large and view.part >= 1024 and most >= 12 and min(view.size) > 500:
         assert tiles
 
 
