@@ -291,7 +291,14 @@ class Run(Generic[Item, R]):
             calls: list[CallRecord] = []
             try:
                 with engine.model_client.telemetry.input() as watch:
-                    finished = await self._finished(item, engine, calls)
+                    try:
+                        finished = await task.process(item, engine, calls)
+                    except (*ENDS_RUN, ExtensionError):
+                        raise
+                    except (Exception, asyncio.CancelledError) as defect:
+                        if isinstance(defect, asyncio.CancelledError) and _is_cancelled():
+                            raise
+                        finished = self._failed(item, defect, calls)
                     watch.recorded(task.outcomes(finished))
                 # Calls first: an input with a record is never worked on again.
                 if calls:
@@ -309,23 +316,15 @@ class Run(Generic[Item, R]):
             for record in finished:
                 self._tell(self.observer.on_record, record)
 
-    async def _finished(self, item: Item, engine: Engine, calls: list[CallRecord]) -> Sequence[R]:
-        """The records of an input; a defect must cost one input, not the run."""
-        task = self.task
-        try:
-            return await task.process(item, engine, calls)
-        except (*ENDS_RUN, ExtensionError):
-            raise
-        except (Exception, asyncio.CancelledError) as defect:
-            if isinstance(defect, asyncio.CancelledError) and _is_cancelled():
-                raise
-            message = text_of(defect)
-            error = StepError(agent="uncanny", step=0, kind="defect", message=message)
-            finished = task.failed(item, error, calls)
-            names = ", ".join(map(task.key, finished))
-            # Where it came about says a traceback once; thousands of the same hide everything else.
-            log.error("%s: %s failed: %s", task.name, names, message, exc_info=self._first(message))
-            return finished
+    def _failed(self, item: Item, defect: BaseException, calls: list[CallRecord]) -> Sequence[R]:
+        """The records of an input that a defect ended: it must cost one input, not the run."""
+        task, message = self.task, text_of(defect)
+        error = StepError(agent="uncanny", step=0, kind="defect", message=message)
+        finished = task.failed(item, error, calls)
+        names = ", ".join(map(task.key, finished))
+        # Where it came about says a traceback once; thousands of the same hide everything else.
+        log.error("%s: %s failed: %s", task.name, names, message, exc_info=self._first(message))
+        return finished
 
     def _first(self, defect: str) -> bool:
         known = defect in self._defects
