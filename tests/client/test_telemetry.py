@@ -13,10 +13,12 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
+from PIL import Image
 
 import uncanny
 from tests.runs.e2e import Run, pictures, serving
 from tests.watched import Host, watched
+from uncanny.client import telemetry
 from uncanny.client.telemetry import CAPTURE, DURATION_BUCKETS, TOKEN_BUCKETS, error_type
 from uncanny.errors import RefusedError, TransientError
 
@@ -84,6 +86,22 @@ def test_spans_lie_within_each_other(host: Host, tmp_path: Path, run: Run) -> No
     assert agents == Counter(call["agent"] for call in run.calls())
     assert len({span.context.trace_id for span in spans}) == 1
     assert {span.instrumentation_scope.name for span in spans if span.instrumentation_scope} == {"uncanny"}
+
+
+def test_inputs_of_a_large_run_have_traces_of_their_own(host: Host, tmp_path: Path) -> None:
+    number = telemetry.MOST_IN_ONE_TRACE + 1
+    images = tmp_path / "in"
+    images.mkdir()
+    for index in range(number):
+        Image.new("RGB", (8, 8), (index, 0, 0)).save(images / f"{index:03}.png")
+    uncanny.annotate(images, model="noop", out=tmp_path / "run", schedule="single")
+    (whole,) = host.spans("invoke_workflow")
+    inputs, spans = host.spans("uncanny.input"), host.spans()
+    assert len({span.context.trace_id for span in inputs} | {whole.context.trace_id}) == number + 1
+    for span in inputs:
+        assert span.parent is None
+        assert [link.context.span_id for link in span.links] == [whole.context.span_id]
+    assert {parent(span, spans) in inputs for span in host.spans("invoke_agent")} == {True}
 
 
 def test_a_call_says_what_its_record_says(host: Host, tmp_path: Path, run: Run) -> None:
@@ -272,6 +290,29 @@ async def test_images_of_an_open_session_are_parts_of_their_requests(host: Host,
     inputs = host.spans("uncanny.input")
     assert {span.parent.span_id for span in inputs if span.parent} == set(around)
     assert host.spans("chat")
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "expected"),
+    [
+        (
+            "gemini/g-3",
+            "https://user:secret@host.example/v1?key=secret",
+            ("gcp.gemini", "g-3", "host.example", 443),
+        ),
+        ("vllm/a/b", "http://127.0.0.1:8000/v1", ("vllm", "a/b", "127.0.0.1", 8000)),
+        ("demo", None, ("demo", "demo", None, None)),
+        ("lab/m", "http://[not-one:x", ("lab", "m", None, None)),
+        ("lab/m", "shelf 3", ("lab", "m", None, None)),
+    ],
+)
+def test_models_are_named_as_in_the_conventions(
+    name: str, address: str | None, expected: tuple[str, str, str | None, int | None]
+) -> None:
+    about = telemetry._named(name, address)
+    keys = ("gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port")
+    assert tuple(map(about.get, keys)) == expected
+    assert "secret" not in str(about)
 
 
 def test_errors_are_named_by_their_kind() -> None:

@@ -14,6 +14,7 @@ import os
 import sys
 from asyncio import CancelledError
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from uncanny.client.endpoint import Endpoint
     from uncanny.models.base import Finish, ModelRequest, Part
 
+MOST_IN_ONE_TRACE: Final = 100
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.41.0"
 CAPTURE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CAPTURES: Final = frozenset({"span_only", "span_and_event", "true"})
@@ -78,8 +80,12 @@ class Telemetry:
         """One session of a run."""
         return _NOTHING
 
-    def input(self) -> Watch:
-        """One input, from its file to its records."""
+    def input(self, *, of: int = 1) -> Watch:  # noqa: ARG002
+        """One input, from its file to its records; one of so many of a run.
+
+        More than `MOST_IN_ONE_TRACE` have traces of their own, linked to the run's: backends refuse traces of
+        many thousand spans, and a sampler takes or leaves a trace as a whole.
+        """
         return _NOTHING
 
     def agent(self, request: ModelRequest, endpoint: Endpoint) -> Watch:  # noqa: ARG002
@@ -169,8 +175,14 @@ class _Providers(Telemetry):
         about = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": protocol}
         return self._watch(f"invoke_workflow {protocol}", about)
 
-    def input(self) -> Watch:
-        return _InputWatch(self, self._span("uncanny.input", {}))
+    def input(self, *, of: int = 1) -> Watch:
+        from opentelemetry.context import Context
+        from opentelemetry.trace import Link, get_current_span
+
+        if of <= MOST_IN_ONE_TRACE:
+            return _InputWatch(self, self._span("uncanny.input", {}))
+        links = [Link(get_current_span().get_span_context())]
+        return _InputWatch(self, self._tracer.start_span("uncanny.input", Context(), links=links))
 
     def agent(self, request: ModelRequest, endpoint: Endpoint) -> Watch:
         about = {
@@ -378,10 +390,11 @@ def _named(name: str, address: str | None) -> Attributes:
         "gen_ai.provider.name": (preset and preset.telemetry) or provider,
         "gen_ai.request.model": model or provider,
     }
-    server = urlsplit(address or "")
-    if server.hostname is not None:
-        port = server.port or (443 if server.scheme == "https" else 80)
-        about |= {"server.address": server.hostname, "server.port": port}
+    with suppress(ValueError):  # providers of one's own may have anything there
+        server = urlsplit(address or "")
+        if server.hostname is not None:
+            port = server.port or (443 if server.scheme == "https" else 80)
+            about |= {"server.address": server.hostname, "server.port": port}
     return about
 
 

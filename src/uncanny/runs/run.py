@@ -290,7 +290,7 @@ class Run(Generic[Item, R]):
                 return
             calls: list[CallRecord] = []
             try:
-                with engine.model_client.telemetry.input() as watch:
+                with engine.model_client.telemetry.input(of=len(self.loaded.pending)) as watch:
                     try:
                         finished = await task.process(item, engine, calls)
                     except (*ENDS_RUN, ExtensionError):
