@@ -11,6 +11,7 @@ from importlib import import_module
 ALL = (
     "startup",
     "orchestration",
+    "telemetry",
     "overhead",
     "schedules",
     "memory",

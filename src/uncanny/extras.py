@@ -18,6 +18,7 @@ Extra = Literal[
     "formats",
     "frames",
     "merge",
+    "otel",
     "parquet",
     "perceptual",
     "review",

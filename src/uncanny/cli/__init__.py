@@ -14,6 +14,7 @@ import click
 
 from uncanny import __version__
 from uncanny.cli.common.command import Group
+from uncanny.cli.common.exporting import exporting
 from uncanny.cli.common.terminal import as_shown, close_output, complain, open_streams, running
 from uncanny.errors import UncannyError
 from uncanny.protocol import jobs, named
@@ -120,7 +121,8 @@ def main(arguments: Sequence[str] | None = None, values: Mapping[str, Any] | Non
 def _run(arguments: Sequence[str] | None, values: Mapping[str, Any] | None) -> int:
     """Returns the exit code."""
     try:
-        code = uncanny.main(args=arguments, prog_name="uncanny", standalone_mode=False, obj=values)
+        with exporting():
+            code = uncanny.main(args=arguments, prog_name="uncanny", standalone_mode=False, obj=values)
     except click.exceptions.Exit as end:
         code = end.exit_code
     except click.ClickException as error:

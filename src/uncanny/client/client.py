@@ -36,6 +36,7 @@ from uncanny.client.calls import (
     store_answer,
 )
 from uncanny.client.endpoint import Endpoint, Retries, Slot
+from uncanny.client.telemetry import telemetry
 from uncanny.client.waiting import Gate, Ticket
 from uncanny.errors import (
     AnswerError,
@@ -92,6 +93,7 @@ class ModelClient:
         self.budget = budget if budget is not None and budget.limited else None
         self.on_call, self.on_estimate = on_call, on_estimate
         self._on_fallback = on_fallback
+        self.telemetry = telemetry()
         # Takes keys out of a response before anything else reads it.
         self.mask = KeyMask(
             secret for endpoint in self._all_endpoints() for secret in endpoint.provider.secrets
@@ -149,13 +151,15 @@ class ModelClient:
             assert self.cache is not None
             asked = questions[place]
             stored = load_answer(self.cache, keys[place], asked.request, scope, asked.read, prompt)
-            if stored is not None and self.on_call is not None:
+            if stored is not None:
                 for call in scope.calls[-stored.calls :]:
-                    self.on_call(call)
+                    self.telemetry.replayed(call, asked.request, endpoints[place])
+                    if self.on_call is not None:
+                        self.on_call(call)
             return stored
 
-        with scope.generating() as generating:
-            endpoints = self.endpoints(request.agent)
+        endpoints = self.endpoints(request.agent)
+        with self.telemetry.agent(request, endpoints[0]), scope.generating() as generating:
             first = Question(request, read)
             questions = [
                 fallback(endpoint.name) if fallback and place else first
@@ -279,7 +283,7 @@ class Generation(Generic[T]):
 
     async def _call(self, request: ModelRequest) -> T:
         """One call and the value its answer reads as."""
-        endpoint = self.endpoint
+        endpoint, asked = self.endpoint, time.perf_counter()
         async with self._admission(request):
             if (given_up := endpoint.unavailable) is not None:
                 raise given_up.with_traceback(None)
@@ -288,20 +292,22 @@ class Generation(Generic[T]):
             with self.calling:
                 record = self._record(request)
                 began = time.perf_counter()
-                try:
-                    response = await endpoint.provider.generate(request)
-                except CALL_ERRORS as error:
-                    self._log(record, began, detail=str(error))
-                    self._count_failure(error)
-                    raise
-                endpoint.limiter.succeeded()
-                endpoint.breaker.succeeded()
-                response = masked(response, self.client.mask)
-                most = endpoint.worst_case(request)
-                tokens = credible(response.tokens, most)
-                record.enter(response, tokens, endpoint.cost(response.cost_usd, tokens, most))
-                endpoint.compare_images(request, tokens)
-                value = self._validated(request, response, record, began)
+                with self.client.telemetry.call(record, request, endpoint, began - asked) as watch:
+                    try:
+                        response = await endpoint.provider.generate(request)
+                    except CALL_ERRORS as error:
+                        self._log(record, began, detail=str(error))
+                        self._count_failure(error)
+                        raise
+                    endpoint.limiter.succeeded()
+                    endpoint.breaker.succeeded()
+                    response = masked(response, self.client.mask)
+                    most = endpoint.worst_case(request)
+                    tokens = credible(response.tokens, most)
+                    record.enter(response, tokens, endpoint.cost(response.cost_usd, tokens, most))
+                    watch.finished(response.finish)
+                    endpoint.compare_images(request, tokens)
+                    value = self._validated(request, response, record, began)
                 if self.keep is not None:
                     await self.keep(self._calls)
                 return value

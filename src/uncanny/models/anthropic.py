@@ -76,6 +76,7 @@ class AnthropicProvider(ModelProvider):
             max_retries=0,
             timeout=timeout_s,
             http_client=http_client(address, timeout_s),
+            open_telemetry=False,  # `client.telemetry` has a span for each call
         )
         self._context = ErrorContext.at(address, name, model, KEY_VARIABLE, key)
         self._timeout_s = timeout_s

@@ -81,10 +81,10 @@ class Preset:
     the value of one of `place_variables`. `url_variable` replaces them. `keys_from` is where keys come from,
     None where the server may want none. `key_header` carries the key. `other_paths` are of other APIs of the
     same server, which users paste. `fixed_sampling` is a pattern of models that take neither temperature nor
-    top-p. `overloaded` are statuses of its own for that. `prices` is its name in genai-prices. `made_by` is
-    put before a model's name to tell how many tokens an image takes, None where names do not tell.
-    `lists_models`: an error for an unknown model names those that are there. `refuses` and `notes` are for
-    people.
+    top-p. `overloaded` are statuses of its own for that. `prices` is its name in genai-prices,
+    `telemetry` the one in OpenTelemetry's conventions where that is another. `made_by` is put before a
+    model's name to tell how many tokens an image takes, None where names do not tell. `lists_models`: an
+    error for an unknown model names those that are there. `refuses` and `notes` are for people.
     """
 
     name: str
@@ -102,6 +102,7 @@ class Preset:
     overloaded: frozenset[int] = frozenset()
     hints: tuple[Hint, ...] = ()
     prices: str | None = None
+    telemetry: str | None = None
     made_by: str | None = None
     lists_models: bool = False
     refuses: str = ""
@@ -186,6 +187,7 @@ _HOSTED: Final = (
     Preset(
         name="gemini",
         title="Google Gemini",
+        telemetry="gcp.gemini",
         addresses=("https://generativelanguage.googleapis.com/v1beta/openai",),
         url_variable="GEMINI_BASE_URL",
         key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -225,6 +227,7 @@ _HOSTED: Final = (
     Preset(
         name="azure",
         title="Azure OpenAI",
+        telemetry="azure.ai.openai",
         addresses=(
             "https://{place}.openai.azure.com/openai/v1",
             "https://{place}.services.ai.azure.com/openai/v1",
@@ -248,6 +251,7 @@ _HOSTED: Final = (
     Preset(
         name="bedrock",
         title="Amazon Bedrock",
+        telemetry="aws.bedrock",
         addresses=(
             "https://bedrock-mantle.{place}.api.aws/v1",
             "https://bedrock-runtime.{place}.amazonaws.com/openai/v1",
@@ -266,6 +270,7 @@ _HOSTED: Final = (
     Preset(
         name="mistral",
         title="Mistral",
+        telemetry="mistral_ai",
         addresses=("https://api.mistral.ai/v1",),
         url_variable="MISTRAL_BASE_URL",
         key_variables=("MISTRAL_API_KEY",),
@@ -280,6 +285,7 @@ _HOSTED: Final = (
     Preset(
         name="xai",
         title="xAI",
+        telemetry="x_ai",
         addresses=("https://api.x.ai/v1",),
         url_variable="XAI_BASE_URL",
         key_variables=("XAI_API_KEY",),
@@ -356,6 +362,7 @@ _HOSTED: Final = (
     Preset(
         name="moonshot",
         title="Moonshot (Kimi)",
+        telemetry="moonshot_ai",
         addresses=("https://api.moonshot.ai/v1", "https://api.moonshot.cn/v1"),
         url_variable="MOONSHOT_BASE_URL",
         key_variables=("MOONSHOT_API_KEY",),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -253,7 +253,7 @@ class Run(Generic[Item, R]):
         recorded, removed = task.recorded(self.loaded.records), folder.removed_names()
         calls = CallFile(folder.calls, lambda name: recorded(name) or name in removed)
         queue = iter(self.loaded.pending)
-        with self.stop.while_working():
+        with engine.model_client.telemetry.run(task.name), self.stop.while_working():
             workers = [
                 asyncio.create_task(self._worker(queue, engine, calls)) for _ in range(task.inputs_at_once)
             ]
@@ -290,20 +290,16 @@ class Run(Generic[Item, R]):
                 return
             calls: list[CallRecord] = []
             try:
-                try:
-                    finished = await task.process(item, engine, calls)
-                except (*ENDS_RUN, ExtensionError):
-                    raise
-                except (Exception, asyncio.CancelledError) as defect:
-                    if isinstance(defect, asyncio.CancelledError) and _is_cancelled():
+                with engine.model_client.telemetry.input(of=len(self.loaded.pending)) as watch:
+                    try:
+                        finished = await task.process(item, engine, calls)
+                    except (*ENDS_RUN, ExtensionError):
                         raise
-                    # A defect must cost one input, not the run.
-                    message = text_of(defect)
-                    error = StepError(agent="uncanny", step=0, kind="defect", message=message)
-                    finished = task.failed(item, error, calls)
-                    names = ", ".join(map(task.key, finished))
-                    # Where it came about says a traceback once; thousands of the same hide everything else.
-                    log.error("%s: %s failed: %s", task.name, names, message, exc_info=self._first(message))
+                    except (Exception, asyncio.CancelledError) as defect:
+                        if isinstance(defect, asyncio.CancelledError) and _is_cancelled():
+                            raise
+                        finished = self._failed(item, defect, calls)
+                    watch.recorded(task.outcomes(finished))
                 # Calls first: an input with a record is never worked on again.
                 if calls:
                     file.append(dump_calls(calls))
@@ -319,6 +315,16 @@ class Run(Generic[Item, R]):
                 continue
             for record in finished:
                 self._tell(self.observer.on_record, record)
+
+    def _failed(self, item: Item, defect: BaseException, calls: list[CallRecord]) -> Sequence[R]:
+        """The records of an input that a defect ended: it must cost one input, not the run."""
+        task, message = self.task, text_of(defect)
+        error = StepError(agent="uncanny", step=0, kind="defect", message=message)
+        finished = task.failed(item, error, calls)
+        names = ", ".join(map(task.key, finished))
+        # Where it came about says a traceback once; thousands of the same hide everything else.
+        log.error("%s: %s failed: %s", task.name, names, message, exc_info=self._first(message))
+        return finished
 
     def _first(self, defect: str) -> bool:
         known = defect in self._defects

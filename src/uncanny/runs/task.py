@@ -147,6 +147,12 @@ class Task(ABC, Generic[Item, R]):
         fields: Any = record
         return str(fields.status if hasattr(record, "status") else fields.outcome)
 
+    def outcomes(self, records: Iterable[R]) -> Iterator[tuple[str, str, bool]]:
+        """Of each record its key, its status, and whether that is an answer."""
+        for record in records:
+            status = self.status(record)
+            yield self.key(record), status, status in self.answered_statuses
+
     def summary(self, record: R) -> Any:
         """What `count` needs of a record; it is kept for each record of a run that resumes."""
         return self.status(record)

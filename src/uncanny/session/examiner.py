@@ -131,7 +131,9 @@ class Examiner:
                     async with self._room:
                         policy, limits = task.policy, self._engine.limits
                         opened = await asyncio.to_thread(_opened, image, call.name, policy, limits)
-                        record = await task.examine(*opened, self._engine, [])
+                        with self._engine.model_client.telemetry.input() as watch:
+                            record = await task.examine(*opened, self._engine, [])
+                            watch.recorded(task.outcomes([record]))
                         if isinstance(record, Annotation) and isinstance(image, str | PathLike):
                             record.set_place(file=Path(fspath(image)).absolute())  # noqa: ASYNC240
                         return record

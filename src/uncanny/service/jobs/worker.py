@@ -20,6 +20,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 from sqlalchemy.exc import SQLAlchemyError
 
+from uncanny.client.telemetry import telemetry
 from uncanny.errors import UncannyError, text_of
 from uncanny.records.run_folder import LOCK, LOCKED
 from uncanny.service import Ended
@@ -100,7 +101,8 @@ class Worker:
                 if job is None:
                     jobs.queued.wait(seen, self._pace.poll_s)
                 else:
-                    _Attempt(self._service, job, self._pace, self._stopping).run()
+                    with telemetry().job(job.kind):
+                        _Attempt(self._service, job, self._pace, self._stopping).run()
             except SQLAlchemyError as error:
                 _warn("The queue cannot be read", error)
                 self._stopping.wait(self._pace.poll_s)
@@ -156,7 +158,8 @@ class _Attempt:
         return self._service.without_paths(words, self._folder)
 
     def _settings(self) -> dict[str, str]:
-        return self._service.child_settings() | {"UNCANNY_RUN_NAME": title_of(self._job)}
+        named = {"UNCANNY_RUN_NAME": title_of(self._job)}
+        return self._service.child_settings() | named | telemetry().carrier()
 
     def _follow(self, command: Sequence[str]) -> None:
         """Have the page made; a job stays what it is where there is none."""
