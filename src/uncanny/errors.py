@@ -399,6 +399,13 @@ class StorageError(UncannyError):
     """A run under way cannot keep results or open files any more; it stops, and can go on another time."""
 
 
+class DeferredError(UncannyError):
+    """A question goes into a batch: the work on its input goes on when the batch has been answered."""
+
+
 # What no input can do anything about: it ends the run, which can be continued.
 ENDS_RUN: Final = (BudgetError, ModelUnusableError, StorageError)
 RunError = BudgetError | ModelUnusableError | StorageError
+# What ends the work on an input for now.
+ENDS_INPUT: Final = (*ENDS_RUN, DeferredError)
+InputError = RunError | DeferredError

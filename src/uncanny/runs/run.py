@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,19 +19,29 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from uncanny.client.calls import CallRecord, dump_calls
-from uncanny.errors import ENDS_RUN, BudgetError, ExtensionError, RunError, StorageError, UsageError, text_of
+from uncanny.errors import (
+    ENDS_INPUT,
+    ENDS_RUN,
+    BudgetError,
+    DeferredError,
+    ExtensionError,
+    RunError,
+    StorageError,
+    UsageError,
+    text_of,
+)
 from uncanny.records.record_file import CallFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.display import live_progress
 from uncanny.runs.manifest import Manifest, State
 from uncanny.runs.parameters import RunParameters
 from uncanny.runs.progress import Progress
-from uncanny.runs.resume import LoadedRun, load_run, nothing_left_behind
+from uncanny.runs.resume import LoadedRun, bring_up_to_date, load_run, nothing_left_behind
 from uncanny.runs.stop import Ending, Reason, Stop
-from uncanny.runs.sync import cancel_all, in_thread
+from uncanny.runs.sync import cancel_all, in_thread, work_through
 from uncanny.runs.task import Task
 from uncanny.schema import StepError
-from uncanny.wording import Words, counted, harmless, marked, option
+from uncanny.wording import Words, counted, marked, option
 
 if TYPE_CHECKING:
     from uncanny.client.budget import Budget
@@ -45,7 +55,6 @@ T = TypeVar("T")
 MANIFEST_EVERY_S = 5.0
 # How long calls in flight are waited for when a run ends early.
 GRACE_S = 60.0
-MOST_GONE_NAMED = 3
 _STATES: dict[Reason | None, State] = {
     None: "finished",
     "interrupt": "interrupted",
@@ -166,6 +175,7 @@ class Run(Generic[Item, R]):
     engine: Engine | None = None
     budget: Budget | None = None
     _defects: set[str] = field(default_factory=set)
+    _deferred: list[Item] = field(default_factory=list)
 
     @property
     def progress(self) -> Progress:
@@ -196,6 +206,7 @@ class Run(Generic[Item, R]):
                 on_fallback=lambda _endpoint, error: warnings.append(error.text),
                 warn=warnings.append,
                 server_log=folder.path / "vllm.log",
+                batches=folder.batches,
                 on_ready=lambda: self.observer.on_start(self.progress),
             )
             engine = await self._unless_stopped(stack.enter_async_context(opening))
@@ -252,20 +263,14 @@ class Run(Generic[Item, R]):
         task, folder = self.task, self.task.folder
         recorded, removed = task.recorded(self.loaded.records), folder.removed_names()
         calls = CallFile(folder.calls, lambda name: recorded(name) or name in removed)
-        queue = iter(self.loaded.pending)
+        workers: list[asyncio.Task[None]] = []
         with self.stop.while_working():
-            workers = [
-                asyncio.create_task(self._worker(queue, engine, calls)) for _ in range(task.inputs_at_once)
-            ]
             keepers = [
                 asyncio.create_task(self._keep_manifest()),
                 asyncio.create_task(self._cancel_when_ending(workers, engine)),
             ]
             try:
-                done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-                for worker in done:
-                    if not worker.cancelled() and (defect := worker.exception()) is not None:
-                        raise defect
+                await self._rounds(workers, engine, calls)
             except BaseException:
                 # First of all: a worker whose cancellation gets lost takes up nothing more.
                 engine.model_client.drain()
@@ -282,6 +287,30 @@ class Run(Generic[Item, R]):
         if self.ending.raised is not None:
             raise self.ending.raised
 
+    async def _rounds(self, workers: list[asyncio.Task[None]], engine: Engine, file: CallFile) -> None:
+        """Once over all inputs; with batches again over those that wait for one, until none does.
+
+        `workers` are the tasks at work, for whoever has to end them.
+        """
+        pending: Sequence[Item] = self.loaded.pending
+        while pending:
+            queue, self._deferred = iter(pending), []
+            at_once = range(self.task.inputs_at_once)
+            await work_through(workers, [self._worker(queue, engine, file) for _ in at_once])
+            if (batches := engine.batches) is None or self.ending.reason is not None:
+                return
+            batches.consumed()
+            pending = self._deferred
+            if pending:
+                self.progress.awaited = lambda batches=batches: batches.waiting
+                try:
+                    await work_through(workers, [batches.settle()])
+                except ENDS_RUN as error:
+                    self.ending.because(error)
+                self.progress.awaited = None
+            if self.ending.reason is not None:
+                return
+
     async def _worker(self, queue: Iterator[Item], engine: Engine, file: CallFile) -> None:
         """Take one input after the other to its records on disk; whatever goes wrong with it is in them."""
         task, records = self.task, self.loaded.records
@@ -292,7 +321,7 @@ class Run(Generic[Item, R]):
             try:
                 try:
                     finished = await task.process(item, engine, calls)
-                except (*ENDS_RUN, ExtensionError):
+                except (*ENDS_INPUT, ExtensionError):
                     raise
                 except (Exception, asyncio.CancelledError) as defect:
                     if isinstance(defect, asyncio.CancelledError) and _is_cancelled():
@@ -313,6 +342,9 @@ class Run(Generic[Item, R]):
                     self.progress.note_finished()
             except ENDS_RUN as error:
                 self.ending.because(error)
+                continue
+            except DeferredError:
+                self._deferred.append(item)
                 continue
             except ExtensionError as error:
                 self.ending.raise_when_over(error)
@@ -374,7 +406,7 @@ class Run(Generic[Item, R]):
         warnings.extend(self.task.warnings(self.progress))
         in_place = _in_place(self.task.folder, self.progress)
         if in_place:
-            warnings.extend(self._bring_up_to_date())
+            warnings.extend(bring_up_to_date(self.task, self.loaded))
         try:
             self.loaded.records.finish(write=in_place)
         except OSError as error:
@@ -398,27 +430,6 @@ class Run(Generic[Item, R]):
             tuple(unwritten),
             lost=not in_place,
         )
-
-    def _bring_up_to_date(self) -> Iterator[str]:
-        """Write again what is said otherwise now, and move records of inputs that are gone out of the run.
-
-        In words, what became of them and what could not be written.
-        """
-        records, gone = self.loaded.records, self.progress.gone
-        names = ", ".join(map(harmless, gone[:MOST_GONE_NAMED]))
-        if len(gone) > MOST_GONE_NAMED:
-            names += f" and {len(gone) - MOST_GONE_NAMED:,} more"
-        what = f"{counted(len(gone), 'record')} of {self.task.unit} that are no longer in the input ({names})"
-        target = self.task.folder.removed
-        try:
-            for record in self.task.renewed(records):
-                records.append(record)
-            if gone:
-                records.set_aside(gone, target)
-                keep = option("keep_missing", True)
-                yield Words(f"{what} moved to {target}. Pass {keep} to keep such records in the run.")
-        except (UsageError, StorageError) as error:
-            yield Words(f"{self.task.folder.path} could not be brought up to date: {marked(error.message)}")
 
     def _begin(self) -> None:
         """Raises UsageError where nothing can be written: better now than after the first answers."""
