@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -182,7 +183,7 @@ class Batches:
 
     def _is_ours(self, entry: BatchEntry) -> bool:
         endpoint = self._endpoints.get(entry.model or "")
-        return endpoint is not None and entry.model in self._apis and endpoint.address == entry.address
+        return endpoint is not None and entry.model in self._apis and _server(endpoint) == entry.server
 
     @property
     def waiting(self) -> int:
@@ -314,7 +315,7 @@ class Batches:
             batch,
             "submitting",
             model=batch.model,
-            address=endpoint.address,
+            server=_server(endpoint),
             keys=tuple(batch.keys),
             tokens=worst.tokens,
             cost_usd=worst.cost_usd,
@@ -478,6 +479,11 @@ def _result(api: BatchApi, line: bytes) -> tuple[str, ModelResponse | ProviderEr
         return "", None
     key = result.get("custom_id") if isinstance(result, dict) else None
     return (key, api.answer(result)) if isinstance(key, str) else ("", None)
+
+
+def _server(endpoint: Endpoint) -> str:
+    """Tells servers apart, and names none: a run may be handed on."""
+    return hashlib.sha256((endpoint.address or "").encode()).hexdigest()
 
 
 def _not_taken(model: str, why: str) -> ModelUnusableError:

@@ -21,9 +21,9 @@ Most = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class BatchEntry(BaseModel):
     """A line of `batches.jsonl`: what happens to the batch that we call `tag`.
 
-    `submitting` comes before it is handed in, with the `model`, the `address` of its server, the `keys` of
-    its lines in the answer cache, and the most `tokens` and US dollars it can take; `submitted` after that,
-    with the provider's `id` of it; `done` when its answers are in the cache, or it was not taken.
+    `submitting` comes before it is handed in, with the `model`, a digest of the address of its `server`,
+    the `keys` of its lines in the answer cache, and the most `tokens` and US dollars it can take; `submitted`
+    after that, with the provider's `id` of it; `done` when its answers are in the cache, or it was not taken.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -32,7 +32,7 @@ class BatchEntry(BaseModel):
     event: BatchEvent
     at: datetime
     model: str | None = None
-    address: str | None = None
+    server: str | None = None
     keys: tuple[Key, ...] = ()
     tokens: Most = 0
     cost_usd: Most = 0

@@ -119,10 +119,6 @@ async def open_engine(
                 address="own server" if own_server else None,
                 rest_s=rest_s,
             )
-        cache = None
-        if answers is not None:
-            cache = await in_thread(partial(AnswerCache, answers, warn), AnswerCache.close)
-            stack.push_async_callback(asyncio.to_thread, cache.close)
         in_batches: Batches | None = None
         if run.batch and batches is not None:
             from uncanny.client.batches import Batches
@@ -135,6 +131,11 @@ async def open_engine(
                 budget=budget,
                 patience_s=run.patience_s,
             )
+        cache = None
+        if answers is not None:
+            cache = await in_thread(partial(AnswerCache, answers, warn), AnswerCache.close)
+            stack.push_async_callback(asyncio.to_thread, cache.close)
+        if in_batches is not None:
             await stack.enter_async_context(in_batches)
         on_ready()
         model_client = ModelClient(
