@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,15 +33,15 @@ from uncanny.errors import (
 from uncanny.records.record_file import CallFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.display import live_progress
-from uncanny.runs.manifest import Manifest, State
+from uncanny.runs.manifest import State, unwritten_manifest
 from uncanny.runs.parameters import RunParameters
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import LoadedRun, bring_up_to_date, load_run, nothing_left_behind
 from uncanny.runs.stop import Ending, Reason, Stop
-from uncanny.runs.sync import cancel_all, in_thread, work_through
+from uncanny.runs.sync import cancel_all, in_thread
 from uncanny.runs.task import Task
 from uncanny.schema import StepError
-from uncanny.wording import Words, counted, marked, option
+from uncanny.wording import counted, option
 
 if TYPE_CHECKING:
     from uncanny.client.budget import Budget
@@ -270,7 +270,13 @@ class Run(Generic[Item, R]):
                 asyncio.create_task(self._cancel_when_ending(workers, engine)),
             ]
             try:
-                await self._rounds(workers, engine, calls)
+                pending: Sequence[Item] = self.loaded.pending
+                while pending:
+                    queue, self._deferred = iter(pending), []
+                    at_once = range(task.inputs_at_once)
+                    workers[:] = [asyncio.create_task(self._worker(queue, engine, calls)) for _ in at_once]
+                    _check(*await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION))
+                    pending = await self._answered(workers, engine)
             except BaseException:
                 # First of all: a worker whose cancellation gets lost takes up nothing more.
                 engine.model_client.drain()
@@ -287,29 +293,23 @@ class Run(Generic[Item, R]):
         if self.ending.raised is not None:
             raise self.ending.raised
 
-    async def _rounds(self, workers: list[asyncio.Task[None]], engine: Engine, file: CallFile) -> None:
-        """Once over all inputs; with batches again over those that wait for one, until none does.
+    async def _answered(self, tasks: list[asyncio.Task[None]], engine: Engine) -> Sequence[Item]:
+        """The inputs that wait for a batch, when all batches are answered; none where the run ends.
 
-        `workers` are the tasks at work, for whoever has to end them.
+        `tasks` are those at work, for whoever has to end them.
         """
-        pending: Sequence[Item] = self.loaded.pending
-        while pending:
-            queue, self._deferred = iter(pending), []
-            at_once = range(self.task.inputs_at_once)
-            await work_through(workers, [self._worker(queue, engine, file) for _ in at_once])
-            if (batches := engine.batches) is None or self.ending.reason is not None:
-                return
-            batches.consumed()
-            pending = self._deferred
-            if pending:
-                self.progress.awaited = lambda batches=batches: batches.waiting
-                try:
-                    await work_through(workers, [batches.settle()])
-                except ENDS_RUN as error:
-                    self.ending.because(error)
-                self.progress.awaited = None
-            if self.ending.reason is not None:
-                return
+        if (batches := engine.batches) is None or self.ending.reason is not None:
+            return ()
+        batches.consumed()
+        if self._deferred:
+            self.progress.awaited = lambda: batches.waiting
+            tasks[:] = [asyncio.create_task(batches.settle())]
+            try:
+                _check(*await asyncio.wait(tasks))
+            except ENDS_RUN as error:
+                self.ending.because(error)
+            self.progress.awaited = None
+        return () if self.ending.reason is not None else self._deferred
 
     async def _worker(self, queue: Iterator[Item], engine: Engine, file: CallFile) -> None:
         """Take one input after the other to its records on disk; whatever goes wrong with it is in them."""
@@ -420,7 +420,7 @@ class Run(Generic[Item, R]):
             self.loaded.manifest.write(_STATES[self.ending.reason], self.progress, self.ending.error)
         except (OSError, StorageError) as error:
             unwritten.append(self.loaded.manifest.path)
-            warnings.append(_unwritten_manifest(self.loaded.manifest, error))
+            warnings.append(unwritten_manifest(self.loaded.manifest, error))
         self.loaded.spending.close(counted=self.loaded.manifest.path not in unwritten)
         self.end = RunEnd(
             self.progress,
@@ -438,7 +438,7 @@ class Run(Generic[Item, R]):
             self.loaded.manifest.write("running", self.progress)
         except OSError as error:
             raise UsageError(
-                _unwritten_manifest(self.loaded.manifest, error),
+                unwritten_manifest(self.loaded.manifest, error),
                 remedy=f"Free some disk space, or pass a folder that you can write to with {option('out')}.",
             ) from error
         self.loaded.spending.clear()
@@ -475,8 +475,15 @@ class Run(Generic[Item, R]):
             except OSError as error:
                 if not warned:
                     more = "; the run continues and will try again"
-                    self.progress.warnings.append(_unwritten_manifest(self.loaded.manifest, error, more))
+                    self.progress.warnings.append(unwritten_manifest(self.loaded.manifest, error, more))
                 warned = True
+
+
+def _check(done: Iterable[asyncio.Task[None]], _pending: object) -> None:
+    """Raises what one of the tasks raised. Whoever cancelled one knows why."""
+    for task in done:
+        if not task.cancelled() and (defect := task.exception()) is not None:
+            raise defect
 
 
 def _in_place(folder: RunFolder, progress: Progress) -> bool:
@@ -487,8 +494,3 @@ def _in_place(folder: RunFolder, progress: Progress) -> bool:
         progress.warnings.append(f"{folder.path} was deleted; what was done by then was put back there")
         return True
     return False
-
-
-def _unwritten_manifest(manifest: Manifest, error: OSError | StorageError, more: str = "") -> Words:
-    why = marked(error.text) if isinstance(error, StorageError) else error.strerror or str(error)
-    return Words(f"{manifest.path} could not be written: {why}{more}")

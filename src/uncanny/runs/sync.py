@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from functools import partial, wraps
@@ -300,12 +300,3 @@ def wait_for(future: Future[T]) -> T:
     except KeyboardInterrupt:
         future.cancel()
         raise
-
-
-async def work_through(tasks: list[asyncio.Task[None]], work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do all of `work` as `tasks`; raises what one of them raises. Whoever cancels them ends it."""
-    tasks[:] = [asyncio.create_task(each) for each in work]
-    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-    for task in done:
-        if not task.cancelled() and (defect := task.exception()) is not None:
-            raise defect
