@@ -347,3 +347,62 @@ def test_a_wrong_key_is_found_before_anything_is_handed_in(images: Path, run: Ru
         assert done.code == 2
         assert handed_in(server)[:2] == (0, 0)
     assert not (run.path / "batches").exists()
+
+
+def test_without_the_option_a_run_says_that_batches_are_under_way(images: Path, run: Run) -> None:
+    with serving(batch_seconds=60.0) as server:
+        arguments = command(images, server, run, "--batch")
+        with start(*arguments) as process:
+            while handed_in(server)[0] == 0:
+                assert process.poll() is None
+                time.sleep(0.02)
+            process.kill()
+            process.wait(30)
+        done = uncanny_here(*command(images, server, run))
+        assert done.code == 0
+        assert "3 questions in batches under way; without --batch they are asked again" in done.err
+        assert handed_in(server) == (1, LINES, IMAGES)
+
+
+def test_a_batch_that_the_server_does_not_know_ends_the_run(images: Path, run: Run) -> None:
+    """As with the key of another account."""
+    with serving(batch_seconds=60.0) as server:
+        arguments = command(images, server, run, "--batch")
+        with start(*arguments) as process:
+            journal = run.path / "batches.jsonl"
+            while not journal.exists() or b"submitted" not in journal.read_bytes():
+                assert process.poll() is None
+                time.sleep(0.02)
+            process.kill()
+            process.wait(30)
+        journal.write_bytes(journal.read_bytes().replace(b"batch_fake", b"batch_other"))
+        done = uncanny_here(*arguments)
+        check_no_traceback(done)
+        assert done.code == 1
+        assert "openai/any does not tell about a batch of this run" in done.err
+        assert f"remove {journal}" in done.err
+        journal.unlink()
+        # What was in it is asked again, by single calls here: the server's batches take too long.
+        assert uncanny_here(*command(images, server, run)).code == 0
+    assert run.statuses() == {"ok": IMAGES}
+
+
+def test_ids_from_a_run_folder_do_not_lead_elsewhere(images: Path, run: Run) -> None:
+    with serving(batch_seconds=60.0) as server:
+        arguments = command(images, server, run, "--batch")
+        with start(*arguments) as process:
+            journal = run.path / "batches.jsonl"
+            while not journal.exists() or b"submitted" not in journal.read_bytes():
+                assert process.poll() is None
+                time.sleep(0.02)
+            process.kill()
+            process.wait(30)
+        (submitted,) = (entry for entry in entries(run) if entry["event"] == "submitted")
+        changed = journal.read_bytes().replace(submitted["id"].encode(), b"../files/x?y=")
+        journal.write_bytes(changed)
+        before = handed_in(server)
+        done = uncanny_here(*arguments)
+        check_no_traceback(done)
+        assert done.code == 2
+        assert "batches.jsonl" in done.err
+        assert handed_in(server) == before

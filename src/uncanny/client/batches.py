@@ -26,7 +26,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
@@ -42,22 +41,24 @@ from uncanny.errors import (
     ModelUnusableError,
     ProviderError,
     RequestRejectedError,
-    StorageError,
     TransientError,
     UsageError,
 )
 from uncanny.files import open_file
 from uncanny.models.base import ModelRequest, ModelResponse, Tokens
 from uncanny.models.batches import MOST_BYTES, MOST_LINES, BatchApi, LostBatch
-from uncanny.records.batch_log import BatchEntry, BatchEvent, batch_log
-from uncanny.records.jsonl import write_atomically
-from uncanny.records.run_folder import check_no_links
+from uncanny.models.http_errors import NothingThereError
+from uncanny.records.batch_files import BatchEntry, BatchEvent, BatchFiles
 from uncanny.wording import counted, option
 
 T = TypeVar("T")
 FIRST_POLL_S, LONGEST_POLL_S = 0.2, 60.0
 # How long a question that is deferred waits for others about its input that go side by side with it.
 SIDE_BY_SIDE_S = 0.1
+# After a batch was handed in without an answer, before it is looked for.
+LISTED_S = 2.0
+# A network that is away for a quarter of an hour does not matter to a batch.
+LEAST_PATIENCE_S = 900.0
 MOST_TRIES = 2
 MOST_AT_ONCE = 100
 
@@ -91,14 +92,12 @@ class BatchAnswer:
 class Batches:
     """The batches of one run, of all its models that have any; other models are asked directly.
 
-    They are kept in the folder `path`, their entries in `journal`. `prices` are those of batches. Entered as
-    a context, it takes up what an earlier session left under way.
+    `prices` are those of batches. Entered as a context, it takes up what an earlier session left under way.
     """
 
     def __init__(
         self,
-        path: Path,
-        journal: Path,
+        files: BatchFiles,
         endpoints: Iterable[Endpoint],
         *,
         prices: PriceTable,
@@ -117,9 +116,9 @@ class Batches:
                 f"{', '.join(self._endpoints)} cannot be asked in batches",
                 remedy=f"Remove {option('batch')}, or use a model of OpenAI or Anthropic.",
             )
-        self._path = path
-        self._log = batch_log(journal)
-        self._prices, self._budget, self._patience_s = prices, budget, patience_s
+        self._files = files
+        self._prices, self._budget = prices, budget
+        self._patience_s = max(patience_s, LEAST_PATIENCE_S)
         self._probes: dict[str, asyncio.Event] = {}
         self._collected: dict[str, _Batch] = {}
         self._full: list[_Batch] = []
@@ -140,46 +139,24 @@ class Batches:
 
     async def __aenter__(self) -> Batches:
         """Raises UsageError, StorageError and ModelUnusableError."""
-        try:
-            check_no_links(self._path, writes=True)
-            self._path.mkdir(exist_ok=True)
-        except OSError as error:
-            raise _unwritable(self._path, error) from error
-        batches: dict[str, _Batch] = {}
-        for entry in self._log.read():
-            if entry.event == "submitting" and self._is_ours(entry):
-                batch = _Batch(entry.tag, str(entry.model), list(entry.keys), at=entry.at)
-                batches[entry.tag] = batch
-                each = Spend(entry.tokens, entry.cost_usd) * (1 / max(1, len(entry.keys)))
-                for key in entry.keys:
-                    self._hold(key, each)
-            elif entry.event == "submitted" and entry.tag in batches:
-                batches[entry.tag].id = entry.id
-            elif entry.event == "done" and entry.tag in batches:
-                self._release(batches.pop(entry.tag))
-            if entry.id is not None:
-                self._known.add(entry.id)
-        for batch in batches.values():
+        self._files.open()
+        self._known = self._files.ids()
+        entries = self._files.under_way()
+        for entry in filter(self._is_ours, entries.values()):
+            batch = _Batch(entry.tag, str(entry.model), list(entry.keys), at=entry.at, id=entry.id)
+            each = Spend(entry.tokens, entry.cost_usd) * (1 / max(1, len(entry.keys)))
+            for key in entry.keys:
+                self._hold(key, each)
             if batch.id is not None:
                 self._flying.append(batch)
             elif not await self._find(batch):
                 self._end(batch)
                 continue
             self._under_way.update(batch.keys)
-        for file in self._path.glob("*.jsonl"):
-            if file.name.partition(".")[0] not in batches:
-                file.unlink(missing_ok=True)
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        for batch in self._collected.values():
-            self._lines(batch).unlink(missing_ok=True)
-        flying = {batch.tag for batch in (*self._flying, *self._fetched)}
-        for file in self._path.glob("*.jsonl"):
-            if file.name.partition(".")[0] not in flying:
-                file.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # where something is under way
-            self._path.rmdir()
+        self._files.keep(self._files.under_way().keys())
 
     def _is_ours(self, entry: BatchEntry) -> bool:
         endpoint = self._endpoints.get(entry.model or "")
@@ -254,11 +231,7 @@ class Batches:
             batch = None
         if batch is None:
             batch = self._collected[name] = _Batch(uuid4().hex, name)
-        try:
-            with self._lines(batch).open("ab") as file:
-                file.write(line)
-        except OSError as error:
-            raise _unwritable(self._path, error) from error
+        self._files.add_line(batch.tag, line)
         batch.keys.append(key)
         batch.size += len(line)
         self._under_way.add(key)
@@ -298,7 +271,7 @@ class Batches:
                     self._end(batch)
                     raise _not_taken(batch.model, state.rejected)
                 self._note(batch, "done")
-                self._lines(batch).unlink(missing_ok=True)
+                self._files.lines(batch.tag).unlink(missing_ok=True)
                 queue.extendleft(reversed(parts))
 
     def consumed(self) -> None:
@@ -323,18 +296,18 @@ class Batches:
 
         async def hand_in() -> str:
             try:
-                return await api.submit(batch.tag, self._lines(batch))
+                return await api.submit(batch.tag, self._files.lines(batch.tag))
             except TransientError:
-                # It may have come through all the same.
+                # It may have come through all the same, and be listed a little later.
+                await asyncio.sleep(LISTED_S)
                 if (found := await api.find(self._lost(batch))) is None:
                     raise
                 return found
+            except (NothingThereError, RequestRejectedError) as error:
+                self._end(batch)
+                raise _not_taken(batch.model, error.message) from error
 
-        try:
-            batch.id = await self._patiently(batch.model, hand_in)
-        except RequestRejectedError as error:
-            self._end(batch)
-            raise _not_taken(batch.model, error.message) from error
+        batch.id = await self._patiently(batch.model, hand_in)
         self._submitted(batch)
 
     async def _find(self, batch: _Batch) -> bool:
@@ -355,14 +328,11 @@ class Batches:
 
     async def _fetch(self, batch: _Batch) -> None:
         """Get the results of a batch that has ended, and note which lines have an answer."""
-        api, target = self._apis[batch.model], self._results(batch)
+        api, target = self._apis[batch.model], self._files.results(batch.tag)
         assert batch.id is not None
         if not target.exists():
             results = await self._patiently(batch.model, api.results, batch.id)
-            try:
-                await asyncio.to_thread(write_atomically, target, [results])
-            except OSError as error:
-                raise _unwritable(self._path, error) from error
+            await asyncio.to_thread(self._files.write, target, [results])
         batch.ended = now()
         left = set(batch.keys)
         offset = 0
@@ -395,9 +365,8 @@ class Batches:
         if place is None:
             return None
         batch, offset, length = place
-        with open_file(self._results(batch)) as file:
-            file.seek(offset)
-            _, response = _result(self._apis[batch.model], file.read(length))
+        line = self._files.result(batch.tag, offset, length)
+        _, response = _result(self._apis[batch.model], line)
         if not isinstance(response, ModelResponse):  # changed on disk
             return None
         assert batch.ended is not None
@@ -408,26 +377,19 @@ class Batches:
 
     def _parts(self, batch: _Batch, number: int) -> list[_Batch]:
         """The lines of a batch in so many new ones; none where there are fewer, or they are gone."""
-        try:
-            with open_file(self._lines(batch)) as file:
-                lines = list(file)
-        except OSError:
-            return []
+        lines = self._files.read_lines(batch.tag)
         if len(lines) < number or len(lines) != len(batch.keys):
             return []
         size = -(-len(lines) // number)
         parts = []
         for start in range(0, len(lines), size):
             part = _Batch(uuid4().hex, batch.model, batch.keys[start : start + size])
-            try:
-                write_atomically(self._lines(part), lines[start : start + size])
-            except OSError as error:
-                raise _unwritable(self._path, error) from error
+            self._files.write(self._files.lines(part.tag), lines[start : start + size])
             parts.append(part)
         return parts
 
     async def _patiently(self, model: str, call: Callable[..., Awaitable[T]], *arguments: object) -> T:
-        """Again after errors that may pass, until patience is over. Raises ProviderError."""
+        """Again after errors that may pass, until patience is over. Raises ModelUnusableError."""
         clock = asyncio.get_running_loop().time
         began, pause = clock(), 1.0
         while True:
@@ -441,13 +403,19 @@ class Batches:
                     ) from error
                 await asyncio.sleep(max(pause, error.retry_after or 0.0))
                 pause = min(2 * pause, LONGEST_POLL_S)
+            except (NothingThereError, RequestRejectedError) as error:
+                raise ModelUnusableError(
+                    f"{model} does not tell about a batch of this run: {error.message}",
+                    remedy="Use the key of the account that handed it in. To give it up and ask again, "
+                    f"remove {self._files.journal}.",
+                ) from error
 
     def _note(self, batch: _Batch, event: BatchEvent, **more: object) -> None:
-        self._log.append([BatchEntry.model_validate({"tag": batch.tag, "event": event, "at": now(), **more})])
+        self._files.note(BatchEntry.model_validate({"tag": batch.tag, "event": event, "at": now(), **more}))
 
     def _end(self, batch: _Batch) -> None:
         self._note(batch, "done")
-        self._lines(batch).unlink(missing_ok=True)
+        self._files.lines(batch.tag).unlink(missing_ok=True)
         if batch.ended is None:
             self._under_way.difference_update(batch.keys)
         self._release(batch)
@@ -463,12 +431,6 @@ class Batches:
 
     def _release_key(self, key: str) -> None:
         self._held_in_all -= self._held.pop(key, Spend())
-
-    def _lines(self, batch: _Batch) -> Path:
-        return self._path / f"{batch.tag}.jsonl"
-
-    def _results(self, batch: _Batch) -> Path:
-        return self._path / f"{batch.tag}.results.jsonl"
 
 
 def _result(api: BatchApi, line: bytes) -> tuple[str, ModelResponse | ProviderError | None]:
@@ -490,11 +452,4 @@ def _not_taken(model: str, why: str) -> ModelUnusableError:
     return ModelUnusableError(
         f"{model} did not take a batch: {why}",
         remedy=f"Run the same without {option('batch')} to ask directly, at full price.",
-    )
-
-
-def _unwritable(path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"{path} cannot be written: {error.strerror or error}",
-        remedy="Free some disk space and run the same again.",
     )

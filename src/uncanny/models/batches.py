@@ -42,7 +42,7 @@ TIMEOUT_S: Final = 900.0
 """Of one upload or download, in seconds."""
 # Of one page, and of all pages that are looked through for a batch.
 _PAGE, _MOST_LISTED = 100, 1_000
-_CLOCKS_DIFFER = timedelta(minutes=2)
+_CLOCKS_DIFFER = timedelta(minutes=10)
 # Ids become parts of addresses, and some come from files of runs.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 

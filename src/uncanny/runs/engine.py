@@ -26,10 +26,11 @@ from uncanny.models.base import Capabilities, Sampling, Tokens
 from uncanny.models.presets import SERVERS
 from uncanny.models.registry import Access, ModelId, ModelOptions, open_model
 from uncanny.records.answer_cache import AnswerCache
+from uncanny.records.batch_files import BatchFiles
 from uncanny.runs.parameters import RunOptions
 from uncanny.runs.sync import in_thread
 from uncanny.settings import settings
-from uncanny.wording import option
+from uncanny.wording import Words, counted, option
 
 if TYPE_CHECKING:
     from uncanny.client.batches import Batches
@@ -120,16 +121,23 @@ async def open_engine(
                 rest_s=rest_s,
             )
         in_batches: Batches | None = None
-        if run.batch and batches is not None:
+        files = None if batches is None else BatchFiles(batches)
+        if run.batch and files is not None:
             from uncanny.client.batches import Batches
 
             in_batches = Batches(
-                batches,
-                batches.with_suffix(".jsonl"),
+                files,
                 endpoints.values(),
                 prices=PriceTable.load(models.prices, batch=True),
                 budget=budget,
                 patience_s=run.patience_s,
+            )
+        elif files is not None and (waiting := sum(len(each.keys) for each in files.under_way().values())):
+            warn(
+                Words(
+                    f"{counted(waiting, 'question')} in batches under way; without {option('batch', True)} "
+                    "they are asked again, at full price"
+                )
             )
         cache = None
         if answers is not None:
