@@ -68,8 +68,26 @@ def nothing_left(run: Run) -> bool:
     )
 
 
+def killed_when_submitted(images: Path, server: Server, run: Run, provider: str = "openai") -> list[object]:
+    """A run that is killed while its batch is under way; the command that resumes it."""
+    arguments, journal = (
+        command(images, server, run, "--batch", provider=provider),
+        run.path / "batches.jsonl",
+    )
+    with start(*arguments) as process:
+        while not journal.exists() or b"submitted" not in journal.read_bytes():
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.kill()
+        process.wait(30)
+    return arguments
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize(("schedule", "batches"), [("single", 1), ("packed", 3), ("paper", None)])
+@pytest.mark.parametrize(
+    ("schedule", "batches"),
+    [("single", 1), ("packed", 3), pytest.param("paper", None, marks=pytest.mark.slow)],
+)
 def test_a_run_in_batches_finds_the_same(
     schedule: str, batches: int | None, provider: str, images: Path, run: Run, tmp_path: Path
 ) -> None:
@@ -141,17 +159,8 @@ def test_a_forecast_knows_the_price_of_batches(images: Path) -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_killed_run_waits_for_the_batches_it_handed_in(provider: str, images: Path, run: Run) -> None:
-    with serving(batch_seconds=6.0) as server:
-        arguments = command(images, server, run, "--batch", provider=provider)
-        with start(*arguments) as process:
-            while (
-                not (run.path / "batches.jsonl").exists()
-                or b"submitted" not in (run.path / "batches.jsonl").read_bytes()
-            ):
-                assert process.poll() is None
-                time.sleep(0.02)
-            process.kill()
-            process.wait(30)
+    with serving(batch_seconds=2.0) as server:
+        arguments = killed_when_submitted(images, server, run, provider)
         assert handed_in(server) == (1, LINES, 1)
         done = uncanny_here(*arguments)
         assert (done.code, done.err) == (0, "")
@@ -272,6 +281,7 @@ def test_a_refusal_in_a_batch_is_one(images: Path, run: Run) -> None:
     assert run.statuses() == {"ok": 1, "failed": LINES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_all_faults_together_leave_each_record_once(provider: str, run: Run, tmp_path: Path) -> None:
     images = pictures(tmp_path / "many", 30)
@@ -351,13 +361,7 @@ def test_a_wrong_key_is_found_before_anything_is_handed_in(images: Path, run: Ru
 
 def test_without_the_option_a_run_says_that_batches_are_under_way(images: Path, run: Run) -> None:
     with serving(batch_seconds=60.0) as server:
-        arguments = command(images, server, run, "--batch")
-        with start(*arguments) as process:
-            while handed_in(server)[0] == 0:
-                assert process.poll() is None
-                time.sleep(0.02)
-            process.kill()
-            process.wait(30)
+        killed_when_submitted(images, server, run)
         done = uncanny_here(*command(images, server, run))
         assert done.code == 0
         assert "3 questions in batches under way; without --batch they are asked again" in done.err
@@ -367,14 +371,7 @@ def test_without_the_option_a_run_says_that_batches_are_under_way(images: Path, 
 def test_a_batch_that_the_server_does_not_know_ends_the_run(images: Path, run: Run) -> None:
     """As with the key of another account."""
     with serving(batch_seconds=60.0) as server:
-        arguments = command(images, server, run, "--batch")
-        with start(*arguments) as process:
-            journal = run.path / "batches.jsonl"
-            while not journal.exists() or b"submitted" not in journal.read_bytes():
-                assert process.poll() is None
-                time.sleep(0.02)
-            process.kill()
-            process.wait(30)
+        arguments, journal = killed_when_submitted(images, server, run), run.path / "batches.jsonl"
         journal.write_bytes(journal.read_bytes().replace(b"batch_fake", b"batch_other"))
         done = uncanny_here(*arguments)
         check_no_traceback(done)
@@ -389,14 +386,7 @@ def test_a_batch_that_the_server_does_not_know_ends_the_run(images: Path, run: R
 
 def test_ids_from_a_run_folder_do_not_lead_elsewhere(images: Path, run: Run) -> None:
     with serving(batch_seconds=60.0) as server:
-        arguments = command(images, server, run, "--batch")
-        with start(*arguments) as process:
-            journal = run.path / "batches.jsonl"
-            while not journal.exists() or b"submitted" not in journal.read_bytes():
-                assert process.poll() is None
-                time.sleep(0.02)
-            process.kill()
-            process.wait(30)
+        arguments, journal = killed_when_submitted(images, server, run), run.path / "batches.jsonl"
         (submitted,) = (entry for entry in entries(run) if entry["event"] == "submitted")
         changed = journal.read_bytes().replace(submitted["id"].encode(), b"../files/x?y=")
         journal.write_bytes(changed)
@@ -406,3 +396,18 @@ def test_ids_from_a_run_folder_do_not_lead_elsewhere(images: Path, run: Run) -> 
         assert done.code == 2
         assert "batches.jsonl" in done.err
         assert handed_in(server) == before
+
+
+def test_equal_questions_of_several_items_are_one_line(run: Run, tmp_path: Path) -> None:
+    """Questions without the image have the same words for several items."""
+    options = ("--blind", "--control", "-q", "--limit", "6")
+    with serving() as server:
+        assert (
+            uncanny_here("mcq", "run", "scenes", *server.asked(), *options, "-o", tmp_path / "alone").code
+            == 0
+        )
+        needed = server.requests()
+    with serving() as server:
+        asked = uncanny_here("mcq", "run", "scenes", *server.asked(), *options, "--batch", "-o", run.path)
+        assert (asked.code, asked.err) == (0, "")
+        assert handed_in(server) == (1, needed - 1, 1)

@@ -53,8 +53,6 @@ from uncanny.wording import counted, option
 
 T = TypeVar("T")
 FIRST_POLL_S, LONGEST_POLL_S = 0.2, 60.0
-# How long a question that is deferred waits for others about its input that go side by side with it.
-SIDE_BY_SIDE_S = 0.1
 # After a batch was handed in without an answer, before it is looked for.
 LISTED_S = 2.0
 # A network that is away for a quarter of an hour does not matter to a batch.
@@ -212,7 +210,6 @@ class Batches:
                 return
             if key not in self._under_way:
                 self._collect(endpoint, key, request)
-        await asyncio.sleep(SIDE_BY_SIDE_S)
         raise DeferredError("The question goes into a batch")
 
     def _collect(self, endpoint: Endpoint, key: str, request: ModelRequest) -> None:

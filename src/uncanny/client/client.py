@@ -10,6 +10,7 @@ nothing.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import (
@@ -40,6 +41,7 @@ from uncanny.client.waiting import Gate, Ticket
 from uncanny.errors import (
     AnswerError,
     BudgetError,
+    DeferredError,
     ModelUnusableError,
     ProviderDefectError,
     ProviderError,
@@ -60,6 +62,7 @@ T = TypeVar("T")
 CALL_ERRORS: Final = (TransientError, RequestRejectedError, ProviderDefectError, ModelUnusableError)
 REPAIRS = 2
 MOST_OUTPUT_TOKENS = 16_000
+SIDE_BY_SIDE_S = 0.1
 # Characters of an answer that are shown again in a repair.
 MOST_REPEATED = 100_000
 
@@ -208,6 +211,10 @@ class ModelClient:
                         async with self.batches.answer(endpoint, own_key, generation.request) as given:
                             generation.given = given
                             return await generation.answer()
+                except DeferredError:
+                    # It ends the input: those that go side by side get to their questions first.
+                    await asyncio.sleep(SIDE_BY_SIDE_S)
+                    raise
                 except (ModelUnusableError, BudgetError) as error:
                     if error is scope.ended:
                         raise  # it was another generation's, and perhaps another model's
