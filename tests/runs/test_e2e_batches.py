@@ -106,6 +106,9 @@ def test_a_run_in_batches_finds_the_same(
     totals, before = run.manifest()["totals"], alone.manifest()["totals"]
     assert totals["calls"] == before["calls"] == needed
     assert totals["output_tokens"] == before["output_tokens"]
+    assert totals["replayed"] == 0
+    # Where `run.json` is lost, the cost is counted again by the moments at which calls began.
+    assert len({call["started"] for call in run.calls()}) == needed
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import uuid4
 
@@ -127,7 +127,7 @@ class Batches:
         # Keys: of lines that were not answered yet, of those that are asked directly, and where answers are.
         self._under_way: set[str] = set()
         self._direct: set[str] = set()
-        self._answers: dict[str, tuple[_Batch, int, int]] = {}
+        self._answers: dict[str, tuple[_Batch, int, int, int]] = {}
         self._tries: dict[str, int] = {}
         # Ids of batches of this run.
         self._known: set[str] = set()
@@ -334,12 +334,12 @@ class Batches:
         left = set(batch.keys)
         offset = 0
         with open_file(target) as file:
-            for line in file:
+            for number, line in enumerate(file):
                 key, outcome = _result(api, line)
                 if key in left:
                     left.remove(key)
                     if isinstance(outcome, ModelResponse):
-                        self._answers[key] = batch, offset, len(line)
+                        self._answers[key] = batch, number, offset, len(line)
                     else:
                         self._no_answer(key, str(outcome), final=isinstance(outcome, RequestRejectedError))
                 offset += len(line)
@@ -361,15 +361,17 @@ class Batches:
         place = self._answers.get(key)
         if place is None:
             return None
-        batch, offset, length = place
+        batch, number, offset, length = place
         line = self._files.result(batch.tag, offset, length)
         _, response = _result(self._apis[batch.model], line)
         if not isinstance(response, ModelResponse):  # changed on disk
             return None
         assert batch.ended is not None
         seconds = max(0.0, (batch.ended - batch.at).total_seconds())
+        # Calls of a run are known by the moment at which they began.
+        started = batch.at + timedelta(microseconds=number)
         return BatchAnswer(
-            response, batch.at, round(seconds, 3), lambda tokens: self._prices.cost(batch.model, tokens)
+            response, started, round(seconds, 3), lambda tokens: self._prices.cost(batch.model, tokens)
         )
 
     def _parts(self, batch: _Batch, number: int) -> list[_Batch]:

@@ -176,6 +176,7 @@ class Run(Generic[Item, R]):
     budget: Budget | None = None
     _defects: set[str] = field(default_factory=set)
     _deferred: list[Item] = field(default_factory=list)
+    _again: bool = False
 
     @property
     def progress(self) -> Progress:
@@ -309,6 +310,7 @@ class Run(Generic[Item, R]):
             except ENDS_RUN as error:
                 self.ending.because(error)
             self.progress.awaited = None
+            self._again = True
         return () if self.ending.reason is not None else self._deferred
 
     async def _worker(self, queue: Iterator[Item], engine: Engine, file: CallFile) -> None:
@@ -457,6 +459,8 @@ class Run(Generic[Item, R]):
         )
 
     def _note_call(self, call: CallRecord) -> None:
+        if call.replayed and self._again:
+            return  # it was counted when a batch had answered it, or before
         self.progress.add_call(call)
         if not call.replayed:
             self.loaded.spending.append(call, self.progress.spending.calls)
