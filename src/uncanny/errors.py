@@ -30,7 +30,8 @@
     ├── BudgetError                the user's own limit on cost or tokens is reached
     ├── StoppedError               the caller ended the work before there was a result
     ├── ServiceError               a service on another machine cannot be reached, or fails
-    └── StorageError               a run under way can write no more, or open no more files
+    ├── StorageError               a run under way can write no more, or open no more files
+    └── DeferredError              a question waits for a batch; never leaves a run
 
 Each message says what happened, where, and, as `remedy`, what to do about it. It names parameters as such
 (`wording.option`): as text it is in the words of Python, and other interfaces show `text` in theirs.
