@@ -25,7 +25,6 @@ from uncanny.agents.artifact_locator import (
 from uncanny.agents.common.context import asked_box_format
 from uncanny.agents.config import ArtifactsConfig
 from uncanny.client.calls import usage
-from uncanny.client.prices import PriceTable
 from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
 from uncanny.eval.artifacts.parameters import ArtifactsParameters
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
@@ -299,7 +298,7 @@ def forecast(images: Images, parameters: ArtifactsParameters) -> ArtifactsForeca
     """
     task = artifacts_task(parameters, images, copy=False)
     config = task.config
-    prices = PriceTable.load(task.models.prices)
+    prices = task.price_table()
     pending = pending_images(task)
     asked = task.models.roles.get("locator", task.models.model)
     image = image_tokens(str(asked), *pending.size)

@@ -16,7 +16,6 @@ from uncanny.agents.config import DetectConfig, DetectProtocol
 from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST, ROLES, detect_source
 from uncanny.annotation.run import AnnotateRun
 from uncanny.client.calls import usage
-from uncanny.client.prices import PriceTable
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells, Row
 from uncanny.eval.common.inputs.named_images import name_images
@@ -350,7 +349,7 @@ def detect_forecast(images: Images, parameters: DetectParameters) -> DetectForec
     """
     task, truth = detect_task(parameters, images, copy=False)
     check_truth(task, truth)
-    prices = PriceTable.load(task.models.prices)
+    prices = task.price_table()
     pending = pending_images(task)
     model = task.models.roles.get("detector", task.models.model)
     image = image_tokens(str(model), *pending.size)

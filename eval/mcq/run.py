@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uncanny.client.prices import PriceTable
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells
 from uncanny.eval.common.json_fields import json_of
@@ -227,7 +226,7 @@ def forecast(items: ItemSource, parameters: McqParameters) -> McqForecast:
     True
     """
     task = mcq_task(items, parameters, Turn.alone(parameters))
-    prices = PriceTable.load(task.models.prices)
+    prices = task.price_table()
     pending, texts = pending_inputs(task), task.prompts
     counter, unreadable = UsageCounter(task.models.model), 0
     images: dict[str, int | None] = {}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from uncanny.agents.artifact_answerer import ROLES, ItemContext, QuestionPrompt, RawAnswer, answer_item
-from uncanny.errors import ENDS_RUN, StorageError, UncannyError, UsageError
+from uncanny.errors import ENDS_INPUT, StorageError, UncannyError, UsageError
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import ASKS, BLIND, CONTROL, QUESTIONS, Answer, AskedQuestion, Item, ItemSet
 from uncanny.eval.mcq.data.overlay import OVERLAYS, draw_overlay
@@ -196,7 +196,7 @@ class McqTask(Task[PendingItem, Answer]):
         try:
             with asking(engine, item.item.id, calls) as scope:
                 answers = await self._ask(item, pictures, engine, scope)
-        except ENDS_RUN:
+        except ENDS_INPUT:
             raise
         except UncannyError as error:
             answers = _failed(item.questions, str(error))
@@ -235,7 +235,7 @@ class McqTask(Task[PendingItem, Answer]):
             try:
                 path, drawn_from = place(pending.item)
                 image = prepare(path, self.policy, engine.limits)
-            except ENDS_RUN:
+            except ENDS_INPUT:
                 raise
             except UncannyError as error:
                 pictures.failed += _failed(wanted, f"image: {error}")

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uncanny.agents.realism_judge import ROLES, CheckName, Judgement, PairContext, judge_pair
 from uncanny.client.calls import CallRecord, usage
-from uncanny.client.prices import PriceTable
 from uncanny.errors import ImageError
 from uncanny.eval.common.frames import Cells
 from uncanny.eval.common.json_fields import json_of
@@ -424,7 +423,7 @@ def forecast(pairs: PairSource, parameters: RealismParameters) -> RealismForecas
     """
     pair_set = load(pairs, root=parameters.root)
     task = realism_task(pair_set, parameters, Turn.alone(parameters), store=False)
-    prices = PriceTable.load(task.models.prices)
+    prices = task.price_table()
     pending, texts = pending_inputs(task), task.prompts
     model = task.models.model
     system = text_tokens(texts["system"].fill())

@@ -30,7 +30,8 @@
     ├── BudgetError                the user's own limit on cost or tokens is reached
     ├── StoppedError               the caller ended the work before there was a result
     ├── ServiceError               a service on another machine cannot be reached, or fails
-    └── StorageError               a run under way can write no more, or open no more files
+    ├── StorageError               a run under way can write no more, or open no more files
+    └── DeferredError              a question waits for a batch; never leaves a run
 
 Each message says what happened, where, and, as `remedy`, what to do about it. It names parameters as such
 (`wording.option`): as text it is in the words of Python, and other interfaces show `text` in theirs.
@@ -399,6 +400,13 @@ class StorageError(UncannyError):
     """A run under way cannot keep results or open files any more; it stops, and can go on another time."""
 
 
+class DeferredError(UncannyError):
+    """A question goes into a batch: the work on its input goes on when the batch has been answered."""
+
+
 # What no input can do anything about: it ends the run, which can be continued.
 ENDS_RUN: Final = (BudgetError, ModelUnusableError, StorageError)
 RunError = BudgetError | ModelUnusableError | StorageError
+# What ends the work on an input for now.
+ENDS_INPUT: Final = (*ENDS_RUN, DeferredError)
+InputError = RunError | DeferredError

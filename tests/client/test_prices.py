@@ -151,3 +151,47 @@ def test_a_job_names_prices_in_allowed_folders_only_and_the_operator_anywhere(
     finally:
         monkeypatch.undo()
         settings.cache_clear()
+
+
+BATCHES = PriceTable.load(batch=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        # Input, output, cached input: the price list halves not all of them.
+        ("openai/gpt-4o", (1.25, 5.0, 1.25)),
+        ("openai/gpt-5", (0.625, 5.0, 0.0625)),
+        ("anthropic/claude-sonnet-4-5", (1.5, 7.5, 0.15)),
+    ],
+)
+def test_batches_have_prices_of_their_own(model: str, expected: tuple[float, float, float]) -> None:
+    price = BATCHES.find(model)
+    assert price is not None
+    assert (price.input, price.output, price.cached_input) == expected
+
+
+def test_providers_without_batches_cost_the_same() -> None:
+    model = "gemini/gemini-2.5-flash"
+    assert TABLE.find(model) is not None
+    assert BATCHES.find(model) == TABLE.find(model)
+    assert BATCHES.cost("demo", Tokens(MILLION, 1, 0, 0)) == 0
+
+
+def test_a_price_of_ones_own_is_halved_in_batches(tmp_path: Path) -> None:
+    longer = {"above": 1_000, "input": 4.0, "output": 30.0, "cached_input": 1.0}
+    own = {
+        "model": "openai/mine",
+        "input": 2.0,
+        "output": 20.0,
+        "cached_input": 0.5,
+        "long_context": [longer],
+    }
+    file = tmp_path / "prices.json"
+    file.write_text(json.dumps([own, {**own, "model": "vllm/mine"}]))
+    table = PriceTable.load(file, batch=True)
+    # 100 of the 200 input tokens are cached: 100 × 1.0 + 100 × 0.25 + 10 × 10.0 dollars a million.
+    assert table.cost("openai/mine", Tokens(200, 10, 100, 0)) == pytest.approx(225 / MILLION)
+    # Long: 1,900 × 2.0 + 100 × 0.5 + 10 × 15.0.
+    assert table.cost("openai/mine", Tokens(2_000, 10, 100, 0)) == pytest.approx(4_000 / MILLION)
+    assert table.cost("vllm/mine", Tokens(200, 10, 100, 0)) == pytest.approx(450 / MILLION)

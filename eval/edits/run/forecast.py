@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from uncanny.agents.caption_perturber import PERTURB
 from uncanny.agents.prompt_writer import FIRST, REMOVAL, SECOND
-from uncanny.client.prices import PriceTable
 from uncanny.eval.edits.run.parameters import PerturbParameters, PromptsParameters
 from uncanny.eval.edits.run.perturb import perturb_task
 from uncanny.eval.edits.run.prompts import prompts_task
@@ -92,4 +91,4 @@ def _forecast(task: TextTask[I, W], pending: int, unreadable: int, counter: Usag
     pictures = set(list(dict.fromkeys(item.image.id for item in items))[: task.options.limit])
     number = sum(1 for item in items if item.image.id in pictures)  # the limit is one on pictures
     inputs = forecast_inputs(task.models, inputs=number, pending=pending, unreadable=unreadable)
-    return WritingForecast.of_calls(inputs, counter, PriceTable.load(task.models.prices))
+    return WritingForecast.of_calls(inputs, counter, task.price_table())

@@ -10,7 +10,6 @@ from typing import Any
 from uncanny.annotation.parameters import AnnotateParameters
 from uncanny.annotation.run import AnnotateTask, annotate_task
 from uncanny.annotation.usage import Contents, Plan, usual_contents
-from uncanny.client.prices import PriceTable
 from uncanny.images.discover import SkipReason
 from uncanny.parameters import takes
 from uncanny.runs.forecast import ImagesForecast, pending_images, total_usage
@@ -82,7 +81,7 @@ def forecast_task(task: AnnotateTask, contents: Mapping[Contents, int] | None = 
     Where a model's image tokens are not known, tokens and cost are None and what is known stands beside them;
     the cost is also None where the price is not known. Raises UsageError.
     """
-    prices = PriceTable.load(task.models.prices)
+    prices = task.price_table()
     images = pending_images(task)
     plan = Plan(task.config, task.prompts, task.models, task.policy, tuple(task.agents))
     config = task.config

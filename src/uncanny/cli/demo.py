@@ -62,6 +62,26 @@ def command(images: str, run: Path, force: bool, as_json: bool, quiet: bool) -> 
     "truncated-json, malformed, refusal, length.",
 )
 @click.option(
+    "--batch-seconds",
+    type=Real(0, 1e6),
+    default=0.0,
+    show_default=True,
+    help="Time after which a batch ends.",
+)
+@click.option(
+    "--batch-faults",
+    default="",
+    metavar="NAME=RATE,…",
+    help="Shares of the lines of batches that go wrong: rejected, expired, missing, 500, malformed, refusal, "
+    "length.",
+)
+@click.option(
+    "--batch-tokens",
+    type=Whole(1, 10**12),
+    default=None,
+    help="Maximum number of input tokens in all OpenAI batches under way.  [default: no limit]",
+)
+@click.option(
     "--as",
     "provider",
     metavar="PROVIDER",
@@ -93,7 +113,7 @@ def command(images: str, run: Path, force: bool, as_json: bool, quiet: bool) -> 
     default=None,
     help="Stop after this many seconds. [default: never]",
 )
-def fake_server_command(faults: str, **values: Any) -> None:
+def fake_server_command(faults: str, batch_faults: str, **values: Any) -> None:
     """Serve the OpenAI and the Anthropic API on this machine without a model, to try a pipeline.
 
     Bundled images get prepared answers; other images get made-up answers that are marked as synthetic. The
@@ -105,5 +125,10 @@ def fake_server_command(faults: str, **values: Any) -> None:
           --base-url http://127.0.0.1:8766/v1 -o runs/dry
     """
     from uncanny.demo.server.app import FakeServerOptions, parse_faults, serve
+    from uncanny.demo.server.faults import parse_batch_faults
 
-    serve(FakeServerOptions(faults=parse_faults(faults), **values))
+    serve(
+        FakeServerOptions(
+            faults=parse_faults(faults), batch_faults=parse_batch_faults(batch_faults), **values
+        )
+    )

@@ -93,6 +93,14 @@ class Budget:
                 self._serve()  # the next one may need less
             raise
 
+    def covers(self, worst: Spend) -> bool:
+        """Whether there is as much left."""
+        return self._fits(worst)
+
+    def admit(self, worst: Spend, ticket: Ticket) -> None:
+        """Reserve `worst` whether it fits or not, for an answer that is there and will be billed."""
+        self._grant(worst, ticket)
+
     def settle(self, worst: Spend, actual: Spend, estimated: Spend | None = None) -> None:
         """Give back what was reserved and book what was used, of which `estimated` was not measured."""
         self._running -= 1

@@ -22,7 +22,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from uncanny.client.waiting import Gate
-from uncanny.errors import ENDS_RUN, AnswerError, ProviderError, RunError
+from uncanny.errors import ENDS_INPUT, AnswerError, InputError, ProviderError
 from uncanny.models.base import MOST_TOKENS, ModelRequest, ModelResponse, Outcome, Tokens
 from uncanny.schema import Usage, as_count, as_dollars
 
@@ -202,11 +202,11 @@ class CallScope:
     calls: list[CallRecord] = field(default_factory=list)
     warm: dict[Prefix, Gate] = field(default_factory=dict)
     order: int = field(default_factory=_ORDER.__next__)
-    ended: RunError | None = None
+    ended: InputError | None = None
     waiting: set[asyncio.Task[Any]] = field(default_factory=set)
     stopped: set[asyncio.Task[Any]] = field(default_factory=set)
 
-    def end(self, error: RunError) -> None:
+    def end(self, error: InputError) -> None:
         """Begin no further call. Generations that wait, for a slot or to try again, raise `error`."""
         if self.ended is not None:
             return
@@ -251,7 +251,7 @@ class CallScope:
         """
         try:
             yield
-        except ENDS_RUN as error:
+        except ENDS_INPUT as error:
             self.end(error)
 
 
@@ -279,7 +279,7 @@ class Generating:
         scope.waiting.discard(task)
         if error is None:
             return
-        if isinstance(error, ENDS_RUN):
+        if isinstance(error, ENDS_INPUT):
             scope.end(error)
         elif isinstance(error, asyncio.CancelledError) and task in scope.stopped:
             scope.stopped.discard(task)

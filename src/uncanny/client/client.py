@@ -10,6 +10,7 @@ nothing.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import (
@@ -21,7 +22,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from uncanny.client.budget import Budget, Spend, credible
 from uncanny.client.calls import (
@@ -41,6 +42,7 @@ from uncanny.client.waiting import Gate, Ticket
 from uncanny.errors import (
     AnswerError,
     BudgetError,
+    DeferredError,
     ModelUnusableError,
     ProviderDefectError,
     ProviderError,
@@ -53,11 +55,15 @@ from uncanny.models.base import Message, ModelRequest, ModelResponse, masked
 from uncanny.models.error_body import KeyMask
 from uncanny.records.answer_cache import AnswerCache
 
+if TYPE_CHECKING:  # it loads the SDK of OpenAI
+    from uncanny.client.batches import BatchAnswer, Batches
+
 T = TypeVar("T")
 # What `ModelProvider.generate` may raise.
 CALL_ERRORS: Final = (TransientError, RequestRejectedError, ProviderDefectError, ModelUnusableError)
 REPAIRS = 2
 MOST_OUTPUT_TOKENS = 16_000
+SIDE_BY_SIDE_S = 0.1
 # Characters of an answer that are shown again in a repair.
 MOST_REPEATED = 100_000
 
@@ -83,6 +89,7 @@ class ModelClient:
         routes: Mapping[str, Sequence[Endpoint]],
         *,
         cache: AnswerCache | None = None,
+        batches: Batches | None = None,
         budget: Budget | None = None,
         on_call: Callable[[CallRecord], None] | None = None,
         on_estimate: Callable[[float, float], None] | None = None,
@@ -90,6 +97,8 @@ class ModelClient:
     ) -> None:
         self._routes = {agent: tuple(endpoints) for agent, endpoints in routes.items()}
         self.cache = cache
+        # With an answer cache only: lines have its keys.
+        self.batches = batches
         self.budget = budget if budget is not None and budget.limited else None
         self.on_call, self.on_estimate = on_call, on_estimate
         self._on_fallback = on_fallback
@@ -143,8 +152,8 @@ class ModelClient:
         are those of `request`. `prompt` names the prompt in records. `repair` words the turn that follows an
         answer that did not validate. Raises one of `AnswerError`, `RefusedError`, `TruncatedError`,
         `TransientError`, `RequestRejectedError` and `ProviderDefectError` when this generation failed; what
-        `ENDS_RUN` names when no further call can be made, which ends `scope` for all that goes on side by
-        side.
+        `ENDS_INPUT` names when no further call can be made for now, which ends `scope` for all that goes on
+        side by side.
         """
 
         def replayed(place: int) -> Replayed[T] | None:
@@ -201,7 +210,15 @@ class ModelClient:
                     async with self._in_turn(own_key, generation.ticket) as waited:
                         if waited and (stored := replayed(place)) is not None:
                             return stored.value
-                        return await generation.answer()
+                        if self.batches is None:
+                            return await generation.answer()
+                        async with self.batches.answer(endpoint, own_key, generation.request) as given:
+                            generation.given = given
+                            return await generation.answer()
+                except DeferredError:
+                    # It ends the input: those that go side by side get to their questions first.
+                    await asyncio.sleep(SIDE_BY_SIDE_S)
+                    raise
                 except (ModelUnusableError, BudgetError) as error:
                     if error is scope.ended:
                         raise  # it was another generation's, and perhaps another model's
@@ -238,7 +255,8 @@ class Generation(Generic[T]):
     """The state of one generation.
 
     `calling` is the scope's context around each call. `keep` makes a validated answer durable before its slot
-    is given back: so at any moment no more answers can be lost to a kill than there are slots.
+    is given back: so at any moment no more answers can be lost to a kill than there are slots. `given` is
+    what a batch has answered, in the place of the first call.
     """
 
     endpoint: Endpoint
@@ -251,6 +269,7 @@ class Generation(Generic[T]):
     keep: Callable[[list[CallRecord]], Awaitable[None]] | None
     ticket: Ticket
     client: ModelClient
+    given: BatchAnswer | None = None
     _calls: list[CallRecord] = field(default_factory=list)
     _repairs: int = 0
 
@@ -293,18 +312,24 @@ class Generation(Generic[T]):
                 record = self._record(request)
                 began = time.perf_counter()
                 with self.client.telemetry.call(record, request, endpoint, began - asked) as watch:
-                    try:
-                        response = await endpoint.provider.generate(request)
-                    except CALL_ERRORS as error:
-                        self._log(record, began, detail=str(error))
-                        self._count_failure(error)
-                        raise
-                    endpoint.limiter.succeeded()
-                    endpoint.breaker.succeeded()
+                    given, self.given = self.given, None
+                    if given is not None:
+                        response, record.started = given.response, given.started
+                        began -= given.latency_s
+                    else:
+                        try:
+                            response = await endpoint.provider.generate(request)
+                        except CALL_ERRORS as error:
+                            self._log(record, began, detail=str(error))
+                            self._count_failure(error)
+                            raise
+                        endpoint.limiter.succeeded()
+                        endpoint.breaker.succeeded()
                     response = masked(response, self.client.mask)
                     most = endpoint.worst_case(request)
                     tokens = credible(response.tokens, most)
-                    record.enter(response, tokens, endpoint.cost(response.cost_usd, tokens, most))
+                    paid = given.price(tokens) if given else endpoint.cost(response.cost_usd, tokens, most)
+                    record.enter(response, tokens, paid)
                     watch.finished(response.finish)
                     endpoint.compare_images(request, tokens)
                     value = self._validated(request, response, record, began)
@@ -355,14 +380,17 @@ class Generation(Generic[T]):
                     await gate.passed(self.ticket)
             if self.client.budget is not None:
                 worst = self.endpoint.spend(self.endpoint.worst_case(request))
-                await self.client.budget.reserve(worst, self.ticket)
+                if self.given is None:
+                    await self.client.budget.reserve(worst, self.ticket)
+                else:
+                    self.client.budget.admit(worst, self.ticket)
                 stack.callback(self._settle, self.client.budget, worst, len(self._calls))
             await stack.enter_async_context(slot)
             yield
 
     def _prefix(self, request: ModelRequest) -> Prefix | None:
         capabilities = self.endpoint.provider.capabilities
-        if not capabilities.prefix_cache:
+        if not capabilities.prefix_cache or self.given is not None:
             return None
         image = request.first_image()
         constrained = capabilities.schema_in_prefix and request.schema is not None

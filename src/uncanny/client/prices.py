@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -24,6 +24,9 @@ from uncanny.models.presets import ALL
 FREE: Final = frozenset({"demo", "noop"})
 # Our providers by the library's names. Others' models are billed by whoever serves them, at rates of theirs.
 BILLED_BY: Final = {name: preset.prices for name, preset in ALL.items() if preset.prices}
+
+# Providers whose batches uncanny can use.
+BATCHING: Final = frozenset(name for name, preset in ALL.items() if preset.batches)
 
 _VERSION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -56,6 +59,11 @@ class Rates(BaseModel):
         )
         return dollars / 1_000_000
 
+    def halved(self) -> Self:
+        """Half of all rates."""
+        rates = ((name, getattr(self, name)) for name in Rates.model_fields)
+        return self.model_copy(update={name: rate / 2 for name, rate in rates if rate is not None})
+
 
 class LongContext(Rates):
     """The rates of all tokens of a call whose input has more than `above` tokens."""
@@ -64,7 +72,7 @@ class LongContext(Rates):
 
 
 class Price(Rates):
-    """What a model costs, without batch and priority rates; an entry of a user's price file.
+    """What a model costs, of single calls or of batches; an entry of a user's price file, for single calls.
 
     `as_of` and `source` are a user's own notes.
     """
@@ -73,6 +81,10 @@ class Price(Rates):
     long_context: tuple[LongContext, ...] = ()
     as_of: datetime.date | None = None
     source: str | None = None
+
+    def halved(self) -> Self:
+        longer = tuple(each.halved() for each in self.long_context)
+        return super().halved().model_copy(update={"long_context": longer})
 
     def cost(self, tokens: Tokens, calls: int = 1) -> float | None:
         """US dollars of so many calls, which use `tokens` together and about as many each."""
@@ -87,19 +99,27 @@ _PRICES = TypeAdapter(list[Price])
 
 
 class PriceTable:
-    """Prices by model name, `provider/model`: `own` entries first, then the library's."""
+    """Prices by model name, `provider/model`: `own` entries first, then the library's.
 
-    def __init__(self, own: Iterable[Price] = ()) -> None:
-        self._own = {price.model: price for price in own}
+    With `batch` they are those of batches, for the providers that have them; of a price of the user's own
+    that is half.
+    """
+
+    def __init__(self, own: Iterable[Price] = (), *, batch: bool = False) -> None:
+        self._batch = batch
+        self._own = {price.model: price.halved() if self._batched(price.model) else price for price in own}
         self._listed: dict[str, Price | None] = {}
 
     @classmethod
-    def load(cls, path: Path | None = None) -> PriceTable:
+    def load(cls, path: Path | None = None, *, batch: bool = False) -> PriceTable:
         """With the entries of the JSON file at `path` ahead of the list prices.
 
         Raises `UsageError` for a file that cannot be read or has a wrong entry.
         """
-        return cls(() if path is None else _read(path))
+        return cls(() if path is None else _read(path), batch=batch)
+
+    def _batched(self, model: str) -> bool:
+        return self._batch and model.partition("/")[0] in BATCHING
 
     def find(self, model: str) -> Price | None:
         """The user's price of a model, or of its name without a date or `-latest`; else the list price."""
@@ -107,7 +127,7 @@ class PriceTable:
         if own is not None:
             return own
         if model not in self._listed:
-            self._listed[model] = list_price(model)
+            self._listed[model] = list_price(model, batch=self._batched(model))
         return self._listed[model]
 
     def cost(self, model: str, tokens: Tokens, calls: int = 1) -> float | None:
@@ -123,8 +143,11 @@ class PriceTable:
         return None if price is None else price.cost(tokens, calls)
 
 
-def list_price(model: str) -> Price | None:
-    """Today's list price of `provider/model`; None for one that the library does not know or price."""
+def list_price(model: str, *, batch: bool = False) -> Price | None:
+    """Today's list price of `provider/model`, in a batch or of single calls.
+
+    None for one that the library does not know or price.
+    """
     provider, _, name = model.partition("/")
     biller = BILLED_BY.get(provider)
     if biller is None or not name:
@@ -133,7 +156,9 @@ def list_price(model: str) -> Price | None:
     from genai_prices.types import TieredPrices
 
     try:
-        listed = calc_price(Usage(), name, provider_id=biller).model_price
+        listed = calc_price(
+            Usage(), name, provider_id=biller, price_context={"processing": "batch"} if batch else None
+        ).model_price
     except LookupError:
         return None
     columns = {

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from uncanny import __version__
+from uncanny.errors import DeferredError
 from uncanny.models.presets import ALL
 
 if TYPE_CHECKING:
@@ -310,7 +311,9 @@ class _SpanWatch(Watch):
         from opentelemetry import context
 
         context.detach(self._token)
-        if error is not None:
+        if isinstance(error, DeferredError):
+            self._span.set_attribute("uncanny.status", "deferred")
+        elif error is not None:
             self._failed(error_type(error))
         self._span.end()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import orjson
@@ -29,6 +29,9 @@ from uncanny.models.http_errors import ErrorContext, Flagged, Rejection, bad_bod
 from uncanny.models.openai_chat import breakpoints, count
 from uncanny.models.presets import ANTHROPIC
 from uncanny.models.views import shown_size
+
+if TYPE_CHECKING:
+    from uncanny.models.batches import BatchApi
 
 KEY_VARIABLE = ANTHROPIC.key_variables[0]
 # What calls add to a base URL, in the order in which it is taken off where users have it in theirs.
@@ -80,6 +83,8 @@ class AnthropicProvider(ModelProvider):
         )
         self._context = ErrorContext.at(address, name, model, KEY_VARIABLE, key)
         self._timeout_s = timeout_s
+        self._address = address
+        self._largest_client: AsyncAnthropic | None = None
         self._constrained = True
         self.name, self.endpoint = name, address.identity
         self.capabilities = replace(ANTHROPIC.takes, max_image_side=largest_side(model))
@@ -117,8 +122,29 @@ class AnthropicProvider(ModelProvider):
         self._constrained = False
         return await self.generate(request)
 
+    def batches(self) -> BatchApi:
+        from uncanny.models.batches import LARGEST_RESULTS, TIMEOUT_S, AnthropicBatches
+
+        def body(request: ModelRequest) -> bytes:
+            # No breakpoints: lines of a batch run side by side, so each would write to the cache, which costs
+            # extra, and none would read.
+            turns = tuple(replace(turn, shared=0) for turn in request.messages)
+            schema = request.schema if self._constrained else None
+            return messages_body(replace(request, messages=turns, schema=schema), self._context.model)
+
+        def read(content: dict[str, Any], request_id: str | None) -> ModelResponse:
+            return read_message(content, request_id, self._context)
+
+        if self._largest_client is None:
+            self._largest_client = self._client.with_options(
+                http_client=http_client(self._address, TIMEOUT_S, LARGEST_RESULTS), timeout=TIMEOUT_S
+            )
+        return AnthropicBatches(self._largest_client, self._context, body, read)
+
     async def close(self) -> None:
         await self._client.close()
+        if self._largest_client is not None:
+            await self._largest_client.close()
 
 
 def largest_side(model: str) -> int:

@@ -19,6 +19,7 @@ from uncanny.errors import writable
 
 if TYPE_CHECKING:
     from uncanny.images.prepared import PreparedImage
+    from uncanny.models.batches import BatchApi
 
 Finish = Literal["stop", "length", "refusal"]
 Outcome = Literal["answered", "unparseable", "refused", "error"]
@@ -233,6 +234,10 @@ class ModelProvider(ABC):
             "max_output_tokens": sampling.max_output_tokens,
         }
         return {name: value for name, value in parameters.items() if value is not None}
+
+    def batches(self) -> BatchApi | None:
+        """How requests are handed in as a batch; None where they cannot be."""
+        return None
 
     async def close(self) -> None:  # noqa: B027 - most have nothing open
         """Close what the provider has open."""

@@ -13,7 +13,7 @@ import os
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from types import TracebackType
 from typing import Any
 
@@ -41,8 +41,11 @@ LARGEST_RESPONSE = 8 * 1024 * 1024
 """Bytes of a response, decompressed, after which no more is read. The longest answers have some 500 kB."""
 
 
-def http_client(address: Address, timeout_s: float) -> httpx2.AsyncClient:
-    """A client on aiohttp, which costs a fraction of the default one's time with hundreds of calls open."""
+def http_client(address: Address, timeout_s: float, largest: int = LARGEST_RESPONSE) -> httpx2.AsyncClient:
+    """A client on aiohttp, which costs a fraction of the default one's time with hundreds of calls open.
+
+    Of a response no more than `largest` bytes are read.
+    """
     proxy = address.proxy
     return DefaultAioHttpClient(
         verify=_tls_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
@@ -53,7 +56,7 @@ def http_client(address: Address, timeout_s: float) -> httpx2.AsyncClient:
         mounts=dict.fromkeys(("all://", "http://", "https://")) if proxy is None else None,
         proxy=None if proxy is None else proxy.url,
         headers={"Accept-Encoding": "identity"},
-        event_hooks={"response": [_bounded]},
+        event_hooks={"response": [partial(_bounded, largest)]},
     )
 
 
@@ -69,10 +72,11 @@ def _tls_context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 
 
-async def _bounded(response: httpx2.Response) -> None:
+async def _bounded(largest: int, response: httpx2.Response) -> None:
     encoding = response.headers.pop("content-encoding", "identity").strip().lower()
     assert isinstance(response.stream, httpx2.AsyncByteStream)
-    response.stream = _BoundedStream(response.stream, encoding, cut=response.is_error)
+    most = min(largest, LARGEST_RESPONSE) if response.is_error else largest
+    response.stream = _BoundedStream(response.stream, encoding, most, cut=response.is_error)
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
@@ -82,17 +86,17 @@ class _BoundedStream(httpx2.AsyncByteStream):
     there instead, since the beginning of an error says enough, and its status alone says much.
     """
 
-    def __init__(self, stream: httpx2.AsyncByteStream, encoding: str, *, cut: bool) -> None:
-        self._stream, self._cut = stream, cut
+    def __init__(self, stream: httpx2.AsyncByteStream, encoding: str, most: int, *, cut: bool) -> None:
+        self._stream, self._most, self._cut = stream, most, cut
         self._inflater = None if encoding in ("", "identity") else _Inflater(encoding)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = LARGEST_RESPONSE
+        left = self._most
         try:
             async for chunk in self._stream:
                 for piece in [chunk] if self._inflater is None else self._inflater.pieces(chunk, left):
                     if len(piece) > left:
-                        raise UnreadableResponseError(f"it has more than {LARGEST_RESPONSE:,} bytes")
+                        raise UnreadableResponseError(f"it has more than {self._most:,} bytes")
                     left -= len(piece)
                     yield piece
             if self._inflater is not None and not self._inflater.whole:
@@ -182,10 +186,15 @@ class Exchange:
 
     def result(self) -> tuple[dict[str, Any], httpx2.Headers]:
         """The JSON object that came back, with the headers. Raises the errors of `http_errors`."""
+        response = self.checked()
+        return read_body(response.content, response.headers, self._context), response.headers
+
+    def checked(self) -> httpx2.Response:
+        """The response as it came back. Raises the errors of `http_errors`."""
         if self._failure is not None:
             raise self._failure
         assert self.response is not None
-        return read_body(self.response.content, self.response.headers, self._context), self.response.headers
+        return self.response
 
 
 def read_body(body: bytes, headers: Mapping[str, str], context: ErrorContext) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from openai import AsyncOpenAI, Omit
 
@@ -21,6 +21,9 @@ from uncanny.models.http import environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, NothingThereError, missing_key
 from uncanny.models.openai_chat import ChatModel, Place
 from uncanny.models.presets import COMPATIBLE, OPENAI, VLLM, Preset
+
+if TYPE_CHECKING:
+    from uncanny.models.batches import BatchApi
 
 KEY_VARIABLE = OPENAI.key_variables[0]
 MOST_NAMED = 5
@@ -70,6 +73,22 @@ class OpenAIProvider(ChatModel):
             timeout_s=timeout_s,
         )
         self.notices += notices
+        self._largest_client: AsyncOpenAI | None = None
+
+    def batches(self) -> BatchApi:
+        from uncanny.models.batches import LARGEST_RESULTS, TIMEOUT_S, OpenAIBatches
+
+        if self._largest_client is None:
+            place = self._place
+            self._largest_client = place.client.with_options(
+                http_client=http_client(place.address, TIMEOUT_S, LARGEST_RESULTS), timeout=TIMEOUT_S
+            )
+        return OpenAIBatches(self._largest_client, self._place.context, self.body, self.read)
+
+    async def close(self) -> None:
+        await super().close()
+        if self._largest_client is not None:
+            await self._largest_client.close()
 
 
 def takes_sampling(model: str) -> bool:

@@ -445,6 +445,15 @@ class ChatModel(ModelProvider):
             self.notices.append(Words(words))
             self._place = place
 
+    def body(self, request: ModelRequest) -> bytes:
+        """The body of a call, without what the server turned out not to take."""
+        model, parameters = self._place.context.model, self.sent(request.sampling)
+        return chat_body(request, model, self._variant, parameters, self._left_out)
+
+    def read(self, content: dict[str, Any], request_id: str | None) -> ModelResponse:
+        """The response in a chat completion; see `read_chat`."""
+        return read_chat(content, request_id, self._place.context, self._variant)
+
     async def close(self) -> None:
         await self._place.client.close()
 

@@ -83,8 +83,9 @@ class Preset:
     same server, which users paste. `fixed_sampling` is a pattern of models that take neither temperature nor
     top-p. `overloaded` are statuses of its own for that. `prices` is its name in genai-prices,
     `telemetry` the one in OpenTelemetry's conventions where that is another. `made_by` is put before a
-    model's name to tell how many tokens an image takes, None where names do not tell. `lists_models`: an
-    error for an unknown model names those that are there. `refuses` and `notes` are for people.
+    model's name to tell how many tokens an image takes, None where names do not tell. `batches`: requests can
+    be handed in as a batch. `lists_models`: an error for an unknown model names those that are there.
+    `refuses` and `notes` are for people.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Preset:
     prices: str | None = None
     telemetry: str | None = None
     made_by: str | None = None
+    batches: bool = False
     lists_models: bool = False
     refuses: str = ""
     notes: str = ""
@@ -146,6 +148,7 @@ ANTHROPIC: Final = Preset(
     ),
     prices="anthropic",
     made_by="anthropic/",
+    batches=True,
     refuses="the stop reason `refusal`, or a 400 about content filtering",
 )
 # Asked by a client of its own, since an account's organization and headers go along.
@@ -162,6 +165,7 @@ OPENAI: Final = Preset(
     fixed_sampling=_OPENAI_REASONING,
     prices="openai",
     made_by="openai/",
+    batches=True,
     refuses="a moderation's code, or `refusal` in the answer",
 )
 # The two that are no one's in particular: any server, and vLLM, which a run can start itself.

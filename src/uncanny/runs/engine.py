@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uncanny.client.budget import Budget, worst_case
 from uncanny.client.calls import CallRecord
@@ -26,10 +26,14 @@ from uncanny.models.base import Capabilities, Sampling, Tokens
 from uncanny.models.presets import SERVERS
 from uncanny.models.registry import Access, ModelId, ModelOptions, open_model
 from uncanny.records.answer_cache import AnswerCache
+from uncanny.records.batch_files import BatchFiles
 from uncanny.runs.parameters import RunOptions
 from uncanny.runs.sync import in_thread
 from uncanny.settings import settings
-from uncanny.wording import option
+from uncanny.wording import Words, counted, option
+
+if TYPE_CHECKING:
+    from uncanny.client.batches import Batches
 
 log = logging.getLogger("uncanny")
 
@@ -38,12 +42,15 @@ SELF_HOSTED = frozenset({"demo", "noop", *(name for name, preset in SERVERS.item
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What agents ask through. `limits` is what all the models together take of an image."""
+    """What agents ask through. `limits` is what all the models together take of an image.
+
+    `prices` are those of batches where the run has any."""
 
     model_client: ModelClient
     endpoints: Mapping[ModelId, Endpoint]
     limits: SendLimits
     prices: PriceTable
+    batches: Batches | None = None
 
     def sent(self, sampling: Sampling) -> dict[str, dict[str, Any]]:
         """Parameters as each model is really sent them."""
@@ -53,7 +60,9 @@ class Engine:
         """What turned out about servers and is worth a word to the user."""
         endpoints = self.endpoints.values()
         of_providers = [notice for endpoint in endpoints for notice in endpoint.provider.notices]
-        return of_providers + [endpoint.notice for endpoint in endpoints if endpoint.notice is not None]
+        of_batches = [] if self.batches is None else self.batches.notices()
+        own = [endpoint.notice for endpoint in endpoints if endpoint.notice is not None]
+        return [*of_providers, *own, *of_batches]
 
 
 @asynccontextmanager
@@ -69,10 +78,13 @@ async def open_engine(
     on_fallback: Callable[[Endpoint, ModelUnusableError], None] | None = None,
     warn: Callable[[str], None] = log.warning,
     server_log: Path | None = None,
+    batches: Path | None = None,
     on_ready: Callable[[], None] = lambda: None,
     rest_s: float | None = None,
 ) -> AsyncIterator[Engine]:
     """Open every model and the answer cache; close them in the end.
+
+    `batches` is the folder for those of the run where its options ask for any, and beside it their journal.
 
     `agents` maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
     `on_ready` is called when all is in order but for servers of our own, which take minutes to start. A model
@@ -80,6 +92,11 @@ async def open_engine(
     ModelUnusableError before anything is asked.
     """
     check_roles(models, agents)
+    if run.batch and answers is None:
+        raise UsageError(
+            f"{option('batch')} needs the answer cache",
+            remedy=f"Remove {option('batch')} or {option('cache', False)}.",
+        )
     prices = PriceTable.load(models.prices)
     check_prices(models, run, prices)
     async with AsyncExitStack() as stack:
@@ -103,21 +120,45 @@ async def open_engine(
                 address="own server" if own_server else None,
                 rest_s=rest_s,
             )
+        in_batches: Batches | None = None
+        files = None if batches is None else BatchFiles(batches)
+        if run.batch and files is not None:
+            from uncanny.client.batches import Batches
+
+            in_batches = Batches(
+                files,
+                endpoints.values(),
+                prices=PriceTable.load(models.prices, batch=True),
+                budget=budget,
+                patience_s=run.patience_s,
+            )
+        elif files is not None and (waiting := sum(len(each.keys) for each in files.under_way().values())):
+            warn(
+                Words(
+                    f"{counted(waiting, 'question')} in batches under way; without {option('batch', True)} "
+                    "they are asked again, at full price"
+                )
+            )
         cache = None
         if answers is not None:
             cache = await in_thread(partial(AnswerCache, answers, warn), AnswerCache.close)
             stack.push_async_callback(asyncio.to_thread, cache.close)
+        if in_batches is not None:
+            await stack.enter_async_context(in_batches)
         on_ready()
         model_client = ModelClient(
             routes(models, endpoints, agents),
             cache=cache,
+            batches=in_batches,
             budget=budget,
             on_call=on_call,
             on_estimate=on_estimate,
             on_fallback=on_fallback,
         )
         limits = common_limits([each.provider.capabilities for each in endpoints.values()])
-        yield Engine(model_client, endpoints, limits, prices)
+        yield Engine(
+            model_client, endpoints, limits, PriceTable.load(models.prices, batch=run.batch), in_batches
+        )
 
 
 def _needs_server(model: ModelId, models: ModelOptions) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypedDict
 from pydantic import BaseModel
 
 from uncanny.client.calls import usage
-from uncanny.errors import ImageError, UsageError
+from uncanny.errors import DeferredError, ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.images.columns import ImageColumns
 from uncanny.images.encode import PixelPolicy
@@ -217,6 +217,9 @@ class ImageTask(Task[ImageFile, A]):
             record = await self.examine(item, image, engine, calls)
             del self._examined[item.image]
             self._by_digest[digest] = item.image
+        except DeferredError:
+            del self._examined[item.image]
+            raise
         finally:
             del self._running[digest]
             finished.set()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from uncanny import __version__
-from uncanny.errors import RunError
+from uncanny.errors import RunError, StorageError
 from uncanny.images.discover import SkippedInputs
 from uncanny.images.encode import PixelPolicy
 from uncanny.models.registry import ModelOptions
@@ -30,6 +30,7 @@ from uncanny.records.run_manifest import (
 )
 from uncanny.runs.inputs import Names
 from uncanny.runs.progress import Progress, Spending
+from uncanny.wording import Words, marked
 
 State = Literal["running", "finished", "interrupted", "budget", "stopped"]
 _LIBRARIES = ("langgraph", "openai", "anthropic", "pydantic", "pillow", "orjson", "genai-prices", "vllm")
@@ -210,3 +211,9 @@ def _versions() -> dict[str, str]:
 
 def _iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
+
+
+def unwritten_manifest(manifest: Manifest, error: OSError | StorageError, more: str = "") -> Words:
+    """What is said where `run.json` could not be written."""
+    why = marked(error.text) if isinstance(error, StorageError) else error.strerror or str(error)
+    return Words(f"{manifest.path} could not be written: {why}{more}")

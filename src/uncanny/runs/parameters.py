@@ -98,6 +98,8 @@ class RunOptions(CallLimits, CacheParameters):
     """Take only the first N inputs."""
     retry_failed: Annotated[bool, Shown(off="--keep-failed")] = True
     """When resuming, retry failed inputs."""
+    batch: Annotated[bool, HERE] = False
+    """Ask in batches, at half price: answers take minutes to hours. For models of OpenAI and Anthropic."""
     keep_missing: bool = False
     """When resuming, keep records whose input is gone, instead of moving them to removed.jsonl."""
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.errors import RunMismatchError
+from uncanny.errors import RunMismatchError, StorageError, UsageError
 from uncanny.prompts import PromptSet, current_set
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_same_protocol, setting
@@ -18,10 +18,11 @@ from uncanny.runs.manifest import Manifest, begun_with, lost_texts
 from uncanny.runs.parameters import RunOptions
 from uncanny.runs.progress import Progress, Recount, SpendingFile
 from uncanny.runs.task import Task
-from uncanny.wording import Words, another_run, option
+from uncanny.wording import Words, another_run, counted, harmless, marked, option
 
 Item = TypeVar("Item")
 R = TypeVar("R", bound=BaseModel)
+MOST_GONE_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,28 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
         )
     progress.calls_expected = task.calls_expected(pending)
     return LoadedRun(pending, records, manifest, spending, progress)
+
+
+def bring_up_to_date(task: Task[Item, R], loaded: LoadedRun[Item, R]) -> Iterator[str]:
+    """Write again what is said otherwise now, and move records of inputs that are gone out of the run.
+
+    In words, what became of them and what could not be written.
+    """
+    records, gone = loaded.records, loaded.progress.gone
+    names = ", ".join(map(harmless, gone[:MOST_GONE_NAMED]))
+    if len(gone) > MOST_GONE_NAMED:
+        names += f" and {len(gone) - MOST_GONE_NAMED:,} more"
+    what = f"{counted(len(gone), 'record')} of {task.unit} that are no longer in the input ({names})"
+    target = task.folder.removed
+    try:
+        for record in task.renewed(records):
+            records.append(record)
+        if gone:
+            records.set_aside(gone, target)
+            keep = option("keep_missing", True)
+            yield Words(f"{what} moved to {target}. Pass {keep} to keep such records in the run.")
+    except (UsageError, StorageError) as error:
+        yield Words(f"{task.folder.path} could not be brought up to date: {marked(error.message)}")
 
 
 def prompts_of(folder: RunFolder, own: PromptSet) -> PromptSet:
@@ -159,3 +182,13 @@ def nothing_left_behind(records: RecordFile[Any]) -> Iterator[None]:
             if not len(records) and not records.path.stat().st_size:
                 records.path.unlink()
         raise
+
+
+def in_place(folder: RunFolder, progress: Progress) -> bool:
+    """Whether files can be put where they belong; a folder that was deleted is made again."""
+    if not folder.lost():
+        return True
+    if folder.put_back():
+        progress.warnings.append(f"{folder.path} was deleted; what was done by then was put back there")
+        return True
+    return False

@@ -19,19 +19,28 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from uncanny.client.calls import CallRecord, dump_calls
-from uncanny.errors import ENDS_RUN, BudgetError, ExtensionError, RunError, StorageError, UsageError, text_of
+from uncanny.errors import (
+    ENDS_INPUT,
+    ENDS_RUN,
+    BudgetError,
+    DeferredError,
+    ExtensionError,
+    RunError,
+    StorageError,
+    UsageError,
+    text_of,
+)
 from uncanny.records.record_file import CallFile
-from uncanny.records.run_folder import RunFolder
 from uncanny.runs.display import live_progress
-from uncanny.runs.manifest import Manifest, State
+from uncanny.runs.manifest import State, unwritten_manifest
 from uncanny.runs.parameters import RunParameters
 from uncanny.runs.progress import Progress
-from uncanny.runs.resume import LoadedRun, load_run, nothing_left_behind
+from uncanny.runs.resume import LoadedRun, bring_up_to_date, in_place, load_run, nothing_left_behind
 from uncanny.runs.stop import Ending, Reason, Stop
-from uncanny.runs.sync import cancel_all, in_thread
+from uncanny.runs.sync import cancel_all, check_done, in_thread
 from uncanny.runs.task import Task
 from uncanny.schema import StepError
-from uncanny.wording import Words, counted, harmless, marked, option
+from uncanny.wording import counted, option
 
 if TYPE_CHECKING:
     from uncanny.client.budget import Budget
@@ -45,7 +54,6 @@ T = TypeVar("T")
 MANIFEST_EVERY_S = 5.0
 # How long calls in flight are waited for when a run ends early.
 GRACE_S = 60.0
-MOST_GONE_NAMED = 3
 _STATES: dict[Reason | None, State] = {
     None: "finished",
     "interrupt": "interrupted",
@@ -166,6 +174,8 @@ class Run(Generic[Item, R]):
     engine: Engine | None = None
     budget: Budget | None = None
     _defects: set[str] = field(default_factory=set)
+    _deferred: list[Item] = field(default_factory=list)
+    _again: bool = False
 
     @property
     def progress(self) -> Progress:
@@ -196,6 +206,7 @@ class Run(Generic[Item, R]):
                 on_fallback=lambda _endpoint, error: warnings.append(error.text),
                 warn=warnings.append,
                 server_log=folder.path / "vllm.log",
+                batches=folder.batches,
                 on_ready=lambda: self.observer.on_start(self.progress),
             )
             engine = await self._unless_stopped(stack.enter_async_context(opening))
@@ -252,20 +263,20 @@ class Run(Generic[Item, R]):
         task, folder = self.task, self.task.folder
         recorded, removed = task.recorded(self.loaded.records), folder.removed_names()
         calls = CallFile(folder.calls, lambda name: recorded(name) or name in removed)
-        queue = iter(self.loaded.pending)
+        workers: list[asyncio.Task[None]] = []
         with engine.model_client.telemetry.run(task.name), self.stop.while_working():
-            workers = [
-                asyncio.create_task(self._worker(queue, engine, calls)) for _ in range(task.inputs_at_once)
-            ]
             keepers = [
                 asyncio.create_task(self._keep_manifest()),
                 asyncio.create_task(self._cancel_when_ending(workers, engine)),
             ]
             try:
-                done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-                for worker in done:
-                    if not worker.cancelled() and (defect := worker.exception()) is not None:
-                        raise defect
+                pending: Sequence[Item] = self.loaded.pending
+                while pending:
+                    queue, self._deferred = iter(pending), []
+                    at_once = range(task.inputs_at_once)
+                    workers[:] = [asyncio.create_task(self._worker(queue, engine, calls)) for _ in at_once]
+                    check_done(*await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION))
+                    pending = await self._answered(workers, engine)
             except BaseException:
                 # First of all: a worker whose cancellation gets lost takes up nothing more.
                 engine.model_client.drain()
@@ -274,13 +285,32 @@ class Run(Generic[Item, R]):
             finally:
                 await cancel_all([*keepers, *workers])
                 try:
-                    calls.close(write=_in_place(folder, self.progress))
+                    calls.close(write=in_place(folder, self.progress))
                 except OSError as error:
                     self.progress.warnings.append(
                         f"{calls.path} could not be put back: {error.strerror or error}"
                     )
         if self.ending.raised is not None:
             raise self.ending.raised
+
+    async def _answered(self, tasks: list[asyncio.Task[None]], engine: Engine) -> Sequence[Item]:
+        """The inputs that wait for a batch, when all batches are answered; none where the run ends.
+
+        `tasks` are those at work, for whoever has to end them.
+        """
+        if (batches := engine.batches) is None or self.ending.reason is not None:
+            return ()
+        batches.consumed()
+        if self._deferred:
+            self.progress.awaited = lambda: batches.waiting
+            tasks[:] = [asyncio.create_task(batches.settle())]
+            try:
+                check_done(*await asyncio.wait(tasks))
+            except ENDS_RUN as error:
+                self.ending.because(error)
+            self.progress.awaited = None
+            self._again = True
+        return () if self.ending.reason is not None else self._deferred
 
     async def _worker(self, queue: Iterator[Item], engine: Engine, file: CallFile) -> None:
         """Take one input after the other to its records on disk; whatever goes wrong with it is in them."""
@@ -293,7 +323,7 @@ class Run(Generic[Item, R]):
                 with engine.model_client.telemetry.input(of=len(self.loaded.pending)) as watch:
                     try:
                         finished = await task.process(item, engine, calls)
-                    except (*ENDS_RUN, ExtensionError):
+                    except (*ENDS_INPUT, ExtensionError):
                         raise
                     except (Exception, asyncio.CancelledError) as defect:
                         if isinstance(defect, asyncio.CancelledError) and _is_cancelled():
@@ -309,6 +339,9 @@ class Run(Generic[Item, R]):
                     self.progress.note_finished()
             except ENDS_RUN as error:
                 self.ending.because(error)
+                continue
+            except DeferredError:
+                self._deferred.append(item)
                 continue
             except ExtensionError as error:
                 self.ending.raise_when_over(error)
@@ -378,23 +411,23 @@ class Run(Generic[Item, R]):
         ):
             self.ending.reason = None  # it came when nothing was left to end
         warnings.extend(self.task.warnings(self.progress))
-        in_place = _in_place(self.task.folder, self.progress)
-        if in_place:
-            warnings.extend(self._bring_up_to_date())
+        is_in_place = in_place(self.task.folder, self.progress)
+        if is_in_place:
+            warnings.extend(bring_up_to_date(self.task, self.loaded))
         try:
-            self.loaded.records.finish(write=in_place)
+            self.loaded.records.finish(write=is_in_place)
         except OSError as error:
             unwritten.append(self.loaded.records.path)
             warnings.append(
                 f"{self.loaded.records.path} could not be put in order: {error.strerror or error}"
             )
         else:
-            warnings.extend(self.task.after_records() if in_place else ())
+            warnings.extend(self.task.after_records() if is_in_place else ())
         try:
             self.loaded.manifest.write(_STATES[self.ending.reason], self.progress, self.ending.error)
         except (OSError, StorageError) as error:
             unwritten.append(self.loaded.manifest.path)
-            warnings.append(_unwritten_manifest(self.loaded.manifest, error))
+            warnings.append(unwritten_manifest(self.loaded.manifest, error))
         self.loaded.spending.close(counted=self.loaded.manifest.path not in unwritten)
         self.end = RunEnd(
             self.progress,
@@ -402,29 +435,8 @@ class Run(Generic[Item, R]):
             self.ending.error,
             self.loaded.manifest.content,
             tuple(unwritten),
-            lost=not in_place,
+            lost=not is_in_place,
         )
-
-    def _bring_up_to_date(self) -> Iterator[str]:
-        """Write again what is said otherwise now, and move records of inputs that are gone out of the run.
-
-        In words, what became of them and what could not be written.
-        """
-        records, gone = self.loaded.records, self.progress.gone
-        names = ", ".join(map(harmless, gone[:MOST_GONE_NAMED]))
-        if len(gone) > MOST_GONE_NAMED:
-            names += f" and {len(gone) - MOST_GONE_NAMED:,} more"
-        what = f"{counted(len(gone), 'record')} of {self.task.unit} that are no longer in the input ({names})"
-        target = self.task.folder.removed
-        try:
-            for record in self.task.renewed(records):
-                records.append(record)
-            if gone:
-                records.set_aside(gone, target)
-                keep = option("keep_missing", True)
-                yield Words(f"{what} moved to {target}. Pass {keep} to keep such records in the run.")
-        except (UsageError, StorageError) as error:
-            yield Words(f"{self.task.folder.path} could not be brought up to date: {marked(error.message)}")
 
     def _begin(self) -> None:
         """Raises UsageError where nothing can be written: better now than after the first answers."""
@@ -433,7 +445,7 @@ class Run(Generic[Item, R]):
             self.loaded.manifest.write("running", self.progress)
         except OSError as error:
             raise UsageError(
-                _unwritten_manifest(self.loaded.manifest, error),
+                unwritten_manifest(self.loaded.manifest, error),
                 remedy=f"Free some disk space, or pass a folder that you can write to with {option('out')}.",
             ) from error
         self.loaded.spending.clear()
@@ -452,6 +464,8 @@ class Run(Generic[Item, R]):
         )
 
     def _note_call(self, call: CallRecord) -> None:
+        if call.replayed and self._again:
+            return  # it was counted when a batch had answered it, or before
         self.progress.add_call(call)
         if not call.replayed:
             self.loaded.spending.append(call, self.progress.spending.calls)
@@ -470,20 +484,5 @@ class Run(Generic[Item, R]):
             except OSError as error:
                 if not warned:
                     more = "; the run continues and will try again"
-                    self.progress.warnings.append(_unwritten_manifest(self.loaded.manifest, error, more))
+                    self.progress.warnings.append(unwritten_manifest(self.loaded.manifest, error, more))
                 warned = True
-
-
-def _in_place(folder: RunFolder, progress: Progress) -> bool:
-    """Whether files can be put where they belong; a folder that was deleted is made again."""
-    if not folder.lost():
-        return True
-    if folder.put_back():
-        progress.warnings.append(f"{folder.path} was deleted; what was done by then was put back there")
-        return True
-    return False
-
-
-def _unwritten_manifest(manifest: Manifest, error: OSError | StorageError, more: str = "") -> Words:
-    why = marked(error.text) if isinstance(error, StorageError) else error.strerror or str(error)
-    return Words(f"{manifest.path} could not be written: {why}{more}")

@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from functools import partial, wraps
@@ -300,3 +300,10 @@ def wait_for(future: Future[T]) -> T:
     except KeyboardInterrupt:
         future.cancel()
         raise
+
+
+def check_done(done: Iterable[asyncio.Task[None]], _pending: object) -> None:
+    """Raises what one of the tasks raised. Whoever cancelled one knows why."""
+    for task in done:
+        if not task.cancelled() and (defect := task.exception()) is not None:
+            raise defect

@@ -193,6 +193,12 @@ class Task(ABC, Generic[Item, R]):
         """Write what is made of the records when a session has ended; in words, what could not be."""
         return ()
 
+    def price_table(self) -> PriceTable:
+        """What its calls cost. Raises UsageError."""
+        from uncanny.client.prices import PriceTable
+
+        return PriceTable.load(self.models.prices, batch=self.options.batch)
+
     def forecast(self, prices: PriceTable) -> RunForecast | None:  # noqa: ARG002
         """What the whole run is to take, for `run.json`; None where nothing is foretold. Blocking.
 

@@ -128,7 +128,14 @@ async def test_stats_are_exact(client: httpx.AsyncClient) -> None:
     await anthropic_text(client, anthropic_body(LOOK))
     await client.get("/v1/models")
     stats = await client.get("/stats")
-    assert stats.json() == {"requests": 8, "unique_prefixes": 6, "max_concurrent": 1, "faults": {}}
+    assert stats.json() == {
+        "requests": 8,
+        "unique_prefixes": 6,
+        "max_concurrent": 1,
+        "faults": {},
+        "batches": 0,
+        "batch_lines": 0,
+    }
 
 
 async def test_counts_requests_side_by_side() -> None:

@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -26,11 +27,15 @@ from uncanny.demo.server.api import (
     BadRequestError,
     ImageDigests,
     ProviderApi,
+    Reply,
 )
+from uncanny.demo.server.batches import Batches
 from uncanny.demo.server.dialects import DIALECTS, DialectApi
 from uncanny.demo.server.faults import (
+    FAULT_NAMES,
     MESSAGES,
     STATUSES,
+    BatchFault,
     FakeServerOptions,
     FaultName,
     RequestPlan,
@@ -62,6 +67,7 @@ class FakeServer:
         self._prefixes: set[bytes] = set()
         self._finished: set[bytes] = set()
         self._faults: Counter[FaultName] = Counter(dict.fromkeys(options.faults, 0))
+        self.batches = Batches(options, self._line, self._tokens, self.openai, self.anthropic)
 
     def stats(self) -> dict[str, Any]:
         """The counts of `/stats`; `faults` has every fault of the options, with 0 where none struck yet."""
@@ -70,6 +76,7 @@ class FakeServer:
             "unique_prefixes": len(self._prefixes),
             "max_concurrent": self._most_open,
             "faults": dict(self._faults),
+            **self.batches.stats(),
         }
 
     async def handle(self, request: web.Request, api: ProviderApi) -> web.StreamResponse:
@@ -116,25 +123,55 @@ class FakeServer:
         self, request: web.Request, api: ProviderApi, api_request: ApiRequest, plan: RequestPlan, number: int
     ) -> web.StreamResponse:
         try:
-            options = self._options
-            demo_answer = answer(
-                api_request.demo,
-                synthetic_objects=options.objects,
-                synthetic_anomalies=options.anomalies,
-                character=character_of(api_request.model, options.seed),
-            )
+            body = self._body(api, api_request, plan, number)
         except RequestRejectedError as error:
             return _error(api, 400, str(error), number)
-        cached = api_request.size.known(self._finished)
-        if api_request.writes_cache:
-            self._finished.update(api_request.size.kept(api_request.least_cached))
-        body = api.write(api_request, plan.spoil(ApiAnswer(demo_answer, number, cached)))
         kind = "text/event-stream" if api_request.stream else "application/json"
         if plan.fault == "cut":
             return await _cut(request, body, kind)
         if plan.fault == "truncated-json":
             body = body[: len(body) // 2]
         return web.Response(body=body, content_type=kind, headers=_ids(number))
+
+    def _body(self, api: ProviderApi, api_request: ApiRequest, plan: RequestPlan, number: int) -> bytes:
+        """Raises RequestRejectedError."""
+        options = self._options
+        demo_answer = answer(
+            api_request.demo,
+            synthetic_objects=options.objects,
+            synthetic_anomalies=options.anomalies,
+            character=character_of(api_request.model, options.seed),
+        )
+        cached = api_request.size.known(self._finished)
+        if api_request.writes_cache:
+            self._finished.update(api_request.size.kept(api_request.least_cached))
+        return api.write(api_request, plan.spoil(ApiAnswer(demo_answer, number, cached)))
+
+    def _line(self, api: ProviderApi, body: Mapping[str, Any], fault: BatchFault | None) -> Reply:
+        """The reply to a line of a batch."""
+        number = self._requests
+        try:
+            if fault == "rejected":
+                raise BadRequestError("The request is not valid (a fault of the fake server)")
+            if fault == "500":
+                raise BadRequestError(MESSAGES[500], status=500)
+            api_request = api.read(body)
+            if api_request.model == UNKNOWN_MODEL:
+                raise BadRequestError(f"The model {UNKNOWN_MODEL!r} does not exist", status=404)
+            faults: dict[FaultName, float] = {name: 1.0 for name in FAULT_NAMES if name == fault}
+            plan = plan_request(replace(self._options, faults=faults), number)
+            return Reply(200, self._body(api, api_request, plan, number))
+        except (BadRequestError, RequestRejectedError) as error:
+            status = error.status if isinstance(error, BadRequestError) else 400
+            return Reply(status, api.error(status, str(error), number))
+
+    @staticmethod
+    def _tokens(api: ProviderApi, body: Mapping[str, Any]) -> int:
+        """Of a line of a batch; 0 for one that is no request."""
+        try:
+            return api.read(body).size.input_tokens
+        except BadRequestError:
+            return 0
 
     async def _read(self, request: web.Request, api: ProviderApi) -> ApiRequest:
         try:
@@ -172,6 +209,7 @@ def application(options: FakeServerOptions) -> web.Application:
     app.router.add_post(f"{path}/chat/completions", partial(server.handle, api=server.openai))
     if options.provider is None:
         app.router.add_post("/v1/messages", partial(server.handle, api=server.anthropic))
+        server.batches.add_routes(app.router)
     app.router.add_get(f"{path}/models", models)
     app.router.add_get(f"{path}/models/{{name:.+}}", models)
     app.router.add_get("/stats", stats)

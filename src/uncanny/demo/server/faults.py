@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import orjson
 
@@ -29,7 +29,12 @@ FaultName = Literal[
     "length",
 ]
 
+BatchFault = Literal["rejected", "expired", "missing", "500", "malformed", "refusal", "length"]
+"""What goes wrong with one line of a batch: a 400, no answer in time, no line of results at all, or, as with
+a single request, a status or the answer."""
+
 FAULT_NAMES: Final[tuple[FaultName, ...]] = get_args(FaultName)
+BATCH_FAULTS: Final[tuple[BatchFault, ...]] = get_args(BatchFault)
 
 MAX_OBJECTS: Final = 200
 
@@ -45,6 +50,10 @@ class FakeServerOptions:
     request the same fault and latency, and each model name the same answers. `max_seconds` ends the server
     by itself.
     `provider` is whose ways of the chat completions API are taken, at its own path; None is nobody's.
+
+    A batch ends after `batch_seconds`, with `batch_faults` in the shares of its lines. OpenAI's batches that
+    together have more than `batch_tokens` input tokens fail after they were created; None is no limit. The
+    connection is dropped after each of the first `lost_batches` was created.
     """
 
     port: int = 0
@@ -56,6 +65,10 @@ class FakeServerOptions:
     seed: int = 0
     max_seconds: float | None = None
     provider: str | None = None
+    batch_seconds: float = 0.0
+    batch_faults: Mapping[BatchFault, float] = field(default_factory=dict)
+    batch_tokens: int | None = None
+    lost_batches: int = 0
 
     def __post_init__(self) -> None:
         for what, value, valid in (
@@ -65,6 +78,8 @@ class FakeServerOptions:
             ("number of objects", self.objects, 1 <= self.objects <= MAX_OBJECTS),
             ("number of anomalies", self.anomalies, self.anomalies is None or self.anomalies >= 0),
             ("number of seconds", self.max_seconds, self.max_seconds is None or self.max_seconds > 0),
+            ("time of a batch", self.batch_seconds, self.batch_seconds >= 0),
+            ("number of tokens", self.batch_tokens, self.batch_tokens is None or self.batch_tokens > 0),
         ):
             if not valid:
                 raise UsageError(f"The fake server cannot work with a {what} of {value!r}")
@@ -74,15 +89,31 @@ class FakeServerOptions:
                 remedy=f"Choose one of {', '.join(DIALECTS)}.",
             )
         _check_rates(self.faults)
+        _check_rates(self.batch_faults)
 
 
 def parse_faults(text: str) -> dict[FaultName, float]:
     """Read `NAME=RATE,…`; an empty text gives no faults. Raises `UsageError` that names the valid faults."""
-    faults: dict[FaultName, float] = {}
+    return _parse(text, FAULT_NAMES)
+
+
+def parse_batch_faults(text: str) -> dict[BatchFault, float]:
+    """As `parse_faults`, for the lines of batches."""
+    return _parse(text, BATCH_FAULTS)
+
+
+N = TypeVar("N", bound=str)
+
+
+def _parse(text: str, names: Sequence[N]) -> dict[N, float]:
+    faults: dict[N, float] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
-        name, _, rate = (part.strip() for part in item.partition("="))
+        given, _, rate = (part.strip() for part in item.partition("="))
+        name = next((each for each in names if each == given), None)
+        if name is None:
+            raise UsageError(f"Unknown fault {given!r}", remedy=f"The faults are: {', '.join(names)}.")
         try:
-            faults[_fault_name(name)] = float(rate)
+            faults[name] = float(rate)
         except ValueError:
             raise UsageError(
                 f"No rate in {item!r}", remedy="Write NAME=RATE, as in 429=0.1,hang=0.02."
@@ -91,16 +122,8 @@ def parse_faults(text: str) -> dict[FaultName, float]:
     return faults
 
 
-def _fault_name(name: str) -> FaultName:
-    for known in FAULT_NAMES:
-        if name == known:
-            return known
-    raise UsageError(f"Unknown fault {name!r}", remedy=f"The faults are: {', '.join(FAULT_NAMES)}.")
-
-
-def _check_rates(faults: Mapping[FaultName, float]) -> None:
+def _check_rates(faults: Mapping[N, float]) -> None:
     for name, rate in faults.items():
-        _fault_name(name)
         if not 0 <= rate <= 1:
             raise UsageError(f"The rate of fault {name!r} is {rate!r}", remedy="Rates go from 0 to 1.")
     if sum(faults.values()) > 1 + 1e-9:
@@ -146,13 +169,20 @@ def plan_request(options: FakeServerOptions, number: int) -> RequestPlan:
     dice = random.Random(f"{options.seed}:{number}")
     delay = options.latency_ms + dice.uniform(0.0, options.jitter_ms)
     share, retry_after_ms = dice.random(), dice.randint(200, 1000)
-    fault: FaultName | None = None
-    for name, rate in options.faults.items():
+    return RequestPlan(delay / 1000, _struck(options.faults, share), retry_after_ms, dice)
+
+
+def batch_fault(options: FakeServerOptions, number: int) -> BatchFault | None:
+    """The fault of the line with this number, counted from 0 over all batches: the same for the same seed."""
+    return _struck(options.batch_faults, random.Random(f"{options.seed}:batch:{number}").random())
+
+
+def _struck(faults: Mapping[N, float], share: float) -> N | None:
+    for name, rate in faults.items():
         if share < rate:
-            fault = name
-            break
+            return name
         share -= rate
-    return RequestPlan(delay / 1000, fault, retry_after_ms, dice)
+    return None
 
 
 def _malformed(text: str, dice: random.Random) -> str:

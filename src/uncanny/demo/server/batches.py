@@ -1,0 +1,410 @@
+"""Batch APIs of the fake server: OpenAI's `/v1/files` and `/v1/batches`, Anthropic's `/v1/messages/batches`.
+
+A batch ends after `batch_seconds`. Its results come in another order than its lines, as both APIs allow, and
+some go wrong on purpose: see `BatchFault`. All is kept in memory.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from uncanny.demo.server.api import ProviderApi, Reply
+from uncanny.demo.server.faults import BatchFault, FakeServerOptions, batch_fault
+
+Answer = Callable[[ProviderApi, Mapping[str, Any], BatchFault | None], Reply]
+"""The reply to the body of one line."""
+Tokens = Callable[[ProviderApi, Mapping[str, Any]], int]
+"""Input tokens of the body of one line."""
+
+MOST_LINES = 50_000
+_CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    key: str
+    body: Mapping[str, Any]
+
+
+@dataclass
+class _Batch:
+    """A batch of either API; `problem` is what OpenAI rejects it for as a whole, as code and message."""
+
+    id: str
+    lines: Sequence[_Line]
+    ends: float
+    answer: Callable[[_Line, int], tuple[BatchFault | None, Reply | None]]
+    input_file: str = ""
+    endpoint: str = ""
+    metadata: Mapping[str, str] | None = None
+    problem: tuple[str, str] | None = None
+    tokens: int = 0
+    created: float = field(default_factory=time.time)
+    cancelled: bool = False
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> bool:
+        return self.cancelled or self.problem is not None or time.monotonic() >= self.ends
+
+    @cached_property
+    def results(self) -> list[tuple[_Line, BatchFault | None, Reply | None]]:
+        """What came of each line, in another order; no reply to a line that has expired."""
+        results = [(line, *self.answer(line, number)) for number, line in enumerate(self.lines)]
+        random.Random(self.id).shuffle(results)
+        return [each for each in results if each[1] != "missing"]
+
+
+class _InvalidError(Exception):
+    """`str()` says what is wrong with a request."""
+
+
+class Batches:
+    """The batches and files of one server."""
+
+    def __init__(
+        self,
+        options: FakeServerOptions,
+        answer: Answer,
+        tokens: Tokens,
+        openai: ProviderApi,
+        anthropic: ProviderApi,
+    ) -> None:
+        self._options, self._answer, self._tokens = options, answer, tokens
+        self._openai, self._anthropic = openai, anthropic
+        self._files: dict[str, tuple[str, bytes]] = {}
+        self._batches: dict[str, _Batch] = {}
+        self._made = 0
+        self._lines = 0
+        self._to_lose = options.lost_batches
+
+    def stats(self) -> dict[str, int]:
+        """Batches that were accepted, and the lines in them."""
+        accepted = [each for each in self._batches.values() if each.problem is None]
+        return {"batches": len(accepted), "batch_lines": sum(len(each.lines) for each in accepted)}
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        for method, path, handler in (
+            ("POST", "/v1/files", self._upload),
+            ("GET", "/v1/files/{id}", self._file),
+            ("DELETE", "/v1/files/{id}", self._delete),
+            ("GET", "/v1/files/{id}/content", self._content),
+            ("POST", "/v1/batches", self._create),
+            ("GET", "/v1/batches", self._list),
+            ("GET", "/v1/batches/{id}", self._get),
+            ("POST", "/v1/batches/{id}/cancel", self._cancel),
+        ):
+            router.add_route(method, path, partial(self._guarded, self._openai, handler))
+        for method, path, handler in (
+            ("POST", "/v1/messages/batches", self._create_messages),
+            ("GET", "/v1/messages/batches", self._list_messages),
+            ("GET", "/v1/messages/batches/{id}", self._get_messages),
+            ("GET", "/v1/messages/batches/{id}/results", self._results),
+            ("POST", "/v1/messages/batches/{id}/cancel", self._cancel_messages),
+        ):
+            router.add_route(method, path, partial(self._guarded, self._anthropic, handler))
+
+    async def _guarded(self, api: ProviderApi, handler: Any, request: web.Request) -> web.StreamResponse:
+        status, message = 400, ""
+        try:
+            response: web.StreamResponse = await handler(request)
+            return response
+        except KeyError as error:
+            status, message = 404, f"There is no file or batch {error}"
+        except _InvalidError as error:
+            message = str(error)
+        return web.Response(
+            status=status, body=api.error(status, message, 0), content_type="application/json"
+        )
+
+    def _number(self) -> int:
+        self._made += 1
+        return self._made
+
+    def _line_answer(
+        self, api: ProviderApi
+    ) -> Callable[[_Line, int], tuple[BatchFault | None, Reply | None]]:
+        before = self._lines
+
+        def answer(line: _Line, number: int) -> tuple[BatchFault | None, Reply | None]:
+            fault = batch_fault(self._options, before + number)
+            gone = fault in ("expired", "missing")
+            return fault, None if gone else self._answer(api, line.body, fault)
+
+        return answer
+
+    def _add(self, batch: _Batch) -> None:
+        self._batches[batch.id] = batch
+        self._lines += len(batch.lines)
+
+    def _lose(self, request: web.Request) -> None:
+        """Drop the connection after a batch was made: its maker does not hear of it."""
+        if self._to_lose and request.transport is not None:
+            self._to_lose -= 1
+            request.transport.close()
+
+    # OpenAI
+
+    async def _upload(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        upload = form.get("file")
+        if form.get("purpose") != "batch" or not isinstance(upload, web.FileField):
+            raise _InvalidError("a file and the purpose `batch` are needed")
+        name = f"file-fake{self._number()}"
+        self._files[name] = upload.filename, upload.file.read()
+        return self._file_json(name)
+
+    def _file_json(self, name: str) -> web.Response:
+        filename, data = self._files[name]
+        return web.json_response(
+            {
+                "id": name,
+                "object": "file",
+                "bytes": len(data),
+                "created_at": round(time.time()),
+                "filename": filename,
+                "purpose": "batch",
+                "status": "processed",
+            }
+        )
+
+    async def _file(self, request: web.Request) -> web.Response:
+        return self._file_json(request.match_info["id"])
+
+    async def _content(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._files[request.match_info["id"]][1])
+
+    async def _delete(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
+        del self._files[name]
+        return web.json_response({"id": name, "object": "file", "deleted": True})
+
+    async def _create(self, request: web.Request) -> web.Response:
+        body = orjson.loads(await request.read())
+        endpoint, source = body.get("endpoint"), body.get("input_file_id")
+        if endpoint != "/v1/chat/completions":
+            raise _InvalidError(f"endpoint: {endpoint!r} cannot be used in a batch of the fake server")
+        lines, problem = self._read_lines(self._files[source][1], endpoint)
+        tokens = sum(self._tokens(self._openai, line.body) for line in lines)
+        queued = sum(each.tokens for each in self._batches.values() if not each.ended)
+        most = self._options.batch_tokens
+        if problem is None and most is not None and queued + tokens > most:
+            problem = "token_limit_exceeded", f"Enqueued token limit reached: {most:,} tokens"
+        batch = _Batch(
+            f"batch_fake{self._number()}",
+            lines,
+            time.monotonic() + self._options.batch_seconds,
+            self._line_answer(self._openai),
+            input_file=source,
+            endpoint=endpoint,
+            metadata=body.get("metadata"),
+            problem=problem,
+            tokens=tokens,
+        )
+        self._add(batch)
+        self._lose(request)
+        # What is wrong with it shows later: creation succeeds.
+        return web.json_response(self._batch_json(batch) | {"status": "validating", "errors": None})
+
+    @staticmethod
+    def _read_lines(data: bytes, endpoint: str) -> tuple[list[_Line], tuple[str, str] | None]:
+        lines: list[_Line] = []
+        keys: set[str] = set()
+        for number, text in enumerate(data.splitlines(), start=1):
+            try:
+                line = orjson.loads(text)
+                key, body = line["custom_id"], line["body"]
+            except (orjson.JSONDecodeError, KeyError, TypeError):
+                return [], ("invalid_json_line", f"Line {number} is not a request")
+            if line.get("method") != "POST" or line.get("url") != endpoint:
+                return [], ("mismatched_url", f"Line {number} is not for {endpoint}")
+            if key in keys:
+                return [], ("duplicate_custom_id", f"Line {number} has the custom_id of an earlier line")
+            keys.add(key)
+            lines.append(_Line(key, body))
+        if len(lines) > MOST_LINES:
+            return [], ("too_many_tasks", f"More than {MOST_LINES:,} lines")
+        return lines, None if lines else ("empty_file", "The file has no lines")
+
+    def _batch_json(self, batch: _Batch) -> dict[str, Any]:
+        failed = (
+            [each for each in batch.results if each[2] is None or each[2].status >= 400]
+            if batch.ended
+            else []
+        )
+        status = "in_progress"
+        if batch.problem is not None:
+            status = "failed"
+        elif batch.cancelled:
+            status = "cancelled"
+        elif batch.ended:
+            self._write_files(batch)
+            status = "expired" if any(fault == "expired" for _, fault, _ in batch.results) else "completed"
+        errors = None
+        if batch.problem is not None:
+            code, message = batch.problem
+            errors = {
+                "object": "list",
+                "data": [{"code": code, "message": message, "line": None, "param": None}],
+            }
+        created, completed = round(batch.created), len(batch.results) - len(failed) if batch.ended else 0
+        return {
+            "id": batch.id,
+            "object": "batch",
+            "endpoint": batch.endpoint,
+            "errors": errors,
+            "input_file_id": batch.input_file,
+            "completion_window": "24h",
+            "status": status,
+            "output_file_id": batch.files.get("output"),
+            "error_file_id": batch.files.get("error"),
+            "created_at": created,
+            "expires_at": created + _DAY_S,
+            "request_counts": {"total": len(batch.lines), "completed": completed, "failed": len(failed)},
+            "metadata": batch.metadata,
+        }
+
+    def _write_files(self, batch: _Batch) -> None:
+        """The two files of results; one without lines is not made."""
+        if batch.files or batch.cancelled:
+            return
+        content: dict[str, list[bytes]] = {"output": [], "error": []}
+        for number, (line, _, reply) in enumerate(batch.results):
+            entry: dict[str, Any] = {"id": f"batch_req_{number}", "custom_id": line.key}
+            if reply is None:
+                message = "This request could not be executed before the completion window expired."
+                entry |= {"response": None, "error": {"code": "batch_expired", "message": message}}
+            else:
+                response = {
+                    "status_code": reply.status,
+                    "request_id": f"req_fake_{number}",
+                    "body": orjson.Fragment(reply.body),
+                }
+                entry |= {"response": response, "error": None}
+            good = reply is not None and reply.status < 400
+            content["output" if good else "error"].append(orjson.dumps(entry) + b"\n")
+        for kind, lines in content.items():
+            if lines:
+                name = batch.files[kind] = f"file-fake{self._number()}"
+                self._files[name] = f"{batch.id}_{kind}.jsonl", b"".join(lines)
+
+    async def _get(self, request: web.Request) -> web.Response:
+        return web.json_response(self._batch_json(self._batches[request.match_info["id"]]))
+
+    async def _list(self, request: web.Request) -> web.Response:
+        return self._page(request, "batch_", self._batch_json)
+
+    async def _cancel(self, request: web.Request) -> web.Response:
+        batch = self._batches[request.match_info["id"]]
+        batch.cancelled = not batch.ended or batch.cancelled
+        return web.json_response(self._batch_json(batch))
+
+    def _page(
+        self, request: web.Request, prefix: str, shown: Callable[[_Batch], dict[str, Any]]
+    ) -> web.Response:
+        """Newest first, as both APIs list them."""
+        every = [each for each in reversed(self._batches.values()) if each.id.startswith(prefix)]
+        after = request.query.get("after") or request.query.get("after_id")
+        if after is not None:
+            every = every[[each.id for each in every].index(after) + 1 :]
+        limit = int(request.query.get("limit", "20"))
+        page = [shown(each) for each in every[:limit]]
+        ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {}
+        return web.json_response(
+            {
+                "object": "list",
+                "data": page,
+                "has_more": len(every) > limit,
+                "first_id": None,
+                "last_id": None,
+            }
+            | ends
+        )
+
+    # Anthropic
+
+    async def _create_messages(self, request: web.Request) -> web.Response:
+        body = orjson.loads(await request.read())
+        lines: dict[str, _Line] = {}
+        for number, each in enumerate(body.get("requests") or ()):
+            key = each.get("custom_id")
+            if not isinstance(key, str) or _CUSTOM_ID.fullmatch(key) is None or key in lines:
+                raise _InvalidError(f"requests.{number}.custom_id: must be unique, of 1 to 64 characters")
+            lines[key] = _Line(key, each.get("params") or {})
+        if not lines:
+            raise _InvalidError("requests: must have at least one")
+        batch = _Batch(
+            f"msgbatch_fake{self._number()}",
+            list(lines.values()),
+            time.monotonic() + self._options.batch_seconds,
+            self._line_answer(self._anthropic),
+        )
+        self._add(batch)
+        self._lose(request)
+        return web.json_response(self._messages_json(request, batch) | {"processing_status": "in_progress"})
+
+    def _messages_json(self, request: web.Request, batch: _Batch) -> dict[str, Any]:
+        kinds = ("processing", "succeeded", "errored", "canceled", "expired")
+        counts = dict.fromkeys(kinds, 0)
+        if batch.cancelled:
+            counts["canceled"] = len(batch.lines)
+        elif batch.ended:
+            for _, _, reply in batch.results:
+                kind = "expired" if reply is None else "succeeded" if reply.status < 400 else "errored"
+                counts[kind] += 1
+        else:
+            counts["processing"] = len(batch.lines)
+        created = datetime.fromtimestamp(batch.created, UTC)
+        url = f"{request.url.origin()}/v1/messages/batches/{batch.id}/results"
+        return {
+            "id": batch.id,
+            "type": "message_batch",
+            "processing_status": "ended" if batch.ended else "in_progress",
+            "request_counts": counts,
+            "created_at": created.isoformat(),
+            "expires_at": datetime.fromtimestamp(batch.created + _DAY_S, UTC).isoformat(),
+            "ended_at": created.isoformat() if batch.ended else None,
+            "archived_at": None,
+            "cancel_initiated_at": None,
+            "results_url": url if batch.ended else None,
+        }
+
+    async def _get_messages(self, request: web.Request) -> web.Response:
+        return web.json_response(self._messages_json(request, self._batches[request.match_info["id"]]))
+
+    async def _list_messages(self, request: web.Request) -> web.Response:
+        return self._page(request, "msgbatch_", partial(self._messages_json, request))
+
+    async def _cancel_messages(self, request: web.Request) -> web.Response:
+        batch = self._batches[request.match_info["id"]]
+        batch.cancelled = not batch.ended or batch.cancelled
+        return web.json_response(self._messages_json(request, batch))
+
+    async def _results(self, request: web.Request) -> web.Response:
+        batch = self._batches[request.match_info["id"]]
+        if not batch.ended:
+            raise _InvalidError("the batch has not ended")
+        lines = []
+        for line, _, reply in batch.results:
+            result: dict[str, Any]
+            if batch.cancelled:
+                result = {"type": "canceled"}
+            elif reply is None:
+                result = {"type": "expired"}
+            elif reply.status < 400:
+                result = {"type": "succeeded", "message": orjson.Fragment(reply.body)}
+            else:
+                result = {"type": "errored", "error": orjson.Fragment(reply.body)}
+            lines.append(orjson.dumps({"custom_id": line.key, "result": result}) + b"\n")
+        return web.Response(body=b"".join(lines), content_type="application/x-jsonl")

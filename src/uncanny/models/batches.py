@@ -1,0 +1,327 @@
+"""Batch APIs of providers: many requests handed in at once, answered within a day at half price.
+
+A `BatchApi` knows the wire, nothing of a run: one line of JSON for a request, a file of lines handed in, its
+state, its results. Lines are known by a key of the caller's, which comes back with the answer. What survives
+a kill, and who waits, is `uncanny.client.batches`'s.
+
+Calls go through the SDKs, and bodies are read here, as those of single calls are. A file of results is loaded
+as a whole, which `MOST_LINES` keeps small enough.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Container, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+import orjson
+from openai import AsyncOpenAI
+
+from uncanny.errors import ProviderError
+from uncanny.files import read_file
+from uncanny.models.base import ModelRequest, ModelResponse, Tokens
+from uncanny.models.http import Exchange, read_body
+from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, bad_body, from_response
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+# OpenAI takes 50,000 lines in 200 MB, Anthropic 100,000 in 256 MB. Files are held in memory on the way.
+MOST_LINES: Final = 10_000
+MOST_BYTES: Final = 100_000_000
+LARGEST_RESULTS: Final = 512 * 1024 * 1024
+"""Bytes of the results of a batch after which no more is read."""
+TIMEOUT_S: Final = 900.0
+"""Of one upload or download, in seconds."""
+# Of one page, and of all pages that are looked through for a batch.
+_PAGE, _MOST_LISTED = 100, 1_000
+_CLOCKS_DIFFER = timedelta(minutes=10)
+# Ids become parts of addresses, and some come from files of runs.
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
+
+Body = Callable[[ModelRequest], bytes]
+"""The JSON body of a single call."""
+Read = Callable[[dict[str, Any], str | None], ModelResponse]
+"""The response in the body of an answer, with the provider's id of the call. Raises ProviderError."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """`ended`: there are results, or none will come. `rejected` is why nothing in it was asked, None where
+    that is not so; `over_limit`: it may be taken when other batches have ended, or in parts."""
+
+    ended: bool
+    rejected: str | None = None
+    over_limit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LostBatch:
+    """A batch that may have been handed in as `tag`, with `number` lines, at `since` at the earliest.
+
+    The ids `known` are those of others.
+    """
+
+    tag: str
+    number: int
+    since: datetime
+    known: Container[str]
+
+
+class BatchApi(ABC):
+    """The batches of one model's provider. All calls raise `ProviderError`, as single calls do."""
+
+    def __init__(self, context: ErrorContext, body: Body, read: Read) -> None:
+        self._context, self._body, self._read_answer = context, body, read
+
+    @abstractmethod
+    def line(self, key: str, request: ModelRequest) -> bytes:
+        """A line of JSON for `submit`. `key` has at most 64 letters, digits, `_` and `-`."""
+
+    @abstractmethod
+    async def submit(self, tag: str, lines: Path) -> str:
+        """Hand in a file of lines; the id of the batch. `tag` is the caller's own name of it."""
+
+    @abstractmethod
+    async def find(self, lost: LostBatch) -> str | None:
+        """Its id; None where it was never handed in."""
+
+    @abstractmethod
+    async def state(self, batch: str) -> BatchState:
+        """How far it is."""
+
+    @abstractmethod
+    async def results(self, batch: str) -> bytes:
+        """The results of a batch that has ended, in lines of JSON in any order."""
+
+    async def forget(self, batch: str) -> None:  # noqa: B027 - not all keep anything
+        """Delete what was uploaded for it."""
+
+    @abstractmethod
+    def answer(self, result: Mapping[str, Any]) -> ModelResponse | ProviderError:
+        """What a line of the results holds: an answer, a refusal among them, or why there is none."""
+
+    def _answered(self, body: dict[str, Any], request_id: str | None) -> ModelResponse | ProviderError:
+        try:
+            return self._read_answer(body, request_id)
+        except ProviderError as error:
+            return error
+
+    def _failed(self, status: int, body: object) -> ModelResponse | ProviderError:
+        error = from_response(status, {}, orjson.dumps(body), self._context)
+        if isinstance(error, Flagged):
+            return ModelResponse("", "refusal", Tokens(), reason=error.reason)
+        return error
+
+    def _unanswered(self, why: str) -> ProviderError:
+        return bad_body(self._context, why)
+
+    async def _exchange(self, call: Callable[[], Any]) -> httpx2.Response:
+        """The response to an SDK's raw call."""
+        async with Exchange(self._context, TIMEOUT_S) as exchange:
+            exchange.response = (await call()).http_response
+        return exchange.checked()
+
+    async def _json(self, call: Callable[[], Any]) -> dict[str, Any]:
+        response = await self._exchange(call)
+        return read_body(response.content, response.headers, self._context)
+
+    def _id(self, content: Mapping[str, Any]) -> str:
+        return self._checked(content.get("id"))
+
+    def _checked(self, name: object) -> str:
+        if not isinstance(name, str) or _ID.fullmatch(name) is None:
+            raise bad_body(self._context, "it has no id of a batch or file")
+        return name
+
+
+class OpenAIBatches(BatchApi):
+    """OpenAI's batches of chat completions; the caller's tag is in the `metadata` of a batch."""
+
+    ENDPOINT: Final = "/v1/chat/completions"
+    _ENDED: Final = frozenset({"completed", "expired", "cancelled"})
+
+    def __init__(self, client: AsyncOpenAI, context: ErrorContext, body: Body, read: Read) -> None:
+        super().__init__(context, body, read)
+        self._client = client
+
+    def line(self, key: str, request: ModelRequest) -> bytes:
+        body = orjson.Fragment(self._body(request))
+        line = {"custom_id": key, "method": "POST", "url": self.ENDPOINT, "body": body}
+        return orjson.dumps(line)
+
+    async def submit(self, tag: str, lines: Path) -> str:
+        files, batches = self._client.files.with_raw_response, self._client.batches.with_raw_response
+        data = read_file(lines)
+        uploaded = await self._json(lambda: files.create(file=(f"{tag}.jsonl", data), purpose="batch"))
+        source = self._id(uploaded)
+        made = await self._json(
+            lambda: batches.create(
+                input_file_id=source,
+                endpoint=self.ENDPOINT,
+                completion_window="24h",
+                metadata={"uncanny": tag},
+            )
+        )
+        return self._id(made)
+
+    async def find(self, lost: LostBatch) -> str | None:
+        async for each in _listed(self._json, self._client.batches.with_raw_response.list, "after"):
+            metadata = each.get("metadata")
+            if isinstance(metadata, dict) and metadata.get("uncanny") == lost.tag:
+                return self._id(each)
+        return None
+
+    async def state(self, batch: str) -> BatchState:
+        content = await self._batch(batch)
+        status = content.get("status")
+        if status != "failed":
+            return BatchState(status in self._ENDED)
+        errors = content.get("errors")
+        problems = errors.get("data") if isinstance(errors, dict) else None
+        first = problems[0] if isinstance(problems, list) and problems else {}
+        code, message = str(first.get("code")), str(first.get("message"))
+        return BatchState(True, f"{code}: {message}"[:300], over_limit=code == "token_limit_exceeded")
+
+    async def results(self, batch: str) -> bytes:
+        content = await self._batch(batch)
+        raw = self._client.files.with_raw_response
+        parts: list[bytes] = []
+        for name in ("output_file_id", "error_file_id"):
+            if content.get(name):
+                file = self._checked(content[name])
+                parts.append((await self._exchange(partial(raw.content, file))).content)
+        return b"\n".join(parts)
+
+    async def forget(self, batch: str) -> None:
+        source = self._checked((await self._batch(batch)).get("input_file_id"))
+        with suppress(NothingThereError):
+            await self._json(lambda: self._client.files.with_raw_response.delete(source))
+
+    async def _batch(self, batch: str) -> dict[str, Any]:
+        name = self._checked(batch)
+        return await self._json(lambda: self._client.batches.with_raw_response.retrieve(name))
+
+    def answer(self, result: Mapping[str, Any]) -> ModelResponse | ProviderError:
+        match result:
+            case {"response": {"status_code": int(status), "body": body, **more}}:
+                if status == 200 and isinstance(body, dict):
+                    name = more.get("request_id")
+                    return self._answered(body, name if isinstance(name, str) else None)
+                return self._failed(status, body)
+            case {"error": {"code": str(code)}}:
+                return self._unanswered(code)
+        return self._unanswered("a line of the results has neither a response nor an error")
+
+
+class AnthropicBatches(BatchApi):
+    """Anthropic's batches of messages. They carry no tag: a lost one is known by its time and size."""
+
+    def __init__(self, client: AsyncAnthropic, context: ErrorContext, body: Body, read: Read) -> None:
+        super().__init__(context, body, read)
+        self._client = client
+
+    def line(self, key: str, request: ModelRequest) -> bytes:
+        return orjson.dumps({"custom_id": key, "params": orjson.Fragment(self._body(request))})
+
+    async def submit(self, tag: str, lines: Path) -> str:  # noqa: ARG002
+        requests = read_file(lines).splitlines()
+        body = b'{"requests":[%b]}' % b",".join(requests)
+        async with Exchange(self._context, TIMEOUT_S) as exchange:
+            exchange.response = await self._client.post(
+                "/v1/messages/batches", cast_to=httpx2.Response, content=body
+            )
+        content, _ = exchange.result()
+        return self._id(content)
+
+    async def find(self, lost: LostBatch) -> str | None:
+        oldest = None
+        async for each in _listed(
+            self._json, self._client.messages.batches.with_raw_response.list, "after_id"
+        ):
+            counts, created = each.get("request_counts"), _moment(each.get("created_at"))
+            if created is None or created < lost.since - _CLOCKS_DIFFER:
+                break
+            if (
+                isinstance(counts, dict)
+                and sum(counts.values()) == lost.number
+                and each.get("id") not in lost.known
+            ):
+                oldest = self._id(each)
+        return oldest
+
+    async def state(self, batch: str) -> BatchState:
+        name = self._checked(batch)
+        raw = self._client.messages.batches.with_raw_response
+        content = await self._json(lambda: raw.retrieve(name))
+        return BatchState(content.get("processing_status") == "ended")
+
+    async def results(self, batch: str) -> bytes:
+        # Not from the address that the answer names: the key goes to the user's server and nowhere else.
+        path = f"/v1/messages/batches/{self._checked(batch)}/results"
+        async with Exchange(self._context, TIMEOUT_S) as exchange:
+            exchange.response = await self._client.get(path, cast_to=httpx2.Response)
+        return exchange.checked().content
+
+    def answer(self, result: Mapping[str, Any]) -> ModelResponse | ProviderError:
+        match result:
+            case {"result": {"type": "succeeded", "message": dict(message)}}:
+                name = message.get("id")
+                return self._answered(message, name if isinstance(name, str) else None)
+            case {"result": {"type": "errored", "error": error}}:
+                return self._failed(_status(error), error)
+            case {"result": {"type": str(kind)}}:
+                return self._unanswered(f"the request was {kind}")
+        return self._unanswered("a line of the results has no result")
+
+
+# Lines of a batch have types of errors, and no statuses.
+_STATUSES: Final = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
+
+
+def _status(error: object) -> int:
+    match error:
+        case {"error": {"type": str(kind)}}:
+            return _STATUSES.get(kind, 500)
+    return 500
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+async def _listed(
+    json: Callable[[Callable[[], Any]], Any], page: Callable[..., Any], cursor: str
+) -> AsyncIterator[dict[str, Any]]:
+    """Batches of the account, the newest first, up to `_MOST_LISTED`."""
+    after: dict[str, Any] = {}
+    seen = 0
+    while seen < _MOST_LISTED:
+        content = await json(partial(page, limit=_PAGE, **after))
+        data = content.get("data")
+        batches = [each for each in data if isinstance(each, dict)] if isinstance(data, list) else []
+        for each in batches:
+            yield each
+        seen += len(batches)
+        if not batches or content.get("has_more") is not True:
+            return
+        after = {cursor: batches[-1].get("id")}
