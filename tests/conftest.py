@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tests.bundled_runs import BundledRuns
 
 # `.ci/run` and `make test-all` try the full number, by `--hypothesis-profile=full`. Both try the same
-# examples every time, so that a change fails for what it does; `explore` tries new ones. No example has a deadline:
-# nothing may depend on how busy the machine is.
+# examples every time, so that a change fails for what it does; `explore` tries new ones. No example has a
+# deadline: nothing may depend on how busy the machine is.
 settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("full", max_examples=300, deadline=None, derandomize=True)
 settings.register_profile("explore", max_examples=1000, deadline=None)
