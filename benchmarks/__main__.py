@@ -19,6 +19,7 @@ ALL = (
     "regions",
     "mcq_scoring",
     "mcq_run",
+    "batches",
     "audit",
     "semantic",
     "compare",

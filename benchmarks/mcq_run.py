@@ -52,11 +52,15 @@ class Measured:
         return 1000 * self.cpu_s / self.calls
 
 
-def make_items(folder: Path, questions: int) -> Path:
-    """An item file for that many questions, with pictures and overlays; its path."""
+def make_items(folder: Path, questions: int, side: int = SIDE) -> Path:
+    """An item file for that many questions, with pictures of `side` pixels and overlays; its path."""
     from uncanny.images.overlay import draw_boxes
 
-    boxes: dict[Any, Any] = {letter: (20 + 50 * n, 30, 60 + 50 * n, 200) for n, letter in enumerate("ABCD")}
+    unit = side / 256
+    boxes: dict[Any, Any] = {
+        letter: tuple(round(unit * each) for each in (20 + 50 * n, 30, 60 + 50 * n, 200))
+        for n, letter in enumerate("ABCD")
+    }
     choice = {"options": {letter: f"the {letter}th part, at the left of the car" for letter in "ABCD"}}
     lines, left = [], questions
     for number in range(IMAGES):
@@ -68,7 +72,7 @@ def make_items(folder: Path, questions: int) -> Path:
         asked |= {"q4": choice | {"answer": "E"}}
         lines.append(json.dumps(item | dict(list(asked.items())[:left])))
         left -= len(asked)
-        picture = noise_png(number, SIDE)
+        picture = noise_png(number, side)
         (folder / item["image"]).write_bytes(picture)
         (folder / item["overlay"]).write_bytes(draw_boxes(picture, boxes))
         if left <= 0:

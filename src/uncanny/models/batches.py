@@ -24,7 +24,7 @@ import httpx2
 import orjson
 from openai import AsyncOpenAI
 
-from uncanny.errors import ProviderError
+from uncanny.errors import ProviderError, TransientError
 from uncanny.files import read_file
 from uncanny.models.base import ModelRequest, ModelResponse, Tokens
 from uncanny.models.http import Exchange, read_body
@@ -121,7 +121,7 @@ class BatchApi(ABC):
         return error
 
     def _unanswered(self, why: str) -> ProviderError:
-        return bad_body(self._context, why)
+        return TransientError(f"{self._context.name}: a batch has no answer to it: {why}", kind="batch")
 
     async def _exchange(self, call: Callable[[], Any]) -> httpx2.Response:
         """The response to an SDK's raw call."""

@@ -135,6 +135,7 @@ async def test_stats_are_exact(client: httpx.AsyncClient) -> None:
         "faults": {},
         "batches": 0,
         "batch_lines": 0,
+        "batch_lines_answered_again": 0,
     }
 
 

@@ -90,9 +90,21 @@ class Batches:
         self._to_lose = options.lost_batches
 
     def stats(self) -> dict[str, int]:
-        """Batches that were accepted, and the lines in them."""
+        """Batches that were accepted, the lines in them, and lines of batches that have ended whose key had
+        an answer in another one already."""
         accepted = [each for each in self._batches.values() if each.problem is None]
-        return {"batches": len(accepted), "batch_lines": sum(len(each.lines) for each in accepted)}
+        answered = [
+            line.key
+            for each in accepted
+            if each.ended and not each.cancelled
+            for line, _, reply in each.results
+            if reply is not None and reply.status < 400
+        ]
+        return {
+            "batches": len(accepted),
+            "batch_lines": sum(len(each.lines) for each in accepted),
+            "batch_lines_answered_again": len(answered) - len(set(answered)),
+        }
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         for method, path, handler in (
