@@ -19,6 +19,7 @@ ALL = (
     "regions",
     "mcq_scoring",
     "mcq_run",
+    "adaptive",
     "batches",
     "audit",
     "semantic",

@@ -340,6 +340,11 @@ class TransientError(ProviderError):
         super().__init__(message, remedy=remedy)
         self.kind, self.retry_after, self.overloaded = kind, retry_after, overloaded
 
+    @property
+    def refused(self) -> bool:
+        """The server refuses to do more at once, and does what it has."""
+        return self.kind == "http_429"
+
 
 class RequestRejectedError(ProviderError):
     """The server says that this very request is wrong; it is never sent again."""

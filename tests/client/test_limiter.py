@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.virtual_time import in_virtual_time
-from uncanny.client.endpoint import DECREASE, LONGEST_ASKED_WAIT_S, START, Limiter
+from uncanny.client.endpoint import DECREASE, LONGEST_ASKED_WAIT_S, RECOVERED, RECOVERY, START, Limiter
 from uncanny.client.waiting import Ticket
 
 
@@ -59,6 +59,39 @@ def test_each_success_allows_one_more_until_the_first_overload() -> None:
         limiter.succeeded()
         assert limiter.limit == pytest.approx(before + 1 / before)
         await drop(tasks)
+
+    in_virtual_time(main())
+
+
+def test_where_some_are_refused_as_too_many_it_falls_to_those_that_are_not() -> None:
+    async def main() -> None:
+        limiter = Limiter(200)
+        tasks = await enter(limiter, 100)
+        for _ in range(60):
+            limiter.overloaded(too_many=True)
+            limiter.release()
+        assert limiter.active == 40
+        assert 40 * DECREASE <= limiter.limit <= 40
+        await drop(tasks[60:])
+
+    in_virtual_time(main())
+
+
+def test_it_grows_faster_well_above_the_limit_at_which_the_server_wanted_fewer_calls() -> None:
+    limiter = Limiter(400)
+
+    async def main() -> None:
+        limiter.limit = 20 / DECREASE
+        limiter.overloaded()
+        assert limiter.limit == pytest.approx(20)
+        answers = 0
+        while limiter.limit < 20 * RECOVERED:
+            limiter.succeeded()
+            answers += 1
+        assert answers == pytest.approx(5 * 22.5, abs=5)  # one more in each round trip
+        for _ in range(100):
+            limiter.succeeded()
+        assert limiter.limit == pytest.approx(20 * RECOVERED + 100 * RECOVERY, abs=1)
 
     in_virtual_time(main())
 

@@ -28,6 +28,7 @@ from uncanny.client.endpoint import (
     FIRST_WAIT_S,
     LONGEST_ASKED_WAIT_S,
     LONGEST_WAIT_S,
+    REFUSALS,
     TOTAL_S,
     Breaker,
     Retries,
@@ -105,6 +106,16 @@ async def test_after_the_last_attempt_the_last_error_is_raised() -> None:
     with pytest.raises(TransientError, match=f"failure {ATTEMPTS}"):
         await attempts.run()
     assert len(attempts.waits) == ATTEMPTS - 1 == 5
+
+
+@virtual_time
+async def test_who_is_refused_as_too_many_is_asked_more_often() -> None:
+    refusals = (TransientError("too many", kind="http_429") for _ in range(100))
+    others = (failure(number) for number in range(1, ATTEMPTS))
+    attempts = Attempts(*others, *refusals)
+    with pytest.raises(TransientError, match="too many"):
+        await attempts.run()
+    assert len(attempts.waits) == ATTEMPTS - 1 + REFUSALS - 1
 
 
 @virtual_time

@@ -186,6 +186,20 @@ def test_a_refused_closer_look_makes_an_image_partial(tmp_path: Path, run: Run) 
             assert record.errors[-1].agent in ("ObjectPerceiver", "AnomalyFormatter")
 
 
+def test_a_server_that_takes_few_at_once_is_asked_by_so_many(tmp_path: Path, run: Run) -> None:
+    """What it refuses is counted and asked again, and the limit is followed when it changes."""
+    images = pictures(tmp_path / "in", 60)
+    limits = ((0.0, 6), (0.5, 3), (1.0, 6))
+    with serving(objects=1, at_once=limits, latency_ms=20) as server:
+        options = ("--schedule", "single", "--concurrency", "40", "--no-report", "-q")
+        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path, *options)
+        stats = server.stats()
+    assert (done.code, run.statuses()) == (0, {"ok": 60})
+    assert stats["max_concurrent"] == 6
+    refused = run.manifest()["totals"]["outcomes"]["error"]
+    assert 0 < stats["too_many"] == refused < 120
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_an_outage_shorter_than_patience_fails_no_image(

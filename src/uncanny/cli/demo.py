@@ -62,6 +62,13 @@ def command(images: str, run: Path, force: bool, as_json: bool, quiet: bool) -> 
     "truncated-json, malformed, refusal, length.",
 )
 @click.option(
+    "--at-once",
+    default="",
+    metavar="N[@SECONDS],…",
+    help="Maximum number of open requests, from so many seconds after the first on: 40,20@10. More get a "
+    "429.  [default: no limit]",
+)
+@click.option(
     "--batch-seconds",
     type=Real(0, 1e6),
     default=0.0,
@@ -113,7 +120,7 @@ def command(images: str, run: Path, force: bool, as_json: bool, quiet: bool) -> 
     default=None,
     help="Stop after this many seconds. [default: never]",
 )
-def fake_server_command(faults: str, batch_faults: str, **values: Any) -> None:
+def fake_server_command(faults: str, batch_faults: str, at_once: str, **values: Any) -> None:
     """Serve the OpenAI and the Anthropic API on this machine without a model, to try a pipeline.
 
     Bundled images get prepared answers; other images get made-up answers that are marked as synthetic. The
@@ -125,10 +132,13 @@ def fake_server_command(faults: str, batch_faults: str, **values: Any) -> None:
           --base-url http://127.0.0.1:8766/v1 -o runs/dry
     """
     from uncanny.demo.server.app import FakeServerOptions, parse_faults, serve
-    from uncanny.demo.server.faults import parse_batch_faults
+    from uncanny.demo.server.faults import parse_batch_faults, parse_limits
 
     serve(
         FakeServerOptions(
-            faults=parse_faults(faults), batch_faults=parse_batch_faults(batch_faults), **values
+            faults=parse_faults(faults),
+            batch_faults=parse_batch_faults(batch_faults),
+            at_once=parse_limits(at_once),
+            **values,
         )
     )

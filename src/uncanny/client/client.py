@@ -415,7 +415,8 @@ class Generation(Generic[T]):
     def _count_failure(self, error: ProviderError) -> None:
         if isinstance(error, TransientError):
             if error.overloaded or error.retry_after is not None:
-                self.endpoint.limiter.overloaded(error.retry_after)
+                too_many = error.refused and error.retry_after is None
+                self.endpoint.limiter.overloaded(error.retry_after, too_many=too_many)
             self.endpoint.breaker.failed(error, self.scope.order)
         elif isinstance(error, RequestRejectedError | ProviderDefectError):
             self.endpoint.breaker.failed(error, self.scope.order)

@@ -118,12 +118,21 @@ def guarded_endpoint(
 
 
 START = 8
-DECREASE = 0.7
+DECREASE = 0.85
 DECREASE_INTERVAL_S = 1.0
+# Beyond so many times the limit at which the server last wanted fewer calls, that is over.
+RECOVERED = 1.25
+RECOVERY = 0.25
 
 
 class Limiter:
-    """`async with limiter.slot(ticket):` has one slot. Not shared between event loops."""
+    """`async with limiter.slot(ticket):` has one slot. Not shared between event loops.
+
+    The limit grows by one in a round trip. When the server wants fewer calls it falls by `DECREASE`, at most
+    once in `DECREASE_INTERVAL_S`. A server that refuses what is too many at once takes the others that are
+    open, so it falls to their number at once. Well above the limit of then it grows by `RECOVERY` of itself
+    in a round trip: what the server takes has changed.
+    """
 
     def __init__(self, ceiling: int, *, fixed: bool = False) -> None:
         if ceiling < 1:
@@ -132,6 +141,7 @@ class Limiter:
         self.fixed = fixed
         self.limit = float(ceiling if fixed else min(max(START, ceiling // 2), ceiling))
         self.active = 0
+        self._fell_to = float("inf")
         self._slow_start = not fixed
         self._waiting = WaitingQueue[None]()
         self._decreased_at = float("-inf")
@@ -161,25 +171,34 @@ class Limiter:
         self._wake_soon()
 
     def succeeded(self) -> None:
-        """A call came back well: allow more, one each while starting slowly, one a round trip after."""
+        """A call came back well: allow more."""
         if self.limit < self.ceiling:
-            self.limit = min(
-                float(self.ceiling), self.limit + (1.0 if self._slow_start else 1.0 / self.limit)
-            )
+            step = 1.0 / self.limit
+            if self._slow_start:
+                step = 1.0
+            elif self.limit > RECOVERED * self._fell_to:
+                step = max(step, RECOVERY)
+            self.limit = min(float(self.ceiling), self.limit + step)
             self._wake()
 
-    def overloaded(self, retry_after: float | None = None) -> None:
+    def overloaded(self, retry_after: float | None = None, *, too_many: bool = False) -> None:
         """The server wants fewer calls; with `retry_after` seconds above 0, none at all until then.
 
         It is not believed beyond `LONGEST_ASKED_WAIT_S`: nothing else would end the run meanwhile.
+        `too_many`: it refused this call, which still has its slot, and did not say until when.
         """
         now = asyncio.get_running_loop().time()
         if retry_after is not None and retry_after > 0:
             self._pause_until(now + min(retry_after, LONGEST_ASKED_WAIT_S))
-        if not self.fixed and now - self._decreased_at >= DECREASE_INTERVAL_S:
+        if self.fixed:
+            return
+        self._slow_start = False
+        if too_many:
+            self.limit = max(1.0, min(self.limit, self.active - 1.0))
+        if now - self._decreased_at >= DECREASE_INTERVAL_S:
             self._decreased_at = now
-            self._slow_start = False
             self.limit = max(1.0, self.limit * DECREASE)
+        self._fell_to = self.limit
 
     def close(self) -> None:
         """Give out no more slots; whoever waits for one waits until cancelled."""
@@ -346,6 +365,7 @@ class Breaker:
 
 
 ATTEMPTS = 6
+REFUSALS = 20
 TOTAL_S = 600.0
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
@@ -356,14 +376,15 @@ class Retries:
     """When a request is sent again after errors that may pass, and when that is over.
 
     A failure is the request's own where the model answered another one since the last failure, as when one
-    image makes a server stumble. `ATTEMPTS` of them, or `TOTAL_S` seconds between them, are the end. While
-    the model answers nobody, it is an outage and its failures count for nothing here: the breaker bounds it.
+    image makes a server stumble. `ATTEMPTS` of them, or `TOTAL_S` seconds between them, are the end; where
+    the server only refuses what is too much at once, `REFUSALS` are. While the model answers nobody, it is an
+    outage and its failures count for nothing here: the breaker bounds it.
     """
 
     def __init__(self, breaker: Breaker, about: Hashable) -> None:
         self._breaker, self._about = breaker, about
         self._waits = 0
-        self._failures = 0
+        self._failures = self._refusals = 0
         self._seconds = 0.0
         self._answers = -1
         self._failed_at = breaker.clock()
@@ -374,7 +395,7 @@ class Retries:
         The time is random below a bound that doubles each time, but not less than the server asked for.
         """
         answers = self._answers
-        if self._over():
+        if self._over(error):
             raise error
         bound = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(self._waits, 10))
         if self._answers == answers:
@@ -384,12 +405,13 @@ class Retries:
         asked_s = min(error.retry_after or 0.0, LONGEST_ASKED_WAIT_S)
         await asyncio.sleep(max(random.uniform(0, bound), asked_s))
 
-    def _over(self) -> bool:
+    def _over(self, error: TransientError) -> bool:
         moment, answers = self._breaker.clock(), self._breaker.answers
         if answers > self._answers:
-            self._failures += 1
+            self._failures += not error.refused
+            self._refusals += error.refused
             self._seconds += moment - self._failed_at
         self._failed_at, self._answers = moment, answers
-        if self._failures >= ATTEMPTS or self._seconds >= TOTAL_S:
+        if self._failures >= ATTEMPTS or self._refusals >= REFUSALS or self._seconds >= TOTAL_S:
             return True
         return self._breaker.out_of_patience_with(self._about)

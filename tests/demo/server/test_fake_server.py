@@ -132,6 +132,7 @@ async def test_stats_are_exact(client: httpx.AsyncClient) -> None:
         "requests": 8,
         "unique_prefixes": 6,
         "max_concurrent": 1,
+        "too_many": 0,
         "faults": {},
         "batches": 0,
         "batch_lines": 0,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
@@ -63,7 +64,8 @@ class FakeServer:
         if options.provider is not None:
             self.openai = DialectApi(digests, DIALECTS[options.provider])
         self._options = options
-        self._requests = self._open = self._most_open = 0
+        self._requests = self._open = self._most_open = self._refused = 0
+        self._began: float | None = None
         self._prefixes: set[bytes] = set()
         self._finished: set[bytes] = set()
         self._faults: Counter[FaultName] = Counter(dict.fromkeys(options.faults, 0))
@@ -75,6 +77,7 @@ class FakeServer:
             "requests": self._requests,
             "unique_prefixes": len(self._prefixes),
             "max_concurrent": self._most_open,
+            "too_many": self._refused,
             "faults": dict(self._faults),
             **self.batches.stats(),
         }
@@ -83,12 +86,22 @@ class FakeServer:
         """Answer one request to a model."""
         number = self._requests
         self._requests += 1
+        if (most := self._at_once()) is not None and self._open >= most:
+            self._refused += 1
+            return _error(api, 429, f"More than {most} requests at once", number)
         self._open += 1
         self._most_open = max(self._most_open, self._open)
         try:
             return await self._answer(request, api, number)
         finally:
             self._open -= 1
+
+    def _at_once(self) -> int | None:
+        now = time.monotonic()
+        if self._began is None:
+            self._began = now
+        reached = [number for seconds, number in self._options.at_once if now - self._began >= seconds]
+        return reached[-1] if reached else None
 
     async def _answer(self, request: web.Request, api: ProviderApi, number: int) -> web.StreamResponse:
         try:

@@ -54,6 +54,10 @@ class FakeServerOptions:
     A batch ends after `batch_seconds`, with `batch_faults` in the shares of its lines. OpenAI's batches that
     together have more than `batch_tokens` input tokens fail after they were created; None is no limit. The
     connection is dropped after each of the first `lost_batches` was created.
+
+    Requests beyond as many open ones as `at_once` says get a 429 at once. It has pairs of seconds since the
+    first request, rising, and the number from then on; there is no limit before the first, or where it is
+    empty.
     """
 
     port: int = 0
@@ -69,6 +73,7 @@ class FakeServerOptions:
     batch_faults: Mapping[BatchFault, float] = field(default_factory=dict)
     batch_tokens: int | None = None
     lost_batches: int = 0
+    at_once: Sequence[tuple[float, int]] = ()
 
     def __post_init__(self) -> None:
         for what, value, valid in (
@@ -80,6 +85,7 @@ class FakeServerOptions:
             ("number of seconds", self.max_seconds, self.max_seconds is None or self.max_seconds > 0),
             ("time of a batch", self.batch_seconds, self.batch_seconds >= 0),
             ("number of tokens", self.batch_tokens, self.batch_tokens is None or self.batch_tokens > 0),
+            ("limit", self.at_once, all(seconds >= 0 and number >= 0 for seconds, number in self.at_once)),
         ):
             if not valid:
                 raise UsageError(f"The fake server cannot work with a {what} of {value!r}")
@@ -100,6 +106,18 @@ def parse_faults(text: str) -> dict[FaultName, float]:
 def parse_batch_faults(text: str) -> dict[BatchFault, float]:
     """As `parse_faults`, for the lines of batches."""
     return _parse(text, BATCH_FAULTS)
+
+
+def parse_limits(text: str) -> tuple[tuple[float, int], ...]:
+    """Read `N@SECONDS,…`, where `@0` may be left out; an empty text gives no limits. Raises `UsageError`."""
+    limits: list[tuple[float, int]] = []
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        number, _, seconds = item.partition("@")
+        try:
+            limits.append((float(seconds or 0), int(number)))
+        except ValueError:
+            raise UsageError(f"{item!r} is not a limit", remedy="Write N@SECONDS, as in 40,20@10.") from None
+    return tuple(sorted(limits))
 
 
 N = TypeVar("N", bound=str)

@@ -1,0 +1,81 @@
+"""How closely a run follows what a server takes at once, when it refuses the rest.
+
+The server takes 500 ms and 40 requests at once, and refuses others with a 429; in the second part 40, then
+20, then 40 again. A run with `--concurrency 256` asks multiple-choice questions. The ideal is as many calls
+as fit into the limit at 500 ms each, without a start or an end; beside it a run that is told the limit, by
+`--concurrency 40`. Refused calls are counted by the server, and asked again by the run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from benchmarks.common import fake_server
+from benchmarks.mcq_run import make_items
+
+LATENCY_MS, CONCURRENCY, TOLD, SIDE = 500, 256, 40, 32
+QUESTIONS = 2_000
+PARTS = (
+    ("40 at once", "40", ((0.0, 40),)),
+    ("40, 20 from 8 s on, 40 from 16 s on", "40,20@8,40@16", ((0.0, 40), (8.0, 20), (16.0, 40))),
+)
+
+
+def ideal_s(calls: int, limits: tuple[tuple[float, int], ...]) -> float:
+    """Seconds that so many calls take where each limit is used up at every moment."""
+    ends = [began for began, _ in limits[1:]] + [float("inf")]
+    for (began, number), end in zip(limits, ends, strict=True):
+        per_s = number * 1000 / LATENCY_MS
+        if calls <= (end - began) * per_s:
+            return began + calls / per_s
+        calls -= round((end - began) * per_s)
+    raise AssertionError("the last limit has no end")
+
+
+def run_of(url: str, items: Path, folder: Path, concurrency: int) -> tuple[int, float]:
+    """Calls that were answered, and seconds."""
+    from uncanny.cli.common.session import run_here
+    from uncanny.eval.mcq.data.load import load
+    from uncanny.eval.mcq.task import McqTask
+    from uncanny.models.registry import ModelOptions, parse_model
+    from uncanny.records.run_folder import RunFolder
+    from uncanny.runs.parameters import RunOptions
+
+    models = ModelOptions(parse_model("openai/gpt-4o"), base_urls={"openai": f"{url}/v1"})
+    options = RunOptions(concurrency=concurrency)
+    task = McqTask(folder=RunFolder(folder), items=load(items), models=models, options=options)
+    began = time.perf_counter()
+    end = run_here(task, quiet=True)
+    wall = time.perf_counter() - began
+    assert end.progress.statuses["ok"] == end.progress.total
+    return end.progress.total - end.progress.spending.replayed, wall
+
+
+def main() -> None:
+    os.environ["OPENAI_API_KEY"] = "any"
+    with tempfile.TemporaryDirectory() as tmp:
+        folder = Path(tmp)
+        items = make_items(folder, QUESTIONS, SIDE)
+        with fake_server("--latency-ms", str(LATENCY_MS)) as url:
+            calls, wall = run_of(url, items, folder / "told", TOLD)
+        ideal = ideal_s(calls, PARTS[0][2])
+        print(f"  told the limit: {calls:,} calls in {wall:.1f} s; {ideal / wall:.2f} of the ideal")
+        for number, (what, option, limits) in enumerate(PARTS):
+            with fake_server("--latency-ms", str(LATENCY_MS), "--at-once", option) as url:
+                calls, wall = run_of(url, items, folder / f"run-{number}", CONCURRENCY)
+                with urllib.request.urlopen(f"{url}/stats") as answer:
+                    stats = json.load(answer)
+            ideal = ideal_s(calls, limits)
+            print(
+                f"  {what}: {calls:,} calls in {wall:.1f} s, {calls / wall:.0f}/s; ideal {ideal:.1f} s; "
+                f"{ideal / wall:.2f} of the ideal (wanted: at least 0.85); {stats['too_many']:,} refused"
+            )
+
+
+if __name__ == "__main__":
+    main()
