@@ -153,7 +153,7 @@ def test_a_job_names_prices_in_allowed_folders_only_and_the_operator_anywhere(
         settings.cache_clear()
 
 
-BATCHES = PriceTable.load(batch=True)
+BATCHES = PriceTable.load(processing="batch")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_price_of_ones_own_is_halved_in_batches(tmp_path: Path) -> None:
     }
     file = tmp_path / "prices.json"
     file.write_text(json.dumps([own, {**own, "model": "vllm/mine"}]))
-    table = PriceTable.load(file, batch=True)
+    table = PriceTable.load(file, "batch")
     # 100 of the 200 input tokens are cached: 100 × 1.0 + 100 × 0.25 + 10 × 10.0 dollars a million.
     assert table.cost("openai/mine", Tokens(200, 10, 100, 0)) == pytest.approx(225 / MILLION)
     # Long: 1,900 × 2.0 + 100 × 0.5 + 10 × 15.0.

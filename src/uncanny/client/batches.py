@@ -21,43 +21,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Self
 from uuid import uuid4
 
 import orjson
 
 from uncanny.client.budget import Budget, Spend
 from uncanny.client.calls import now
+from uncanny.client.discount import LONGEST_POLL_S, Discount, DiscountedAnswer, server_digest
 from uncanny.client.endpoint import Endpoint
 from uncanny.client.prices import PriceTable
 from uncanny.errors import (
     DeferredError,
-    ModelDownError,
     ModelUnusableError,
     ProviderError,
     RequestRejectedError,
     TransientError,
-    UsageError,
 )
 from uncanny.files import open_file
-from uncanny.models.base import ModelRequest, ModelResponse, Tokens
+from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.models.batches import MOST_BYTES, MOST_LINES, BatchApi, LostBatch
 from uncanny.models.http_errors import NothingThereError
 from uncanny.records.batch_files import BatchEntry, BatchEvent, BatchFiles
 from uncanny.wording import counted, option
 
-T = TypeVar("T")
-FIRST_POLL_S, LONGEST_POLL_S = 0.2, 60.0
+FIRST_POLL_S = 0.2
 # After a batch was handed in without an answer, before it is looked for.
 LISTED_S = 2.0
-# A network that is away for a quarter of an hour does not matter to a batch.
-LEAST_PATIENCE_S = 900.0
-MOST_TRIES = 2
 MOST_AT_ONCE = 100
 
 
@@ -74,24 +68,8 @@ class _Batch:
     ended: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BatchAnswer:
-    """What a line came to: the response, when its batch was handed in, and seconds until it was there.
-
-    `price` gives US dollars for tokens.
-    """
-
-    response: ModelResponse
-    started: datetime
-    latency_s: float
-    price: Callable[[Tokens], float | None]
-
-
-class Batches:
-    """The batches of one run, of all its models that have any; other models are asked directly.
-
-    `prices` are those of batches. Entered as a context, it takes up what an earlier session left under way.
-    """
+class Batches(Discount[BatchApi]):
+    """The batches of one run. `prices` are those of batches."""
 
     def __init__(
         self,
@@ -103,44 +81,36 @@ class Batches:
         patience_s: float,
     ) -> None:
         """Raises UsageError where none of the models has batches."""
-        every = tuple(endpoints)
-        self._apis: dict[str, BatchApi] = {}
-        self._endpoints = {each.name: each for each in every}
-        for each in every:
-            if (api := each.provider.batches()) is not None:
-                self._apis[each.name] = api
-        if not self._apis:
-            raise UsageError(
-                f"{', '.join(self._endpoints)} cannot be asked in batches",
-                remedy=f"Remove {option('batch')}, or use a model of OpenAI or Anthropic.",
-            )
+        super().__init__(
+            endpoints,
+            lambda endpoint: endpoint.provider.batches(),
+            way="in a batch",
+            parameter="batch",
+            journal=files.journal,
+            patience_s=patience_s,
+        )
         self._files = files
         self._prices, self._budget = prices, budget
-        self._patience_s = max(patience_s, LEAST_PATIENCE_S)
-        self._probes: dict[str, asyncio.Event] = {}
         self._collected: dict[str, _Batch] = {}
         self._full: list[_Batch] = []
         self._flying: list[_Batch] = []
         self._fetched: list[_Batch] = []
         self._held: dict[str, Spend] = {}
         self._held_in_all = Spend()
-        # Keys: of lines that were not answered yet, of those that are asked directly, and where answers are.
-        self._under_way: set[str] = set()
-        self._direct: set[str] = set()
+        # Where answers are.
         self._answers: dict[str, tuple[_Batch, int, int, int]] = {}
-        self._tries: dict[str, int] = {}
         # Ids of batches of this run.
         self._known: set[str] = set()
         self._at_once = MOST_AT_ONCE
         self._short_of_money = False
-        self._refused: list[str] = []
 
-    async def __aenter__(self) -> Batches:
-        """Raises UsageError, StorageError and ModelUnusableError."""
+    async def __aenter__(self) -> Self:
         self._files.open()
         self._known = self._files.ids()
         entries = self._files.under_way()
-        for entry in filter(self._is_ours, entries.values()):
+        for entry in entries.values():
+            if not self._is_ours(entry.model, entry.server):
+                continue
             batch = _Batch(entry.tag, str(entry.model), list(entry.keys), at=entry.at, id=entry.id)
             each = Spend(entry.tokens, entry.cost_usd) * (1 / max(1, len(entry.keys)))
             for key in entry.keys:
@@ -156,60 +126,22 @@ class Batches:
     async def __aexit__(self, *_error: object) -> None:
         self._files.keep(self._files.under_way().keys())
 
-    def _is_ours(self, entry: BatchEntry) -> bool:
-        endpoint = self._endpoints.get(entry.model or "")
-        return endpoint is not None and entry.model in self._apis and _server(endpoint) == entry.server
-
-    @property
-    def waiting(self) -> int:
-        """Lines under way."""
-        return len(self._under_way)
-
     def notices(self) -> list[str]:
-        """What is to be known of the lines when the run ends."""
-        notices = []
-        if self._refused:
-            number = counted(len(self._refused), "question")
-            notices.append(
-                f"{number} without an answer in a batch {'was' if len(self._refused) == 1 else 'were'} asked "
-                f"directly, at full price: {self._refused[0]}"
-            )
+        notices = super().notices()
         if self._flying:
             number = counted(sum(len(batch.keys) for batch in self._flying), "question")
             notices.append(f"{number} in batches under way; the same command waits for the answers")
         return notices
 
-    @contextlib.asynccontextmanager
-    async def answer(
-        self, endpoint: Endpoint, key: str, request: ModelRequest
-    ) -> AsyncIterator[BatchAnswer | None]:
-        """The answer of the line `key`; None where it is to be asked directly, within this context.
+    def _is_there(self, key: str) -> bool:
+        return key in self._answers
 
-        Raises DeferredError where it is in a batch from now on, or was before.
-        """
-        name = endpoint.name
-        if name not in self._apis or key in self._direct:
-            yield None
-            return
+    async def _ask(self, endpoint: Endpoint, key: str, request: ModelRequest) -> DiscountedAnswer | None:
         if (given := self._read(key)) is not None:
             self._release_key(key)
-            yield given
-            return
+            return given
         if key not in self._under_way:
-            if (probe := self._probes.get(name)) is None:
-                probe = self._probes[name] = asyncio.Event()
-                self._direct.add(key)
-                try:
-                    yield None
-                finally:
-                    probe.set()
-                return
-            await probe.wait()
-            if endpoint.unavailable is not None:
-                yield None
-                return
-            if key not in self._under_way:
-                self._collect(endpoint, key, request)
+            self._collect(endpoint, key, request)
         raise DeferredError("The question goes into a batch")
 
     def _collect(self, endpoint: Endpoint, key: str, request: ModelRequest) -> None:
@@ -285,7 +217,7 @@ class Batches:
             batch,
             "submitting",
             model=batch.model,
-            server=_server(endpoint),
+            server=server_digest(endpoint),
             keys=tuple(batch.keys),
             tokens=worst.tokens,
             cost_usd=worst.cost_usd,
@@ -352,12 +284,9 @@ class Batches:
 
     def _no_answer(self, key: str, why: str, *, final: bool) -> None:
         self._release_key(key)
-        self._tries[key] = self._tries.get(key, 0) + 1
-        if final or self._tries[key] >= MOST_TRIES:
-            self._direct.add(key)
-            self._refused.append(why)
+        super()._no_answer(key, why, final=final)
 
-    def _read(self, key: str) -> BatchAnswer | None:
+    def _read(self, key: str) -> DiscountedAnswer | None:
         place = self._answers.get(key)
         if place is None:
             return None
@@ -370,7 +299,7 @@ class Batches:
         seconds = max(0.0, (batch.ended - batch.at).total_seconds())
         # Calls of a run are known by the moment at which they began.
         started = batch.at + timedelta(microseconds=number)
-        return BatchAnswer(
+        return DiscountedAnswer(
             response, started, round(seconds, 3), lambda tokens: self._prices.cost(batch.model, tokens)
         )
 
@@ -386,28 +315,6 @@ class Batches:
             self._files.write(self._files.lines(part.tag), lines[start : start + size])
             parts.append(part)
         return parts
-
-    async def _patiently(self, model: str, call: Callable[..., Awaitable[T]], *arguments: object) -> T:
-        """Again after errors that may pass, until patience is over. Raises ModelUnusableError."""
-        clock = asyncio.get_running_loop().time
-        began, pause = clock(), 1.0
-        while True:
-            try:
-                return await call(*arguments)
-            except TransientError as error:
-                if clock() - began >= self._patience_s:
-                    raise ModelDownError(
-                        f"{model} did not answer about a batch for {self._patience_s:.0f} s: {error.message}",
-                        remedy="Run the same again when it is back; batches go on meanwhile.",
-                    ) from error
-                await asyncio.sleep(max(pause, error.retry_after or 0.0))
-                pause = min(2 * pause, LONGEST_POLL_S)
-            except (NothingThereError, RequestRejectedError) as error:
-                raise ModelUnusableError(
-                    f"{model} does not tell about a batch of this run: {error.message}",
-                    remedy="Use the key of the account that handed it in. To give it up and ask again, "
-                    f"remove {self._files.journal}.",
-                ) from error
 
     def _note(self, batch: _Batch, event: BatchEvent, **more: object) -> None:
         self._files.note(BatchEntry.model_validate({"tag": batch.tag, "event": event, "at": now(), **more}))
@@ -440,11 +347,6 @@ def _result(api: BatchApi, line: bytes) -> tuple[str, ModelResponse | ProviderEr
         return "", None
     key = result.get("custom_id") if isinstance(result, dict) else None
     return (key, api.answer(result)) if isinstance(key, str) else ("", None)
-
-
-def _server(endpoint: Endpoint) -> str:
-    """Tells servers apart, and names none: a run may be handed on."""
-    return hashlib.sha256((endpoint.address or "").encode()).hexdigest()
 
 
 def _not_taken(model: str, why: str) -> ModelUnusableError:

@@ -22,7 +22,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from uncanny.client.budget import Budget, Spend, credible
 from uncanny.client.calls import (
@@ -55,8 +55,8 @@ from uncanny.models.base import Message, ModelRequest, ModelResponse, masked
 from uncanny.models.error_body import KeyMask
 from uncanny.records.answer_cache import AnswerCache
 
-if TYPE_CHECKING:  # it loads the SDK of OpenAI
-    from uncanny.client.batches import BatchAnswer, Batches
+if TYPE_CHECKING:
+    from uncanny.client.discount import Discount, DiscountedAnswer
 
 T = TypeVar("T")
 # What `ModelProvider.generate` may raise.
@@ -89,7 +89,7 @@ class ModelClient:
         routes: Mapping[str, Sequence[Endpoint]],
         *,
         cache: AnswerCache | None = None,
-        batches: Batches | None = None,
+        discount: Discount[Any] | None = None,
         budget: Budget | None = None,
         on_call: Callable[[CallRecord], None] | None = None,
         on_estimate: Callable[[float, float], None] | None = None,
@@ -98,7 +98,7 @@ class ModelClient:
         self._routes = {agent: tuple(endpoints) for agent, endpoints in routes.items()}
         self.cache = cache
         # With an answer cache only: lines have its keys.
-        self.batches = batches
+        self.discount = discount
         self.budget = budget if budget is not None and budget.limited else None
         self.on_call, self.on_estimate = on_call, on_estimate
         self._on_fallback = on_fallback
@@ -210,9 +210,9 @@ class ModelClient:
                     async with self._in_turn(own_key, generation.ticket) as waited:
                         if waited and (stored := replayed(place)) is not None:
                             return stored.value
-                        if self.batches is None:
+                        if self.discount is None:
                             return await generation.answer()
-                        async with self.batches.answer(endpoint, own_key, generation.request) as given:
+                        async with self.discount.answer(endpoint, own_key, generation.request) as given:
                             generation.given = given
                             return await generation.answer()
                 except DeferredError:
@@ -256,7 +256,7 @@ class Generation(Generic[T]):
 
     `calling` is the scope's context around each call. `keep` makes a validated answer durable before its slot
     is given back: so at any moment no more answers can be lost to a kill than there are slots. `given` is
-    what a batch has answered, in the place of the first call.
+    a discounted answer, in the place of the first call.
     """
 
     endpoint: Endpoint
@@ -269,7 +269,7 @@ class Generation(Generic[T]):
     keep: Callable[[list[CallRecord]], Awaitable[None]] | None
     ticket: Ticket
     client: ModelClient
-    given: BatchAnswer | None = None
+    given: DiscountedAnswer | None = None
     _calls: list[CallRecord] = field(default_factory=list)
     _repairs: int = 0
 

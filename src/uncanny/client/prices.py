@@ -18,15 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from uncanny.errors import UsageError
 from uncanny.files import read_file
 from uncanny.models.base import Tokens
-from uncanny.models.presets import ALL
+from uncanny.models.presets import ALL, Processing
 
 # These run in this process. A server of one's own costs something, nobody knows what: it has no price.
 FREE: Final = frozenset({"demo", "noop"})
 # Our providers by the library's names. Others' models are billed by whoever serves them, at rates of theirs.
 BILLED_BY: Final = {name: preset.prices for name, preset in ALL.items() if preset.prices}
-
-# Providers whose batches uncanny can use.
-BATCHING: Final = frozenset(name for name, preset in ALL.items() if preset.batches)
 
 _VERSION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -59,10 +56,10 @@ class Rates(BaseModel):
         )
         return dollars / 1_000_000
 
-    def halved(self) -> Self:
-        """Half of all rates."""
+    def times(self, share: float) -> Self:
+        """This share of all rates."""
         rates = ((name, getattr(self, name)) for name in Rates.model_fields)
-        return self.model_copy(update={name: rate / 2 for name, rate in rates if rate is not None})
+        return self.model_copy(update={name: rate * share for name, rate in rates if rate is not None})
 
 
 class LongContext(Rates):
@@ -72,7 +69,7 @@ class LongContext(Rates):
 
 
 class Price(Rates):
-    """What a model costs, of single calls or of batches; an entry of a user's price file, for single calls.
+    """What a model costs, asked in one way; an entry of a user's price file, for single calls.
 
     `as_of` and `source` are a user's own notes.
     """
@@ -82,9 +79,9 @@ class Price(Rates):
     as_of: datetime.date | None = None
     source: str | None = None
 
-    def halved(self) -> Self:
-        longer = tuple(each.halved() for each in self.long_context)
-        return super().halved().model_copy(update={"long_context": longer})
+    def times(self, share: float) -> Self:
+        longer = tuple(each.times(share) for each in self.long_context)
+        return super().times(share).model_copy(update={"long_context": longer})
 
     def cost(self, tokens: Tokens, calls: int = 1) -> float | None:
         """US dollars of so many calls, which use `tokens` together and about as many each."""
@@ -101,25 +98,28 @@ _PRICES = TypeAdapter(list[Price])
 class PriceTable:
     """Prices by model name, `provider/model`: `own` entries first, then the library's.
 
-    With `batch` they are those of batches, for the providers that have them; of a price of the user's own
-    that is half.
+    For models that can be asked by `processing`, they are the prices of that. The library lists those of
+    batches; others, and those of the user's own prices, are the provider's share of them.
     """
 
-    def __init__(self, own: Iterable[Price] = (), *, batch: bool = False) -> None:
-        self._batch = batch
-        self._own = {price.model: price.halved() if self._batched(price.model) else price for price in own}
+    def __init__(self, own: Iterable[Price] = (), processing: Processing | None = None) -> None:
+        self._processing = processing
+        self._own = {price.model: price.times(self._share(price.model)) for price in own}
         self._listed: dict[str, Price | None] = {}
 
     @classmethod
-    def load(cls, path: Path | None = None, *, batch: bool = False) -> PriceTable:
+    def load(cls, path: Path | None = None, processing: Processing | None = None) -> PriceTable:
         """With the entries of the JSON file at `path` ahead of the list prices.
 
         Raises `UsageError` for a file that cannot be read or has a wrong entry.
         """
-        return cls(() if path is None else _read(path), batch=batch)
+        return cls(() if path is None else _read(path), processing)
 
-    def _batched(self, model: str) -> bool:
-        return self._batch and model.partition("/")[0] in BATCHING
+    def _share(self, model: str) -> float:
+        preset = ALL.get(model.partition("/")[0])
+        if preset is None or self._processing is None:
+            return 1.0
+        return preset.discounts.get(self._processing, 1.0)
 
     def find(self, model: str) -> Price | None:
         """The user's price of a model, or of its name without a date or `-latest`; else the list price."""
@@ -127,7 +127,10 @@ class PriceTable:
         if own is not None:
             return own
         if model not in self._listed:
-            self._listed[model] = list_price(model, batch=self._batched(model))
+            share = self._share(model)
+            batch = self._processing == "batch" and share < 1
+            listed = list_price(model, batch=batch)
+            self._listed[model] = listed if listed is None or batch else listed.times(share)
         return self._listed[model]
 
     def cost(self, model: str, tokens: Tokens, calls: int = 1) -> float | None:

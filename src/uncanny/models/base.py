@@ -20,6 +20,8 @@ from uncanny.errors import writable
 if TYPE_CHECKING:
     from uncanny.images.prepared import PreparedImage
     from uncanny.models.batches import BatchApi
+    from uncanny.models.presets import Window
+    from uncanny.models.responses import BackgroundApi
 
 Finish = Literal["stop", "length", "refusal"]
 Outcome = Literal["answered", "unparseable", "refused", "error"]
@@ -237,6 +239,10 @@ class ModelProvider(ABC):
 
     def batches(self) -> BatchApi | None:
         """How requests are handed in as a batch; None where they cannot be."""
+        return None
+
+    def background(self, window: Window) -> BackgroundApi | None:  # noqa: ARG002
+        """How requests are answered within so many hours; None where they cannot be."""
         return None
 
     async def close(self) -> None:  # noqa: B027 - most have nothing open

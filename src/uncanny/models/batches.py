@@ -10,7 +10,6 @@ as a whole, which `MOST_LINES` keeps small enough.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import suppress
@@ -27,8 +26,8 @@ from openai import AsyncOpenAI
 from uncanny.errors import ProviderError, TransientError
 from uncanny.files import read_file
 from uncanny.models.base import ModelRequest, ModelResponse, Tokens
-from uncanny.models.http import Exchange, read_body
-from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, bad_body, from_response
+from uncanny.models.http import Exchange, checked_id, read_body
+from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, from_response
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -43,8 +42,6 @@ TIMEOUT_S: Final = 900.0
 # Of one page, and of all pages that are looked through for a batch.
 _PAGE, _MOST_LISTED = 100, 1_000
 _CLOCKS_DIFFER = timedelta(minutes=10)
-# Ids become parts of addresses, and some come from files of runs.
-_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 Body = Callable[[ModelRequest], bytes]
 """The JSON body of a single call."""
@@ -137,9 +134,7 @@ class BatchApi(ABC):
         return self._checked(content.get("id"))
 
     def _checked(self, name: object) -> str:
-        if not isinstance(name, str) or _ID.fullmatch(name) is None:
-            raise bad_body(self._context, "it has no id of a batch or file")
-        return name
+        return checked_id(name, self._context)
 
 
 class OpenAIBatches(BatchApi):

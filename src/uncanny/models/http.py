@@ -10,6 +10,7 @@ import asyncio
 import json
 import math
 import os
+import re
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -197,8 +198,24 @@ class Exchange:
         return self.response
 
 
-def read_body(body: bytes, headers: Mapping[str, str], context: ErrorContext) -> dict[str, Any]:
-    """The JSON object in the body of a response with status 200. Raises the errors of `http_errors`."""
+# Ids become parts of addresses, and some come from files of runs.
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
+
+
+def checked_id(name: object, context: ErrorContext) -> str:
+    """An id that a server gave to something. Raises `TransientError` where it is none."""
+    if not isinstance(name, str) or _ID.fullmatch(name) is None:
+        raise bad_body(context, "it has no id")
+    return name
+
+
+def read_body(
+    body: bytes, headers: Mapping[str, str], context: ErrorContext, *, tells_errors: bool = False
+) -> dict[str, Any]:
+    """The JSON object in the body of a response with status 200. Raises the errors of `http_errors`.
+
+    `tells_errors`: an error in it is what was asked for.
+    """
     # Parsed here: the SDKs hand back broken JSON and HTML pages as a string, without an error.
     try:
         content = _parsed(body)
@@ -209,7 +226,7 @@ def read_body(body: bytes, headers: Mapping[str, str], context: ErrorContext) ->
             context, f"no valid JSON ({kind[:100]}, {len(body)} bytes, begins {start!r})"
         )
     else:
-        if isinstance(content, dict) and not content.get("error"):
+        if isinstance(content, dict) and (tells_errors or not content.get("error")):
             return content
         # Gateways report upstream errors in the body of a response with status 200.
         error = content.get("error") if isinstance(content, dict) else None

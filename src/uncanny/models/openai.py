@@ -10,20 +10,21 @@ import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from openai import AsyncOpenAI, Omit
 
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.addresses import Address, address_of, warn_of_open
-from uncanny.models.base import Detail, ModelRequest, ModelResponse
+from uncanny.models.base import Detail, ModelProvider, ModelRequest, ModelResponse
 from uncanny.models.http import environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, NothingThereError, missing_key
 from uncanny.models.openai_chat import ChatModel, Place
-from uncanny.models.presets import COMPATIBLE, OPENAI, VLLM, Preset
+from uncanny.models.presets import COMPATIBLE, OPENAI, VLLM, Preset, Window
 
 if TYPE_CHECKING:
     from uncanny.models.batches import BatchApi
+    from uncanny.models.responses import BackgroundApi
 
 KEY_VARIABLE = OPENAI.key_variables[0]
 MOST_NAMED = 5
@@ -84,6 +85,15 @@ class OpenAIProvider(ChatModel):
                 http_client=http_client(place.address, TIMEOUT_S, LARGEST_RESULTS), timeout=TIMEOUT_S
             )
         return OpenAIBatches(self._largest_client, self._place.context, self.body, self.read)
+
+    def background(self, window: Window) -> BackgroundApi:
+        from uncanny.models.responses import BackgroundApi
+
+        def parameters(request: ModelRequest) -> dict[str, Any]:
+            named = ModelProvider.sent(self, request.sampling)
+            return {name: value for name, value in named.items() if name not in self._left_out}
+
+        return BackgroundApi(self._place.client, self._place.context, window, parameters)
 
     async def close(self) -> None:
         await super().close()

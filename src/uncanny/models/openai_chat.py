@@ -67,7 +67,7 @@ def chat_body(
     """
     body: dict[str, Any] = {"model": model}
     if request.schema is not None and "response_format" not in left_out:
-        body["response_format"] = _response_format(request.schema, variant)
+        body["response_format"] = response_format(request.schema, variant)
     detail = None if "detail" in left_out else variant.detail
     uuid = variant.image_uuid and "uuid" not in left_out
     turns = _one_system(request.messages) if variant.one_system else request.messages
@@ -86,7 +86,7 @@ def chat_body(
     return orjson.dumps(body)
 
 
-def _response_format(schema: AnswerSchema, variant: ApiVariant) -> dict[str, Any]:
+def response_format(schema: AnswerSchema, variant: ApiVariant) -> dict[str, Any]:
     name, content = (SHARED_NAME, schema.shared) if variant.shared_schema else (schema.name, schema.own)
     strict = {"strict": True} if variant.strict else {}
     return {"type": "json_schema", "json_schema": {"name": name, **strict, "schema": content}}

@@ -13,13 +13,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal
 
 from uncanny.models.base import Capabilities, Detail
 
 LimitName = Literal["max_tokens", "max_completion_tokens"]
+Window = Literal["2h", "8h"]
+"""Hours within which a call in the background is answered."""
+Processing = Literal["batch", Window]
+"""How requests are answered, where not at once."""
 
 NESTED: Final = "prompt_tokens_details.cached_tokens"
 _PNG_JPEG: Final = frozenset({"image/png", "image/jpeg"})
@@ -83,9 +87,9 @@ class Preset:
     same server, which users paste. `fixed_sampling` is a pattern of models that take neither temperature nor
     top-p. `overloaded` are statuses of its own for that. `prices` is its name in genai-prices,
     `telemetry` the one in OpenTelemetry's conventions where that is another. `made_by` is put before a
-    model's name to tell how many tokens an image takes, None where names do not tell. `batches`: requests can
-    be handed in as a batch. `lists_models`: an error for an unknown model names those that are there.
-    `refuses` and `notes` are for people.
+    model's name to tell how many tokens an image takes, None where names do not tell. `discounts` are other
+    ways to ask, and the shares of the price that they cost. `lists_models`: an error for an unknown model
+    names those that are there. `refuses` and `notes` are for people.
     """
 
     name: str
@@ -105,7 +109,7 @@ class Preset:
     prices: str | None = None
     telemetry: str | None = None
     made_by: str | None = None
-    batches: bool = False
+    discounts: Mapping[Processing, float] = field(default_factory=dict)
     lists_models: bool = False
     refuses: str = ""
     notes: str = ""
@@ -148,7 +152,7 @@ ANTHROPIC: Final = Preset(
     ),
     prices="anthropic",
     made_by="anthropic/",
-    batches=True,
+    discounts={"batch": 0.5},
     refuses="the stop reason `refusal`, or a 400 about content filtering",
 )
 # Asked by a client of its own, since an account's organization and headers go along.
@@ -165,7 +169,7 @@ OPENAI: Final = Preset(
     fixed_sampling=_OPENAI_REASONING,
     prices="openai",
     made_by="openai/",
-    batches=True,
+    discounts={"batch": 0.5, "2h": 0.7, "8h": 0.6},
     refuses="a moderation's code, or `refusal` in the answer",
 )
 # The two that are no one's in particular: any server, and vLLM, which a run can start itself.

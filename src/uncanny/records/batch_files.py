@@ -1,4 +1,4 @@
-"""Batches of a run on disk: `batches.jsonl` says what is handed in, written before and after.
+"""What a run handed in: `batches.jsonl` says it of batches, before and after, `background.jsonl` of calls.
 
 So a kill in between loses no batch, and hands none in twice. The folder `batches/` has the lines and the
 results of batches, under the tags of these, for as long as they are needed.
@@ -22,6 +22,8 @@ from uncanny.records.shared_log import SharedLog
 
 BatchEvent = Literal["submitting", "submitted", "done"]
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+# A part of addresses.
+ProviderId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,200}$")]
 Most = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -43,8 +45,45 @@ class BatchEntry(BaseModel):
     keys: tuple[Key, ...] = ()
     tokens: Most = 0
     cost_usd: Most = 0
-    # A part of addresses.
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,200}$")] | None = None
+    id: ProviderId | None = None
+
+
+class BackgroundEntry(BaseModel):
+    """A line of `background.jsonl`: the question `key` was handed in, or is `done`.
+
+    `id` is the provider's of the response, `model` and `server` as in a `BatchEntry`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    key: Key
+    at: datetime
+    id: ProviderId
+    model: str
+    server: str
+    done: bool = False
+
+
+class BackgroundLog:
+    """The file `background.jsonl` of a run. Creating the object touches nothing on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._log = SharedLog(path, BackgroundEntry, lock=".background.lock", what="calls in the background")
+
+    def note(self, entry: BackgroundEntry) -> None:
+        """Append an entry; it is on disk when this returns. Raises StorageError."""
+        self._log.append([entry])
+
+    def under_way(self) -> dict[str, BackgroundEntry]:
+        """What is not done, by key. Raises UsageError."""
+        entries: dict[str, BackgroundEntry] = {}
+        for entry in self._log.read():
+            if entry.done:
+                entries.pop(entry.key, None)
+            else:
+                entries[entry.key] = entry
+        return entries
 
 
 class BatchFiles:

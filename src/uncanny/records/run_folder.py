@@ -49,7 +49,6 @@ class RunFolder:
         self.manifest = path / "run.json"
         self.report = path / "report.html"
         self.answers = path / "answers"
-        self.batches = path / "batches"
         self._lock: FileLock | None = None
         self._real = path
         # Held open, so that the folder is known again even where another one has taken its name.

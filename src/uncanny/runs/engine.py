@@ -26,14 +26,14 @@ from uncanny.models.base import Capabilities, Sampling, Tokens
 from uncanny.models.presets import SERVERS
 from uncanny.models.registry import Access, ModelId, ModelOptions, open_model
 from uncanny.records.answer_cache import AnswerCache
-from uncanny.records.batch_files import BatchFiles
+from uncanny.records.batch_files import BackgroundLog, BatchFiles
 from uncanny.runs.parameters import RunOptions
 from uncanny.runs.sync import in_thread
 from uncanny.settings import settings
 from uncanny.wording import Words, counted, option
 
 if TYPE_CHECKING:
-    from uncanny.client.batches import Batches
+    from uncanny.client.discount import Discount
 
 log = logging.getLogger("uncanny")
 
@@ -44,13 +44,13 @@ SELF_HOSTED = frozenset({"demo", "noop", *(name for name, preset in SERVERS.item
 class Engine:
     """What agents ask through. `limits` is what all the models together take of an image.
 
-    `prices` are those of batches where the run has any."""
+    `discount` answers for less where the run asks for it, and `prices` are those of it."""
 
     model_client: ModelClient
     endpoints: Mapping[ModelId, Endpoint]
     limits: SendLimits
     prices: PriceTable
-    batches: Batches | None = None
+    discount: Discount[Any] | None = None
 
     def sent(self, sampling: Sampling) -> dict[str, dict[str, Any]]:
         """Parameters as each model is really sent them."""
@@ -60,9 +60,9 @@ class Engine:
         """What turned out about servers and is worth a word to the user."""
         endpoints = self.endpoints.values()
         of_providers = [notice for endpoint in endpoints for notice in endpoint.provider.notices]
-        of_batches = [] if self.batches is None else self.batches.notices()
+        of_discount = [] if self.discount is None else self.discount.notices()
         own = [endpoint.notice for endpoint in endpoints if endpoint.notice is not None]
-        return [*of_providers, *own, *of_batches]
+        return [*of_providers, *own, *of_discount]
 
 
 @asynccontextmanager
@@ -78,13 +78,13 @@ async def open_engine(
     on_fallback: Callable[[Endpoint, ModelUnusableError], None] | None = None,
     warn: Callable[[str], None] = log.warning,
     server_log: Path | None = None,
-    batches: Path | None = None,
+    folder: Path | None = None,
     on_ready: Callable[[], None] = lambda: None,
     rest_s: float | None = None,
 ) -> AsyncIterator[Engine]:
     """Open every model and the answer cache; close them in the end.
 
-    `batches` is the folder for those of the run where its options ask for any, and beside it their journal.
+    `folder` is that of the run, for what is handed in where its options ask for that.
 
     `agents` maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
     `on_ready` is called when all is in order but for servers of our own, which take minutes to start. A model
@@ -92,10 +92,14 @@ async def open_engine(
     ModelUnusableError before anything is asked.
     """
     check_roles(models, agents)
-    if run.batch and answers is None:
+    if run.batch and run.completion_window is not None:
         raise UsageError(
-            f"{option('batch')} needs the answer cache",
-            remedy=f"Remove {option('batch')} or {option('cache', False)}.",
+            f"{option('batch')} and {option('completion_window')} exclude each other", remedy="Remove one."
+        )
+    if run.processing is not None and answers is None:
+        cheaper = option("batch") if run.batch else option("completion_window")
+        raise UsageError(
+            f"{cheaper} needs the answer cache", remedy=f"Remove {cheaper} or {option('cache', False)}."
         )
     prices = PriceTable.load(models.prices)
     check_prices(models, run, prices)
@@ -120,36 +124,18 @@ async def open_engine(
                 address="own server" if own_server else None,
                 rest_s=rest_s,
             )
-        in_batches: Batches | None = None
-        files = None if batches is None else BatchFiles(batches)
-        if run.batch and files is not None:
-            from uncanny.client.batches import Batches
-
-            in_batches = Batches(
-                files,
-                endpoints.values(),
-                prices=PriceTable.load(models.prices, batch=True),
-                budget=budget,
-                patience_s=run.patience_s,
-            )
-        elif files is not None and (waiting := sum(len(each.keys) for each in files.under_way().values())):
-            warn(
-                Words(
-                    f"{counted(waiting, 'question')} in batches under way; without {option('batch', True)} "
-                    "they are asked again, at full price"
-                )
-            )
+        discount = None if folder is None else _discount(folder, run, models, endpoints, budget, warn)
         cache = None
         if answers is not None:
             cache = await in_thread(partial(AnswerCache, answers, warn), AnswerCache.close)
             stack.push_async_callback(asyncio.to_thread, cache.close)
-        if in_batches is not None:
-            await stack.enter_async_context(in_batches)
+        if discount is not None:
+            await stack.enter_async_context(discount)
         on_ready()
         model_client = ModelClient(
             routes(models, endpoints, agents),
             cache=cache,
-            batches=in_batches,
+            discount=discount,
             budget=budget,
             on_call=on_call,
             on_estimate=on_estimate,
@@ -157,8 +143,50 @@ async def open_engine(
         )
         limits = common_limits([each.provider.capabilities for each in endpoints.values()])
         yield Engine(
-            model_client, endpoints, limits, PriceTable.load(models.prices, batch=run.batch), in_batches
+            model_client, endpoints, limits, PriceTable.load(models.prices, run.processing), discount
         )
+
+
+def _discount(
+    folder: Path,
+    run: RunOptions,
+    models: ModelOptions,
+    endpoints: Mapping[ModelId, Endpoint],
+    budget: Budget,
+    warn: Callable[[str], None],
+) -> Discount[Any] | None:
+    """What answers for less, where the run asks for it."""
+    files, log = BatchFiles(folder / "batches"), BackgroundLog(folder / "background.jsonl")
+    prices = PriceTable.load(models.prices, run.processing)
+    opened: Discount[Any] | None = None
+    every = endpoints.values()
+    if run.batch:
+        from uncanny.client.batches import Batches
+
+        opened = Batches(files, every, prices=prices, budget=budget, patience_s=run.patience_s)
+    elif run.completion_window is not None:
+        from uncanny.client.background import Background
+
+        opened = Background(
+            log,
+            every,
+            window=run.completion_window,
+            prices=prices,
+            budget=budget,
+            patience_s=run.patience_s,
+        )
+    for left, way, parameter in (
+        (0 if run.batch else sum(len(each.keys) for each in files.under_way().values()), "batches", "batch"),
+        (len(log.under_way()) if opened is None else 0, "the background", "completion_window"),
+    ):
+        if left:
+            warn(
+                Words(
+                    f"{counted(left, 'question')} under way in {way}; without {option(parameter, True)} "
+                    "they are asked again, at full price"
+                )
+            )
+    return opened
 
 
 def _needs_server(model: ModelId, models: ModelOptions) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from uncanny.errors import UsageError
+from uncanny.models.presets import Processing, Window
 from uncanny.parameters import CALLBACK, HERE, PYTHON, Folder, Parameters, Place, Shown, Text
 from uncanny.runs.stop import Stop
 from uncanny.settings import WEEK_S, settings
@@ -100,8 +101,15 @@ class RunOptions(CallLimits, CacheParameters):
     """When resuming, retry failed inputs."""
     batch: Annotated[bool, HERE] = False
     """Ask in batches, at half price: answers take minutes to hours. For models of OpenAI and Anthropic."""
+    completion_window: Annotated[Window | None, HERE] = None
+    """Ask in the background, for less: answers take up to 2 or 8 hours. For models of OpenAI."""
     keep_missing: bool = False
     """When resuming, keep records whose input is gone, instead of moving them to removed.jsonl."""
+
+    @property
+    def processing(self) -> Processing | None:
+        """How models are asked that can be asked for less."""
+        return "batch" if self.batch else self.completion_window
 
     def within(self, usd: float | None, tokens: int | None) -> RunOptions:
         """The same options with other limits of cost and tokens."""

@@ -206,7 +206,7 @@ class Run(Generic[Item, R]):
                 on_fallback=lambda _endpoint, error: warnings.append(error.text),
                 warn=warnings.append,
                 server_log=folder.path / "vllm.log",
-                batches=folder.batches,
+                folder=folder.path,
                 on_ready=lambda: self.observer.on_start(self.progress),
             )
             engine = await self._unless_stopped(stack.enter_async_context(opening))
@@ -298,12 +298,12 @@ class Run(Generic[Item, R]):
 
         `tasks` are those at work, for whoever has to end them.
         """
-        if (batches := engine.batches) is None or self.ending.reason is not None:
+        if (discount := engine.discount) is None or self.ending.reason is not None:
             return ()
-        batches.consumed()
+        discount.consumed()
         if self._deferred:
-            self.progress.awaited = lambda: batches.waiting
-            tasks[:] = [asyncio.create_task(batches.settle())]
+            self.progress.awaited = lambda: discount.waiting
+            tasks[:] = [asyncio.create_task(discount.settle())]
             try:
                 check_done(*await asyncio.wait(tasks))
             except ENDS_RUN as error:

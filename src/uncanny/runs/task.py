@@ -197,7 +197,7 @@ class Task(ABC, Generic[Item, R]):
         """What its calls cost. Raises UsageError."""
         from uncanny.client.prices import PriceTable
 
-        return PriceTable.load(self.models.prices, batch=self.options.batch)
+        return PriceTable.load(self.models.prices, self.options.processing)
 
     def forecast(self, prices: PriceTable) -> RunForecast | None:  # noqa: ARG002
         """What the whole run is to take, for `run.json`; None where nothing is foretold. Blocking.

@@ -137,6 +137,7 @@ async def test_stats_are_exact(client: httpx.AsyncClient) -> None:
         "batches": 0,
         "batch_lines": 0,
         "batch_lines_answered_again": 0,
+        "background": 0,
     }
 
 

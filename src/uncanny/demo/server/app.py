@@ -30,6 +30,7 @@ from uncanny.demo.server.api import (
     ProviderApi,
     Reply,
 )
+from uncanny.demo.server.background import Background
 from uncanny.demo.server.batches import Batches
 from uncanny.demo.server.dialects import DIALECTS, DialectApi
 from uncanny.demo.server.faults import (
@@ -70,6 +71,7 @@ class FakeServer:
         self._finished: set[bytes] = set()
         self._faults: Counter[FaultName] = Counter(dict.fromkeys(options.faults, 0))
         self.batches = Batches(options, self._line, self._tokens, self.openai, self.anthropic)
+        self.background = Background(options, self._line, self.openai)
 
     def stats(self) -> dict[str, Any]:
         """The counts of `/stats`; `faults` has every fault of the options, with 0 where none struck yet."""
@@ -80,6 +82,7 @@ class FakeServer:
             "too_many": self._refused,
             "faults": dict(self._faults),
             **self.batches.stats(),
+            **self.background.stats(),
         }
 
     async def handle(self, request: web.Request, api: ProviderApi) -> web.StreamResponse:
@@ -223,6 +226,7 @@ def application(options: FakeServerOptions) -> web.Application:
     if options.provider is None:
         app.router.add_post("/v1/messages", partial(server.handle, api=server.anthropic))
         server.batches.add_routes(app.router)
+        server.background.add_routes(app.router)
     app.router.add_get(f"{path}/models", models)
     app.router.add_get(f"{path}/models/{{name:.+}}", models)
     app.router.add_get("/stats", stats)

@@ -1,0 +1,137 @@
+"""Questions of a run that are answered in the background, within hours, for less than single calls.
+
+Each question is handed in by itself, and what its answer leads to is asked as soon as it is there: all else
+is as with a call. The file `background.jsonl` of the run says what was handed in, so a session after a kill
+waits for it instead of handing it in again. A question without an answer is handed in once more, then asked
+directly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Self
+
+from uncanny.client.budget import Budget, Spend
+from uncanny.client.calls import now
+from uncanny.client.discount import LONGEST_POLL_S, Discount, DiscountedAnswer, server_digest
+from uncanny.client.endpoint import Endpoint
+from uncanny.client.prices import PriceTable
+from uncanny.errors import ProviderError, RequestRejectedError
+from uncanny.models.base import ModelRequest, ModelResponse
+from uncanny.models.presets import Window
+from uncanny.models.responses import BackgroundApi
+from uncanny.records.batch_files import BackgroundEntry, BackgroundLog
+from uncanny.wording import counted
+
+FIRST_POLL_S = 0.5
+
+
+class Background(Discount[BackgroundApi]):
+    """The calls in the background of one run. `prices` are those of the window."""
+
+    def __init__(
+        self,
+        log: BackgroundLog,
+        endpoints: Iterable[Endpoint],
+        *,
+        window: Window,
+        prices: PriceTable,
+        budget: Budget,
+        patience_s: float,
+    ) -> None:
+        """Raises UsageError where none of the models takes calls in the background."""
+        super().__init__(
+            endpoints,
+            lambda endpoint: endpoint.provider.background(window),
+            way="in the background",
+            parameter="completion_window",
+            journal=log.path,
+            patience_s=patience_s,
+        )
+        self._log, self._prices, self._budget = log, prices, budget
+        self._entries: dict[str, BackgroundEntry] = {}
+        # What is held of the budget, and for how many questions.
+        self._held, self._held_by = Spend(), 0
+        self._changed = asyncio.Condition()
+
+    async def __aenter__(self) -> Self:
+        entries = self._log.under_way().values()
+        self._entries = {each.key: each for each in entries if self._is_ours(each.model, each.server)}
+        self._under_way = set(self._entries)
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        pass
+
+    def notices(self) -> list[str]:
+        notices = super().notices()
+        if self._under_way:
+            number = counted(self.waiting, "question")
+            notices.append(f"{number} under way in the background; the same command waits for the answers")
+        return notices
+
+    async def _ask(self, endpoint: Endpoint, key: str, request: ModelRequest) -> DiscountedAnswer | None:
+        tokens = endpoint.worst_case(request)
+        total = (tokens.input or 0) + (tokens.output or 0)
+        worst = Spend(total, self._prices.cost(endpoint.name, tokens) or 0.0)
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._covers(worst) or not self._held_by)
+            if not self._covers(worst):
+                raise self._budget.error()
+            self._held, self._held_by = self._held + worst, self._held_by + 1
+        try:
+            while key not in self._direct:
+                outcome = await self._outcome(endpoint, key, request)
+                if isinstance(outcome, DiscountedAnswer):
+                    return outcome
+                self._no_answer(key, outcome.message, final=isinstance(outcome, RequestRejectedError))
+            return None
+        finally:
+            # Whoever takes the answer books it.
+            async with self._changed:
+                self._held, self._held_by = self._held - worst, self._held_by - 1
+                self._changed.notify_all()
+
+    def _covers(self, worst: Spend) -> bool:
+        return self._budget.covers(self._held + worst)
+
+    async def _outcome(
+        self, endpoint: Endpoint, key: str, request: ModelRequest
+    ) -> DiscountedAnswer | ProviderError:
+        """Raises ModelUnusableError and StorageError."""
+        name, api = endpoint.name, self._apis[endpoint.name]
+        if (entry := self._entries.get(key)) is None:
+            began = now()
+            handed_in = await self._patiently(name, _rejected_or, api.submit, request)
+            if isinstance(handed_in, RequestRejectedError):
+                return handed_in
+            entry = self._entries[key] = BackgroundEntry(
+                key=key, at=began, id=handed_in, model=name, server=server_digest(endpoint)
+            )
+            self._log.note(entry)
+            self._under_way.add(key)
+        pause = FIRST_POLL_S
+        while (outcome := await self._patiently(name, api.result, entry.id)) is None:
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, LONGEST_POLL_S)
+        if not isinstance(outcome, ModelResponse):
+            self._taken(key)
+            return outcome
+        seconds = (now() - entry.at).total_seconds()
+        return DiscountedAnswer(outcome, entry.at, round(seconds, 3), partial(self._prices.cost, name))
+
+    def _taken(self, key: str) -> None:
+        if (entry := self._entries.pop(key, None)) is not None:
+            self._under_way.discard(key)
+            self._log.note(entry.model_copy(update={"done": True}))
+
+
+async def _rejected_or(
+    submit: Callable[[ModelRequest], Awaitable[str]], request: ModelRequest
+) -> str | RequestRejectedError:
+    try:
+        return await submit(request)
+    except RequestRejectedError as error:
+        return error

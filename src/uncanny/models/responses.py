@@ -1,0 +1,156 @@
+"""OpenAI's responses API, for calls in the background: handed in one by one, answered within hours, for less.
+
+A `BackgroundApi` knows the wire, nothing of a run. What survives a kill, and who waits, is
+`uncanny.client.background`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+import orjson
+
+from uncanny.errors import ProviderError, TransientError
+from uncanny.models.base import Message, ModelRequest, ModelResponse, SentImage, Tokens
+from uncanny.models.http import Exchange, checked_id, read_body
+from uncanny.models.http_errors import ErrorContext, Flagged, from_response
+from uncanny.models.openai_chat import count, response_format
+from uncanny.models.presets import OPENAI, Window
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+PATH: Final = "/responses"
+_UNDER_WAY: Final = frozenset({"queued", "in_progress"})
+# A response that failed has a code, and no status.
+_STATUSES: Final = {"invalid_prompt": 400, "rate_limit_exceeded": 429, "server_error": 500}
+
+
+class BackgroundApi:
+    """Calls of one model in the background. All raise `ProviderError`, as calls that wait do.
+
+    `parameters` gives the sampling parameters of a request as the API names them.
+    """
+
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        context: ErrorContext,
+        window: Window,
+        parameters: Callable[[ModelRequest], Mapping[str, Any]],
+    ) -> None:
+        self._client, self._context, self._window, self._parameters = client, context, window, parameters
+
+    async def submit(self, request: ModelRequest) -> str:
+        """Hand in a request; the id of its response."""
+        body = response_body(request, self._context.model, self._window, self._parameters(request))
+        content = await self._json(lambda: self._client.post(PATH, cast_to=httpx2.Response, content=body))
+        return checked_id(content.get("id"), self._context)
+
+    async def result(self, name: str) -> ModelResponse | ProviderError | None:
+        """What a response came to, an error where that is none; None while it is under way."""
+        content = await self._json(
+            lambda: self._client.get(f"{PATH}/{checked_id(name, self._context)}", cast_to=httpx2.Response)
+        )
+        if content.get("status") in _UNDER_WAY:
+            return None
+        try:
+            return read_response(content, self._context)
+        except Flagged as flagged:
+            return ModelResponse("", "refusal", Tokens(), reason=flagged.reason)
+        except ProviderError as error:
+            return error
+
+    async def _json(self, call: Callable[[], Any]) -> dict[str, Any]:
+        async with Exchange(self._context, _TIMEOUT_S) as exchange:
+            exchange.response = await call()
+        response = exchange.checked()
+        return read_body(response.content, response.headers, self._context, tells_errors=True)
+
+
+_TIMEOUT_S: Final = 120.0
+
+
+def response_body(request: ModelRequest, model: str, window: Window, parameters: Mapping[str, Any]) -> bytes:
+    """The JSON body of a call in the background."""
+    body: dict[str, Any] = {
+        "model": model,
+        "background": True,
+        "background_options": {"completion_window": window},
+        "store": True,
+        "input": [_turn(turn) for turn in request.messages],
+        **parameters,
+    }
+    if request.schema is not None:
+        asked = response_format(request.schema, OPENAI.variant)
+        body["text"] = {"format": {"type": asked["type"], **asked["json_schema"]}}
+    return orjson.dumps(body)
+
+
+def _turn(turn: Message) -> dict[str, Any]:
+    kind = "output_text" if turn.role == "assistant" else "input_text"
+    return {"role": turn.role, "content": [_part(part, kind) for part in turn.parts]}
+
+
+def _part(part: str | SentImage, kind: str) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": kind, "text": part}
+    return {"type": "input_image", "image_url": part.data_url, "detail": OPENAI.variant.detail}
+
+
+def read_response(content: Mapping[str, Any], context: ErrorContext) -> ModelResponse:
+    """The response in a body that is no longer under way.
+
+    Raises `Flagged` for a refused question, and `ProviderError` where it failed or ended without an answer.
+    """
+    model = content.get("model")
+    response = ModelResponse(
+        "",
+        "stop",
+        _tokens(content.get("usage")),
+        model if isinstance(model, str) else None,
+        content.get("id"),
+    )
+    match content:
+        case {"status": "completed"}:
+            return _said(content.get("output"), response)
+        case {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}:
+            return replace(_said(content.get("output"), response), finish="length")
+        case {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}:
+            return replace(response, finish="refusal", reason="the server stopped it: content_filter")
+        case {"error": {"code": str(code)} as error}:
+            raise from_response(_STATUSES.get(code, 500), {}, orjson.dumps({"error": error}), context)
+        case {"status": str(status)}:
+            raise TransientError(f"{context.name}: a response is {status}"[:200], kind="background")
+    raise TransientError(f"{context.name}: a response has no status", kind="bad_body")
+
+
+def _said(output: object, response: ModelResponse) -> ModelResponse:
+    parts: Sequence[Any] = [
+        part
+        for item in (output if isinstance(output, list) else ())
+        if isinstance(item, dict) and isinstance(item.get("content"), list)
+        for part in item["content"]
+        if isinstance(part, dict)
+    ]
+    refusals = [part["refusal"] for part in parts if isinstance(part.get("refusal"), str)]
+    if refusals:
+        return replace(response, text="".join(refusals), finish="refusal")
+    return replace(
+        response, text="".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    )
+
+
+def _tokens(usage: object) -> Tokens:
+    if not isinstance(usage, dict):
+        return Tokens()
+    details = usage.get("input_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return Tokens(
+        input=count(usage.get("input_tokens")),
+        output=count(usage.get("output_tokens")),
+        cached=count(cached),
+    )
