@@ -70,6 +70,9 @@ class Watch:
     def recorded(self, statuses: Iterable[tuple[str, str, bool]]) -> None:
         """The records of an input: key, status, and whether that is an answer."""
 
+    def ended(self, status: str, *, well: bool) -> None:
+        """How a job ended."""
+
 
 _NOTHING: Final = Watch()
 
@@ -317,6 +320,11 @@ class _SpanWatch(Watch):
             self._failed(error_type(error))
         self._span.end()
 
+    def ended(self, status: str, *, well: bool) -> None:
+        self._span.set_attribute("uncanny.status", status)
+        if not well:
+            self._failed(status)
+
     def _failed(self, why: str) -> None:
         from opentelemetry.trace import StatusCode
 
@@ -329,10 +337,9 @@ class _InputWatch(_SpanWatch):
 
     def recorded(self, statuses: Iterable[tuple[str, str, bool]]) -> None:
         for key, status, answered in statuses:
-            self._span.set_attributes({"uncanny.input": key, "uncanny.status": status})
+            self._span.set_attribute("uncanny.input", key)
             self._owner.inputs.add(1, {"uncanny.status": status})
-            if not answered:
-                self._failed(status)
+            self.ended(status, well=answered)
 
 
 class _CallWatch(_SpanWatch):

@@ -32,6 +32,7 @@ def test_a_run_is_a_part_of_its_job(
     assert (job.state, job.error) == ("finished", None)
     (span,) = host.spans("uncanny.job")
     assert span.name == "uncanny.job annotate"
+    assert (span.attributes or {})["uncanny.status"] == "finished"
     (run,) = [each for each in collector.spans() if each.name == "invoke_workflow annotate"]
     assert int.from_bytes(run.trace_id) == span.context.trace_id
     assert int.from_bytes(run.parent_span_id) == span.context.span_id

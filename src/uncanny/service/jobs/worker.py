@@ -20,7 +20,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 from sqlalchemy.exc import SQLAlchemyError
 
-from uncanny.client.telemetry import telemetry
+from uncanny.client.telemetry import Watch, telemetry
 from uncanny.errors import UncannyError, text_of
 from uncanny.records.run_folder import LOCK, LOCKED
 from uncanny.service import Ended
@@ -101,8 +101,8 @@ class Worker:
                 if job is None:
                     jobs.queued.wait(seen, self._pace.poll_s)
                 else:
-                    with telemetry().job(job.kind):
-                        _Attempt(self._service, job, self._pace, self._stopping).run()
+                    with telemetry().job(job.kind) as watch:
+                        _Attempt(self._service, job, self._pace, self._stopping, watch).run()
             except SQLAlchemyError as error:
                 _warn("The queue cannot be read", error)
                 self._stopping.wait(self._pace.poll_s)
@@ -115,9 +115,11 @@ class Worker:
 class _Attempt:
     """One job, from its being taken to its end or its way back into the queue."""
 
-    def __init__(self, service: Service, job: Job, pace: Pace, stopping: threading.Event) -> None:
+    def __init__(
+        self, service: Service, job: Job, pace: Pace, stopping: threading.Event, watch: Watch
+    ) -> None:
         self._service, self._jobs, self._job = service, service.jobs, job
-        self._pace, self._stopping = pace, stopping
+        self._pace, self._stopping, self._watch = pace, stopping, watch
         self._folder = service.job_folder(job.id)
         self._lease: Lease = "held"
         self._child: ChildRun | None = None
@@ -222,11 +224,13 @@ class _Attempt:
             _warn(f"Job {self._job.id} cannot be kept up to date", error)
 
     def _end(self, state: Ended, code: int | None, error: str | None = None) -> None:
+        self._watch.ended(state, well=state == "finished")
         progress = None if self._child is None else self._child.progress
         error = None if error is None else self._shown(error)
         self._write(lambda: self._jobs.end(self._job, state, exit_code=code, error=error, progress=progress))
 
     def _requeue(self, delay_s: float = 0.0, *, died: str | None = None) -> None:
+        self._watch.ended("queued", well=died is None)
         self._beat()
         self._write(lambda: self._jobs.requeue(self._job, delay_s=delay_s, died=died))
 
