@@ -13,7 +13,7 @@ import numpy.typing as npt
 from uncanny.errors import UsageError
 from uncanny.eval.common.alike import Origin
 from uncanny.eval.common.confidence import Sure
-from uncanny.eval.common.inputs.runs import open_run, stream_annotations
+from uncanny.eval.common.inputs.runs import check_findings, open_run, stream_annotations
 from uncanny.eval.common.inputs.sources import left_out_by
 from uncanny.eval.metrics.audit import VISIBLE_BELOW, implausibility
 from uncanny.eval.metrics.corrected import Design
@@ -89,6 +89,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
     read.folder.check_links()
     if not read.file.is_file():
         check_recorded(run, read.file.name)
+    check_findings(read.file)
     sample = read_sample(run)
     if sample is None:
         raise UsageError(

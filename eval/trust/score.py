@@ -297,8 +297,8 @@ def trust(run: str | PathLike[str], parameters: ConfidenceParameters) -> TrustRe
     by what people found, with 95 % intervals that hold whatever the model's mistakes are; fewer than 30
     judged images have none. No model is asked.
 
-    Raises UsageError where it is not a run, no sample was drawn, or the run has more images than it was drawn
-    from; RecordError for an invalid record.
+    Raises UsageError where it is not a run of a model, no sample was drawn, or the run has more images than
+    it was drawn from; RecordError for an invalid record.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> drawn = uncanny.sample(out, size=1)
