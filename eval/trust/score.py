@@ -41,7 +41,7 @@ from uncanny.eval.trust.data import (
     read_judged,
     skipped_words,
 )
-from uncanny.eval.trust.figures import FIGURES, Trusted, TrustedFigure, unsure_words
+from uncanny.eval.trust.figures import FIGURES, Trusted, TrustedFigure, verdict_words
 from uncanny.parameters import path_of, takes
 from uncanny.records.calibration import Calibration
 from uncanny.wording import counted, option
@@ -155,6 +155,7 @@ class TrustResult(RowsResult):
             "agreement": {"alpha": self.agreement.alpha, "judged_twice": self.agreement.units},
             **{"gone": list(judged.gone), "left_out": judged.left_out},
             "left_out_below_confidence": judged.sure.left_out,
+            "stale_verdicts": judged.stale,
             "next": list(self.next_steps()),
         }
 
@@ -244,7 +245,7 @@ class TrustResult(RowsResult):
             )
         if judged.skipped:
             yield f"{skipped_words(judged)}."
-        yield from unsure_words(self.trusted)
+        yield from verdict_words(self.trusted)
         if judged.gone:
             yield f"{counted(len(judged.gone), 'image')} of the sample are not in the run any more."
         if judged.sure:

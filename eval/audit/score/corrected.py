@@ -27,7 +27,7 @@ from uncanny.eval.metrics.audit import RANKED
 from uncanny.eval.metrics.corrected_difference import Difference, difference
 from uncanny.eval.metrics.intervals import Codes, group_codes
 from uncanny.eval.trust.data import skipped_words
-from uncanny.eval.trust.figures import FIGURES, Trusted, unsure_words
+from uncanny.eval.trust.figures import FIGURES, Trusted, verdict_words
 
 Name = TypeVar("Name", bound=str)
 
@@ -60,7 +60,7 @@ def sample_notices(trusted: Mapping[str, Trusted | None], *, allow_mixed: bool) 
         if each is not None and each.is_enough and each.judged.skipped:
             yield f"{name}: {skipped_words(each.judged)}."
         if each is not None and each.is_enough:
-            yield from (f"{name}: {words}" for words in unsure_words(each))
+            yield from (f"{name}: {words}" for words in verdict_words(each))
     if not without or len(without) == len(trusted):
         return
     names = ", ".join(without)
