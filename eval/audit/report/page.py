@@ -51,6 +51,7 @@ from uncanny.eval.common.published import caveat
 from uncanny.eval.metrics.audit import VISIBLE_BELOW
 from uncanny.records.run_folder import RunFolder
 from uncanny.schema import KINDS, Kind
+from uncanny.wording import percent_right, percent_sure
 
 # Groups of names that stand in the open; the rest is folded.
 MOST_GROUPS_OPEN = 20
@@ -162,6 +163,8 @@ def _environment() -> Environment:
         "signed_ends": signed_ends,
         "change_words": change_words,
         "release_words": RELEASE_WORDS,
+        "percent_sure": percent_sure,
+        "percent_right": percent_right,
         "visible_below": VISIBLE_BELOW,
     }
     return environment

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from uncanny.eval.trust.figures import FigureName
 
 
+# So many releases have points that can be told apart, each with its words.
+MOST_WITH_TIPS = 200
 _ROOM = 0.14
 _LABEL = 15.0
 
@@ -383,15 +385,22 @@ def _draw_trend(trend: Trend, figure: Figure) -> Mapping[str, str]:
             (place, scale * each.value, each.interval) for place, each in drawn if each.value is not None
         ]
         axes.plot([place for place, *_ in known], [value for _, value, _ in known], color=colour("edge"))
-        for place, value, interval in known:
-            late = what in changed and place >= changed[what].place
-            ink = colour("a1" if late else "accent")
-            if interval is not None:
-                axes.plot((place, place), [scale * end for end in interval], color=ink, alpha=0.45, zorder=3)
-            gid = f"release-{what}-{place}"
-            axes.plot([place], [value], "o", markersize=7, color=ink, zorder=4, clip_on=False, gid=gid)
-            label = trend.labels[place]
-            tips[gid] = f"{label}: {head} {_trend_value(trend, label, what)}"
+        since = changed[what].place if what in changed else len(trend.labels)
+        for ink, own in (
+            (colour("accent"), [each for each in known if each[0] < since]),
+            (colour("a1"), [each for each in known if each[0] >= since]),
+        ):
+            bars = [(place, scale * each[0], scale * each[1]) for place, _, each in own if each is not None]
+            if bars:
+                axes.vlines(*zip(*bars, strict=True), color=ink, alpha=0.45, zorder=3)
+            if len(known) > MOST_WITH_TIPS:
+                places, values = [place for place, *_ in own], [value for _, value, _ in own]
+                axes.plot(places, values, "o", markersize=2, color=ink, zorder=4, clip_on=False)
+                continue
+            for place, value, _ in own:
+                gid, label = f"release-{what}-{place}", trend.labels[place]
+                axes.plot([place], [value], "o", markersize=7, color=ink, zorder=4, clip_on=False, gid=gid)
+                tips[gid] = f"{label}: {head} {_trend_value(trend, label, what)}"
         if what in changed:
             axes.axvline(changed[what].place - 0.5, color=colour("soft"), linewidth=1, linestyle="--")
         axes.set_xlim(-0.5, len(trend.labels) - 0.5)

@@ -244,7 +244,7 @@ def _leaderboard(
     }
     if is_corrected:
         scores = {name: corrected_score(score) for name, score in scores.items()}
-    same = [*_same_images(aggregates)]
+    same = [*_same_images(aggregates)] if compared else []
     for earlier in before:
         now = {name: each for name, each in aggregates.items() if name == earlier.name}
         same += _same_images({**now, before_name(earlier.name): earlier.aggregate})

@@ -117,6 +117,9 @@ def test_an_audit_says_how_many_findings_are_right(tmp_path: Path) -> None:
     content = orjson.loads(out.read_bytes())["generators"]["ours"]
     assert (content["expected_right"], content["left_out_below_confidence"]) == (12.0, 12)
     assert content["anomalies"] == 36
+    page = uncanny.audit({"ours": run}, calibration=file).report(tmp_path / "audit.html").read_text()
+    assert page.count("75 % likely right (calibrated)") == page.count("95 % sure") > 0
+    assert "likely right" not in uncanny.audit({"ours": run}).report(tmp_path / "audit.html").read_text()
     assert uncanny.audit({"ours": run}).leaderboard.generators["ours"].to_json()["expected_right"] is None
 
 
