@@ -28,7 +28,7 @@ _WORDS: Final[Mapping[State, str]] = {
 }
 _LEVEL: Final = re.compile(
     r"(?:(?P<side>lower|upper)\s*:\s*)?(?P<figure>[^<>]*[^<>\s])\s*(?P<sign>[<>])\s*"
-    r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)"
+    r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})"
 )
 _SIDES: Final[Mapping[str, Side]] = {"": "value", "lower": "lower", "upper": "upper"}
 # What XML 1.0 cannot hold, however it is escaped.

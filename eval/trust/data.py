@@ -13,7 +13,7 @@ import numpy.typing as npt
 from uncanny.errors import UsageError
 from uncanny.eval.common.alike import Origin
 from uncanny.eval.common.confidence import Sure
-from uncanny.eval.common.inputs.runs import open_run, stream_annotations
+from uncanny.eval.common.inputs.runs import check_findings, open_run, stream_annotations
 from uncanny.eval.common.inputs.sources import left_out_by
 from uncanny.eval.metrics.audit import VISIBLE_BELOW, implausibility
 from uncanny.eval.metrics.corrected import Design
@@ -53,8 +53,9 @@ class JudgedRun:
     with their findings and verdicts. `open_images` of the sample are not judged yet, and `skipped` of them
     come before one that is, or are completed. `hidden` are complete but for findings that are shown from a
     lower confidence on, `uncompleted` but for somebody who says that nothing is missing. `gone` are no longer
-    in the run, or other images now. `left_out` records have no whole annotation. `sure` counts the findings
-    of the model that it was not sure enough of. `made_with` says how its findings came about.
+    in the run, or other images now. `stale` lines of reviews are about what was found in an image before it
+    was annotated again; they are not used. `left_out` records have no whole annotation. `sure` counts the
+    findings of the model that it was not sure enough of. `made_with` says how its findings came about.
     """
 
     run: Path
@@ -69,6 +70,7 @@ class JudgedRun:
     hidden: int = 0
     uncompleted: int = 0
     gone: tuple[str, ...] = ()
+    stale: int = 0
     left_out: int = 0
     sure: Sure = field(default_factory=Sure)
     made_with: MadeWith = field(default_factory=MadeWith)
@@ -89,6 +91,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
     read.folder.check_links()
     if not read.file.is_file():
         check_recorded(run, read.file.name)
+    check_findings(read.file)
     sample = read_sample(run)
     if sample is None:
         raise UsageError(
@@ -101,7 +104,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
     judged: list[tuple[int, float, ReviewedImage]] = []
     sure, origin, left_out = Sure(min_confidence), Origin(), 0
     last_judged, still_open = -1, list[tuple[int, bool]]()
-    hidden = uncompleted = 0
+    hidden = uncompleted = stale = 0
     for record in stream_annotations(read.file):
         if left_out_by(record) is not None:
             left_out += 1
@@ -113,6 +116,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
             continue
         del drawn[record.image]
         image = review_image(record, reviews.get(record.image, ()))
+        stale += len(image.stale)
         if image.is_judged(min_confidence):
             judged.append((len(model) - 1, chosen.probability, image))
             last_judged = max(last_judged, place)
@@ -139,6 +143,7 @@ def read_judged(run: Path, min_confidence: float) -> JudgedRun:
         hidden=hidden,
         uncompleted=uncompleted,
         gone=tuple(drawn),
+        stale=stale,
         left_out=left_out,
         sure=sure,
         made_with=origin.provenance(read).as_made_with(),
@@ -169,6 +174,7 @@ def _table(rows: Sequence[Sequence[float]]) -> Floats:
 class JudgedFinding:
     """A finding of the model that people have judged: whether they accepted it; None for unsure.
 
+    `image` is the digest of its image, or the name where that is not known: one image may have two names.
     `weight` is how many images of the run its `image` stands for: 1 over the probability of being drawn.
     """
 
@@ -184,7 +190,7 @@ class JudgedFinding:
 def judged_findings(judged: JudgedRun, min_confidence: float) -> Iterator[JudgedFinding]:
     """The model's findings of judged images, from `min_confidence`, 0-1, on, in their order."""
     for image, probability in zip(judged.judged, judged.design.probabilities, strict=True):
-        name, weight = image.annotation.image, 1 / float(probability)
+        key, weight = image.annotation.sha256 or image.annotation.image, 1 / float(probability)
         for each in image.anomalies:
             model = each.original
             if model is None or each.decision is None:
@@ -194,7 +200,7 @@ def judged_findings(judged: JudgedRun, min_confidence: float) -> Iterator[Judged
             accepted = None if each.decision == "unsure" else each.decision == "accept"
             votes = tuple(each.votes.values())
             agents, confidence = model.found_by or (), model.confidence
-            yield JudgedFinding(name, weight, accepted, model.kind, agents, confidence, votes)
+            yield JudgedFinding(key, weight, accepted, model.kind, agents, confidence, votes)
 
 
 def missed(images: Sequence[ReviewedImage], min_confidence: float) -> tuple[int, int]:

@@ -11,6 +11,7 @@ none is without one (Zrnic and Candès, *Active Statistical Inference*, 2024, mi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -23,7 +24,7 @@ import numpy.typing as npt
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.anomalies.doubt import doubts
-from uncanny.eval.common.inputs.runs import open_run, stream_annotations
+from uncanny.eval.common.inputs.runs import images_of, open_run, stream_annotations
 from uncanny.eval.common.inputs.sources import left_out_by
 from uncanny.eval.trust.parameters import SampleParameters
 from uncanny.parameters import path_of, takes
@@ -103,9 +104,9 @@ def sample(runs: Runs, parameters: SampleParameters) -> SampleResult:
     probabilities are computed anew. No model is asked. Of several runs the same prompts are drawn where
     it is told what these have in common.
 
-    Raises UsageError for a folder that is not a run, a run without whole annotations, a size above that of
-    the run or below that of the sample there is, and another design, seed or pairing than that one has;
-    RecordError for an invalid record.
+    Raises UsageError for a folder that is not a run, a run without whole annotations, one whose images people
+    annotate from nothing, a size above that of the run or below that of the sample there is, and another
+    design, seed or pairing than that one has; RecordError for an invalid record.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> print(len(uncanny.sample(out, size=1).samples[0].sample.images))
@@ -136,6 +137,12 @@ def _frame(path: Path, parameters: SampleParameters) -> _Frame:
     read.folder.check_links()
     if not read.file.is_file():
         check_recorded(path, read.file.name)
+    if (other := images_of(read.file)) is not None:
+        other = os.path.normpath(path / other)
+        raise UsageError(
+            f"The sample of {path} is that of {other}, whose images people annotate in it",
+            remedy=f"Draw from {other}, and review {path} again with {option('images_of', other)}.",
+        )
     frame = _Frame(path, read_sample(path))
     for record in stream_annotations(read.file):
         if left_out_by(record) is not None:

@@ -138,8 +138,13 @@ class Trusted:
         return {**fits, "af": af, "mai": mai, "cap": fit_product(mai, af)}
 
 
-def unsure_words(trusted: Trusted) -> Iterator[str]:
-    """What people are unsure of, where it matters: a sentence or none."""
+def verdict_words(trusted: Trusted) -> Iterator[str]:
+    """Which verdicts are not used, and what people are unsure of where it matters: sentences, if any."""
+    if stale := trusted.judged.stale:
+        yield (
+            f"{counted(stale, 'verdict')} about an earlier annotation, or another picture, of images of the "
+            f"sample {'is' if stale == 1 else 'are'} not used."
+        )
     visible = trusted.figure("visible")
     value, most = visible.corrected.value, visible.if_unsure_accepted
     if value is not None and most is not None and most > value:

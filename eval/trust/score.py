@@ -41,7 +41,7 @@ from uncanny.eval.trust.data import (
     read_judged,
     skipped_words,
 )
-from uncanny.eval.trust.figures import FIGURES, Trusted, TrustedFigure, unsure_words
+from uncanny.eval.trust.figures import FIGURES, Trusted, TrustedFigure, verdict_words
 from uncanny.parameters import path_of, takes
 from uncanny.records.calibration import Calibration
 from uncanny.wording import counted, option
@@ -155,6 +155,7 @@ class TrustResult(RowsResult):
             "agreement": {"alpha": self.agreement.alpha, "judged_twice": self.agreement.units},
             **{"gone": list(judged.gone), "left_out": judged.left_out},
             "left_out_below_confidence": judged.sure.left_out,
+            "stale_verdicts": judged.stale,
             "next": list(self.next_steps()),
         }
 
@@ -244,7 +245,7 @@ class TrustResult(RowsResult):
             )
         if judged.skipped:
             yield f"{skipped_words(judged)}."
-        yield from unsure_words(self.trusted)
+        yield from verdict_words(self.trusted)
         if judged.gone:
             yield f"{counted(len(judged.gone), 'image')} of the sample are not in the run any more."
         if judged.sure:
@@ -297,8 +298,8 @@ def trust(run: str | PathLike[str], parameters: ConfidenceParameters) -> TrustRe
     by what people found, with 95 % intervals that hold whatever the model's mistakes are; fewer than 30
     judged images have none. No model is asked.
 
-    Raises UsageError where it is not a run, no sample was drawn, or the run has more images than it was drawn
-    from; RecordError for an invalid record.
+    Raises UsageError where it is not a run of a model, no sample was drawn, or the run has more images than
+    it was drawn from; RecordError for an invalid record.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> drawn = uncanny.sample(out, size=1)

@@ -143,7 +143,8 @@ def find_pairing(pair_by: str | None, sources: Sequence[Source], root: Path | No
     opened = [open_source(source, root) for source in sources]
     if pair_by is not None:
         return _by_original(pair_by, opened)
-    column = next((name for name in KNOWN if any(_mentions(each, name) for each in opened)), None)
+    mentioned = set().union(*map(_mentioned, opened))
+    column = next((name for name in KNOWN if name in mentioned), None)
     if column is None:
         return Pairing()
     groups = _all(Groups(), opened)
@@ -169,14 +170,18 @@ def _all(groups: Groups, opened: Sequence[OpenSource]) -> Groups:
     return groups
 
 
-def _mentions(records: OpenSource, column: str) -> bool:
-    """Whether the records may have a column of that name, by their text alone, which is read quickly."""
+def _mentioned(records: OpenSource) -> set[str]:
+    """Which of the known columns records may have, by their text alone, which is read quickly, and once."""
     if records.file is None:
-        return any(cell_of(record, column) is not None for record in records.source.annotations)
-    key = f'"{column}":'.encode()
+        every = records.source.annotations
+        return {name for name in KNOWN if any(cell_of(record, name) is not None for record in every)}
+    left = {name: f'"{name}":'.encode() for name in KNOWN}
     with suppress(OSError), open_lines(records.file) as lines:
-        return any(key in line for line in lines)
-    return False
+        for line in lines:
+            left = {name: key for name, key in left.items() if key not in line}
+            if KNOWN[0] not in left:
+                break
+    return {*KNOWN} - {*left}
 
 
 def provenances(generators: Iterable[Generator]) -> dict[str, Provenance]:

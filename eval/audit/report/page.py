@@ -22,7 +22,7 @@ from uncanny.eval.audit.data.aggregate import AuditedImage
 from uncanny.eval.audit.report.plots import plot_plane, plot_ranks, plot_severities, plot_trend
 from uncanny.eval.audit.score.result import AuditResult, Difference, GeneratorScore, Leaderboard
 from uncanny.eval.audit.score.tables import (
-    RELEASE_WORDS,
+    FIGURE_FORMS,
     amount,
     change_words,
     ends,
@@ -51,6 +51,7 @@ from uncanny.eval.common.published import caveat
 from uncanny.eval.metrics.audit import VISIBLE_BELOW
 from uncanny.records.run_folder import RunFolder
 from uncanny.schema import KINDS, Kind
+from uncanny.wording import percent_right, percent_sure
 
 # Groups of names that stand in the open; the rest is folded.
 MOST_GROUPS_OPEN = 20
@@ -91,7 +92,7 @@ def write_audit_page(
         ],
         matrix=difference_matrix(leaderboard),
         headline=headline(result),
-        judged=[score for name in leaderboard.ranked if (score := leaderboard.generators[name]).is_judged],
+        judged=[score for name in leaderboard.ranked if (score := leaderboard.generators[name]).corrected],
         pages=pages,
         kinds=kinds_seen(leaderboard),
         groups=leaderboard.faults.rows,
@@ -161,7 +162,9 @@ def _environment() -> Environment:
     environment.globals |= {
         "signed_ends": signed_ends,
         "change_words": change_words,
-        "release_words": RELEASE_WORDS,
+        "forms": FIGURE_FORMS,
+        "percent_sure": percent_sure,
+        "percent_right": percent_right,
         "visible_below": VISIBLE_BELOW,
     }
     return environment

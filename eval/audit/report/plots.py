@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from markupsafe import Markup
 
 from uncanny.eval.audit.score.result import GeneratorScore, Leaderboard
-from uncanny.eval.audit.score.tables import TREND_HEADS, amount, percent_words, trend_words
+from uncanny.eval.audit.score.tables import FIGURE_FORMS, amount, trend_words
 from uncanny.eval.common.pages.plots import (
     NARROW,
     WIDE,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from uncanny.eval.trust.figures import FigureName
 
 
+# So many releases have points that can be told apart, each with its words.
+MOST_WITH_TIPS = 200
 _ROOM = 0.14
 _LABEL = 15.0
 
@@ -341,24 +343,22 @@ def _draw_severities(scores: Sequence[GeneratorScore], figure: Figure) -> Mappin
 def plot_trend(trend: Trend, key: str) -> Markup:
     """A generator's figures over its releases, a panel a figure, with intervals and where each changed."""
     words = f"{trend_words(trend)} " + "; ".join(
-        f"{label}: "
-        + ", ".join(f"{head} {_trend_value(trend, label, what)}" for what, head in TREND_HEADS.items())
+        f"{label}: " + ", ".join(_trend_words(trend, label, what) for what in FIGURE_FORMS)
         for label in trend.labels
     )
-    panels = len(TREND_HEADS)
     return plot_twice(
         partial(_draw_trend, trend),
         (WIDE, 2 * 190.0),
-        (NARROW, panels * 165.0),
+        (NARROW, len(FIGURE_FORMS) * 165.0),
         key=f"trend-{key}",
         title=f"Figures of {trend.name} over {len(trend.labels)} releases",
         words=words,
     )
 
 
-def _trend_value(trend: Trend, label: str, what: FigureName) -> str:
-    value = trend.figure(label, what).value
-    return percent_words(value) if what == "visible" else amount(value)
+def _trend_words(trend: Trend, label: str, what: FigureName) -> str:
+    form = FIGURE_FORMS[what]
+    return f"{form.head} {form.write(trend.figure(label, what).value)}"
 
 
 def _draw_trend(trend: Trend, figure: Figure) -> Mapping[str, str]:
@@ -366,37 +366,44 @@ def _draw_trend(trend: Trend, figure: Figure) -> Mapping[str, str]:
     columns = 1 if width < 600 else 2
     left, gap, above, below = 44.0, 56.0, 26.0, 30.0
     panel = (width - left - gap * (columns - 1) - 14) / columns
-    tall = height / -(-len(TREND_HEADS) // columns)
+    tall = height / -(-len(FIGURE_FORMS) // columns)
     changed, tips = trend.proven(), {}
     # So many names as stand side by side; the first and the last always do.
     step = max(1, -(-len(trend.labels) * 62 // int(panel)))
     ticks = [place for place in range(len(trend.labels)) if (len(trend.labels) - 1 - place) % step == 0]
-    for number, (what, head) in enumerate(TREND_HEADS.items()):
+    for number, (what, form) in enumerate(FIGURE_FORMS.items()):
         row, column = divmod(number, columns)
         axes = pixel_axes(
             figure, left + column * (panel + gap), row * tall + above, panel, tall - above - below
         )
         bare_axes(axes, grid="y")
-        scale = 100 if what == "visible" else 1
+        scale = 100 if form.kind == "share" else 1
         drawn = [(place, trend.figure(label, what)) for place, label in enumerate(trend.labels)]
         known = [
             (place, scale * each.value, each.interval) for place, each in drawn if each.value is not None
         ]
         axes.plot([place for place, *_ in known], [value for _, value, _ in known], color=colour("edge"))
-        for place, value, interval in known:
-            late = what in changed and place >= changed[what].place
-            ink = colour("a1" if late else "accent")
-            if interval is not None:
-                axes.plot((place, place), [scale * end for end in interval], color=ink, alpha=0.45, zorder=3)
-            gid = f"release-{what}-{place}"
-            axes.plot([place], [value], "o", markersize=7, color=ink, zorder=4, clip_on=False, gid=gid)
-            label = trend.labels[place]
-            tips[gid] = f"{label}: {head} {_trend_value(trend, label, what)}"
+        since = changed[what].place if what in changed else len(trend.labels)
+        for ink, own in (
+            (colour("accent"), [each for each in known if each[0] < since]),
+            (colour("a1"), [each for each in known if each[0] >= since]),
+        ):
+            bars = [(place, scale * each[0], scale * each[1]) for place, _, each in own if each is not None]
+            if bars:
+                axes.vlines(*zip(*bars, strict=True), color=ink, alpha=0.45, zorder=3)
+            if len(known) > MOST_WITH_TIPS:
+                places, values = [place for place, *_ in own], [value for _, value, _ in own]
+                axes.plot(places, values, "o", markersize=2, color=ink, zorder=4, clip_on=False)
+                continue
+            for place, value, _ in own:
+                gid, label = f"release-{what}-{place}", trend.labels[place]
+                axes.plot([place], [value], "o", markersize=7, color=ink, zorder=4, clip_on=False, gid=gid)
+                tips[gid] = f"{label}: {_trend_words(trend, label, what)}"
         if what in changed:
             axes.axvline(changed[what].place - 0.5, color=colour("soft"), linewidth=1, linestyle="--")
         axes.set_xlim(-0.5, len(trend.labels) - 0.5)
         axes.set_ylim(bottom=0)
         axes.locator_params(axis="y", nbins=4)
         axes.set_xticks(ticks, [plain_label(trend.labels[place], 9) for place in ticks])
-        axes.set_title(f"{head}, %" if what == "visible" else head, loc="left", pad=5)
+        axes.set_title(f"{form.head}, %" if form.kind == "share" else form.head, loc="left", pad=5)
     return tips

@@ -22,9 +22,14 @@ from math import asin, erfc, sin, sqrt
 from statistics import NormalDist
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.corrected import Kind
 from uncanny.eval.metrics.intervals import LEVEL
+
+Floats = npt.NDArray[np.float64]
 
 # Standard errors from the middle of an interval to its end.
 _HALF: Final = NormalDist().inv_cdf((1 + LEVEL) / 2)
@@ -76,21 +81,16 @@ def change_point(series: Sequence[Estimate], kind: Kind, *, independent: bool = 
     if len(known) < 2:
         return None
     places, values, errors = zip(*known, strict=True)
-    weights = [1 / error**2 for error in errors]
+    weights = 1 / np.square(errors)
+    # Sums of what is before each place, and of all.
+    sums = np.cumsum([weights, weights * values, weights * errors], axis=1)
 
-    def mean(first: int, last: int) -> tuple[float, float]:
-        own = weights[first:last]
-        total = sum(own)
-        value = sum(w * v for w, v in zip(own, values[first:last], strict=True)) / total
-        together = sum(w * e for w, e in zip(own, errors[first:last], strict=True)) / total
-        return value, 1 / total if independent else together**2
+    def means(total: Floats, weighted: Floats, spread: Floats) -> tuple[Floats, Floats]:
+        return weighted / total, 1 / total if independent else np.square(spread / total)
 
-    def change(split: int) -> float:
-        (before, variance), (after, other) = mean(0, split), mean(split, len(known))
-        return abs(after - before) / sqrt(variance + other)
-
-    splits = range(1, len(known))
-    split = max(splits, key=change)
-    p_value = min(1.0, erfc(change(split) / sqrt(2)) * len(splits))
-    before, after = mean(0, split)[0], mean(split, len(known))[0]
-    return ChangePoint(places[split], from_scale(before), from_scale(after), p_value)
+    (before, variance), (after, other) = means(*sums[:, :-1]), means(*(sums[:, -1:] - sums[:, :-1]))
+    changes = np.abs(after - before) / np.sqrt(variance + other)
+    split = int(changes.argmax())
+    p_value = min(1.0, erfc(changes[split] / sqrt(2)) * len(changes))
+    first, last = (from_scale(float(each[split])) for each in (before, after))
+    return ChangePoint(places[split + 1], first, last, p_value)

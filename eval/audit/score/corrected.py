@@ -27,7 +27,7 @@ from uncanny.eval.metrics.audit import RANKED
 from uncanny.eval.metrics.corrected_difference import Difference, difference
 from uncanny.eval.metrics.intervals import Codes, group_codes
 from uncanny.eval.trust.data import skipped_words
-from uncanny.eval.trust.figures import FIGURES, Trusted, unsure_words
+from uncanny.eval.trust.figures import FIGURES, Trusted, verdict_words
 
 Name = TypeVar("Name", bound=str)
 
@@ -60,7 +60,7 @@ def sample_notices(trusted: Mapping[str, Trusted | None], *, allow_mixed: bool) 
         if each is not None and each.is_enough and each.judged.skipped:
             yield f"{name}: {skipped_words(each.judged)}."
         if each is not None and each.is_enough:
-            yield from (f"{name}: {words}" for words in unsure_words(each))
+            yield from (f"{name}: {words}" for words in verdict_words(each))
     if not without or len(without) == len(trusted):
         return
     names = ", ".join(without)
@@ -78,9 +78,9 @@ def too_few_words(trusted: Trusted | None) -> str:
 
 
 def corrected_score(score: GeneratorScore) -> GeneratorScore:
-    """The score as people correct it, with that of the model; unchanged without enough judged images."""
-    trusted = score.trusted
-    if trusted is None or not trusted.is_enough or score.by_model is not None:
+    """The score that shows corrected figures; unchanged without enough judged images."""
+    trusted = score.corrected
+    if trusted is None or score.shown_for is not None:
         return score
     figures = {name: each.estimate for name, each in trusted.figures.items()}
     kinds = {
@@ -91,7 +91,7 @@ def corrected_score(score: GeneratorScore) -> GeneratorScore:
     af, mai = figures["af"].value, figures["mai"].value
     return replace(
         score,
-        by_model=score,
+        shown_for=score,
         mai=figures["mai"],
         af=figures["af"],
         cap=figures["cap"],
@@ -111,11 +111,11 @@ def compare_corrected(first: GeneratorScore, second: GeneratorScore) -> Compared
 
     One that is not corrected has no interval beside one that is: nothing is told apart.
     """
-    if first.trusted is None or second.trusted is None or None in (first.by_model, second.by_model):
+    if first.corrected is None or second.corrected is None:
         gaps = (_gap(first.metric(name), second.metric(name)) for name in RANKED)
         mai, af, cap = map(Estimate, gaps)
         return Compared(None, (mai, af, cap), None)
-    both = _differences(first.trusted, second.trusted, RANKED)
+    both = _differences(first.corrected, second.corrected, RANKED)
     mai, af, cap = map(_estimate, both.values())
     return Compared(both["cap"].pairs or None, (mai, af, cap), both["cap"].p_value)
 

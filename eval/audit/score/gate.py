@@ -68,7 +68,7 @@ def _subject(result: AuditResult, name: str) -> Subject:
         why = "the releases have too few images or prompts in common to compare (fewer than ten)"
     elif release.untrusted or release.passed_over:
         why, undecided = release.untrusted or release.passed_over, True
-    undecided_level = score.trusted is not None and score.by_model is None
+    undecided_level = score.trusted is not None and score.corrected is None
     few = "rests on too few images (fewer than ten)" if score.too_few else "is not measured"
     if undecided_level:
         few = f"is undecided: {too_few_words(score.trusted)}"
@@ -80,7 +80,7 @@ def _subject(result: AuditResult, name: str) -> Subject:
             each.interval,
             why=few,
             undecided=undecided_level,
-            basis="" if score.by_model is None else " (corrected)",
+            basis="" if score.corrected is None else " (corrected)",
             more=_if_unsure(score, figure),
         )
         for figure, each in zip(GATED, _estimates(score), strict=True)
@@ -96,9 +96,9 @@ def _subject(result: AuditResult, name: str) -> Subject:
 
 def _if_unsure(score: GeneratorScore, figure: str) -> float:
     """How much larger a corrected figure is if all that people are unsure of is true."""
-    if score.trusted is None or score.by_model is None:
+    if score.corrected is None:
         return 0.0
-    each = score.trusted.figure(figure.removeprefix("kind:"))
+    each = score.corrected.figure(figure.removeprefix("kind:"))
     return (each.if_unsure_accepted or 0.0) - (each.corrected.value or 0.0)
 
 

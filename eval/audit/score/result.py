@@ -60,8 +60,9 @@ class GeneratorScore:
     distinct keys of pairing, None where nothing is paired. `unfinished`: what its run has still to do.
     `source` is None for annotations in memory. `faults` says how many images show what. `digest` is that of
     the images. `sure` counts the findings that the model was not sure enough of, which are in nothing
-    else. `trusted` is what people judged of its sample, if any. Where their corrections stand in the place of
-    the model's figures, `by_model` is the score with these; `u_mean` is then that of corrected MAI and AF.
+    else. `trusted` is what people judged of its sample, if any. `mai`, `af`, `cap` and `faults` are what is
+    shown: the corrected figures where they stand in the place of those of the score `shown_for`, and `u_mean`
+    is then that of corrected MAI and AF.
     """
 
     name: str
@@ -85,7 +86,7 @@ class GeneratorScore:
     digest: str = ""
     sure: Sure = field(default_factory=Sure)
     trusted: Trusted | None = field(default=None, repr=False)
-    by_model: GeneratorScore | None = field(default=None, repr=False)
+    shown_for: GeneratorScore | None = field(default=None, repr=False)
 
     def metric(self, name: Metric) -> Estimate:
         return self.metrics[name]
@@ -120,20 +121,25 @@ class GeneratorScore:
         return share is not None and share > MOST_LEFT_OUT
 
     @property
-    def is_judged(self) -> bool:
-        """Whether people judged enough images of its sample to correct its figures."""
-        return self.trusted is not None and self.trusted.is_enough
+    def model(self) -> GeneratorScore:
+        """The score with the figures of the model."""
+        return self.shown_for or self
+
+    @property
+    def corrected(self) -> Trusted | None:
+        """The figures as people correct them, shown or not; None without enough judged images."""
+        return self.trusted if self.trusted is not None and self.trusted.is_enough else None
 
     def to_json(self) -> dict[str, Any]:
-        """The figures of the model, and beside them the corrected ones, None without enough judged images."""
-        if self.by_model is not None:
-            return self.by_model.to_json()
+        """The figures of the model, and beside them the corrected ones."""
+        if self.shown_for is not None:
+            return self.model.to_json()
         return {
             **json_of(self, "images left_out unfinished **metrics ci=metrics anomalies flawless"),
             **json_of(self, "left_out_below_confidence=sure.left_out expected_right=sure.expected_right"),
             "visible": share_json(self.faults.visible),
             "kinds": {kind or NO_KIND: each.to_json() for kind, each in self.faults.kinds.items()},
-            "corrected": self.trusted.to_json() if self.trusted is not None and self.is_judged else None,
+            "corrected": self.corrected and self.corrected.to_json(),
             **json_of(self, "prompts severities names"),
             "worst": [json_of(image, "image u anomalies") for image in self.worst],
             **json_of(self, "source made_with=provenance"),
@@ -275,13 +281,10 @@ class Leaderboard(JsonFields):
                 "anomalies": score.anomalies,
                 "like_the_one_before": "yes" if name in alike else "no" if rank > 1 else None,
             }
-            model = score.by_model or score
-            row |= with_ends(model.metrics) | with_ends({"visible": model.faults.visible})
-            if score.trusted is not None and score.is_judged:
-                corrected = {
-                    f"corrected_{each}": figure.estimate for each, figure in score.trusted.figures.items()
-                }
-                row |= {"judged": score.trusted.design.n, **with_ends(corrected)}
+            row |= with_ends(score.model.metrics) | with_ends({"visible": score.model.faults.visible})
+            if (own := score.corrected) is not None:
+                corrected = {f"corrected_{each}": figure.estimate for each, figure in own.figures.items()}
+                row |= {"judged": own.design.n, **with_ends(corrected)}
             yield row
 
 

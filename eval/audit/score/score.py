@@ -144,7 +144,7 @@ def _trend(
     groups = NameGroups((), unnamed, 0, 0, "", 0.0)
     board = _leaderboard(named, chosen, pair_by, groups, (), compared=False)
     scores = dict(board.generators)
-    if (now.by_model is not None) == board.is_corrected:
+    if (now.shown_for is not None) == board.is_corrected:
         scores[labels[-1]] = now
     judged = {label: score.trusted for label, score in scores.items() if score.images}
     notices = (
@@ -244,7 +244,7 @@ def _leaderboard(
     }
     if is_corrected:
         scores = {name: corrected_score(score) for name, score in scores.items()}
-    same = [*_same_images(aggregates)]
+    same = [*_same_images(aggregates)] if compared else []
     for earlier in before:
         now = {name: each for name, each in aggregates.items() if name == earlier.name}
         same += _same_images({**now, before_name(earlier.name): earlier.aggregate})

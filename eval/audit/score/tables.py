@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uncanny.eval.audit.score.faults import NO_KIND
 from uncanny.eval.common.estimates import Estimate, Share, p_words
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from uncanny.eval.audit.score.result import (
         Agreement,
         AuditResult,
-        GeneratorScore,
         Leaderboard,
         PublishedTable,
     )
     from uncanny.eval.audit.score.trend import Trend
+    from uncanny.eval.metrics.corrected import Kind as FigureKind
     from uncanny.eval.trust.figures import FigureName
 
 LIKE = "≈"
@@ -38,15 +38,6 @@ _GAP = Column("", digits=2, signed=True)
 _WHOLE = Column("", unit="%", digits=0)
 # Scores to two decimals, the ends of their intervals, and differences of scores.
 amount, ends, signed = _SCORE.words, _SCORE.ends, _GAP.words
-RELEASE_WORDS: Final[Mapping[FigureName, str]] = {
-    "visible": "images with a visible fault",
-    "af": "AF, anomalies an image",
-    "mai": "MAI, implausibility an image",
-    "cap": "CAP = MAI · AF",
-}
-TREND_HEADS: Final[Mapping[FigureName, str]] = {
-    name: "Visible faults" if name == "visible" else name.upper() for name in RELEASE_WORDS
-}
 
 
 def signed_ends(estimate: Estimate) -> str:
@@ -61,6 +52,24 @@ def level_words(level: float) -> str:
 def percent_words(value: float | None) -> str:
     """A share in whole percent; never 0 or 100 for what is only nearly so, a dash for none."""
     return MISSING if value is None else f"{_WHOLE.words(value)} %"
+
+
+class FigureForm(NamedTuple):
+    """How a figure of an audit reads, in words and as a head, and of what `kind` it is."""
+
+    words: str
+    head: str
+    kind: FigureKind
+    column: Column = _SCORE
+    write: Callable[[float | None], str] = amount
+
+
+FIGURE_FORMS: Final[Mapping[FigureName, FigureForm]] = {
+    "visible": FigureForm("images with a visible fault", "Visible faults", "share", _SHARE, percent_words),
+    "af": FigureForm("AF, anomalies an image", "AF", "mean"),
+    "mai": FigureForm("MAI, implausibility an image", "MAI", "mean"),
+    "cap": FigureForm("CAP = MAI · AF", "CAP", "product"),
+}
 
 
 def share_ends(share: Share) -> str:
@@ -105,7 +114,7 @@ def headline(result: AuditResult) -> str:
     of_images = f"{percent_words(shares[subject].value)} of images{f' [{ends_of}]' if ends_of else ''}"
     few = ", too few images to compare" if len(measured) > 1 and subject not in enough else ""
     spoken = board.generators[subject]
-    trusted = spoken.trusted if spoken.by_model is not None else None
+    trusted = spoken.corrected if spoken.shown_for is not None else None
     by = f", corrected by {counted(trusted.design.n, 'judged image')}" if trusted else ""
     said = [f"{own_words(subject, result)} shows a visible fault in {of_images}{by}{few}."]
     if shares[subject].value is None:
@@ -170,11 +179,12 @@ def _since(release: Release, name: str | None) -> str:
 def release_claims(release: Release) -> Iterator[Claim]:
     """Every tested change, worded; a group of names is about its kind, and AF, MAI and CAP are one topic."""
     for name, figure in release.figures.items():
-        if name == "visible":
-            yield _share_claim(RELEASE_WORDS[name], figure, name)
+        form = FIGURE_FORMS[name]
+        if form.kind == "share":
+            yield _share_claim(form.words, figure, name)
         else:
-            effect = rate_effect(figure.before, figure.now, factors=2 if name == "cap" else 1)
-            yield _claim(name.upper(), figure, "penalty", effect, of_shares=False)
+            effect = rate_effect(figure.before, figure.now, factors=2 if form.kind == "product" else 1)
+            yield _claim(form.head, figure, "penalty", effect, of_shares=False)
     for kind, change in release.kinds.items():
         yield _share_claim(f"images with {kind or NO_KIND} faults", change, f"kind {kind}")
     # People correct figures and kinds; of groups of names only the model tells.
@@ -204,9 +214,8 @@ def audit_tables(result: AuditResult) -> tuple[Table, ...]:
         notes = [*_differences(leaderboard), *_notes(leaderboard), *(_legend(result) if last else ())]
         tables.append(_leaderboard_table(result, leaderboard, title, notes))
     tables.append(_faults_table(result))
-    judged = [score for score in result.leaderboard.generators.values() if score.is_judged]
-    if judged:
-        tables.append(corrected_table(judged, result))
+    if any(score.corrected for score in result.leaderboard.generators.values()):
+        tables.append(corrected_table(result))
     tables += [_release_table(release, level_words(result.level)) for release in result.releases.values()]
     tables += map(trend_table, result.trends.values())
     if result.agreement:
@@ -264,22 +273,24 @@ def _faults_table(result: AuditResult) -> Table:
     return Table(columns, tuple(shares), "Images with a visible fault", tuple(notes), compared=enough or None)
 
 
-def corrected_table(judged: Sequence[GeneratorScore], result: AuditResult) -> Table:
+def corrected_table(result: AuditResult) -> Table:
     """What people who judged images of a sample make of the model's figures: four rows a generator."""
     rows: list[tuple[Cell, ...]] = []
-    for score in judged:
-        assert score.trusted is not None
-        name = f"{own_words(score.name, result)} ({score.trusted.design.n:,} judged)"
-        for figure, each in score.trusted.figures.items():
+    for score in result.leaderboard.generators.values():
+        if score.corrected is None:
+            continue
+        name = f"{own_words(score.name, result)} ({score.corrected.design.n:,} judged)"
+        for figure, about in FIGURE_FORMS.items():
+            each = score.corrected.figures[figure]
             # People and the model do not compete: neither is marked as the better one.
-            form = replace(_SHARE if figure == "visible" else _SCORE, better=None)
+            form = replace(about.column, better=None)
             known = each.corrected
             cells = (
                 Figure(each.estimate, form),
                 Figure(known.people_only, form),
                 Figure(known.model_only, form),
             )
-            what = "% of images with a visible fault" if figure == "visible" else figure.upper()
+            what = f"% of {about.words}" if about.kind == "share" else about.head
             rows.append((name, what, *cells, known.effective))
             name = ""
     notes = (
@@ -295,7 +306,7 @@ def _release_table(release: Release, level: str) -> Table:
     if release.judged is not None:
         over = f", corrected by {release.judged[0]:,} and {release.judged[1]:,} judged images"
     rows = [
-        _release_row(RELEASE_WORDS[name], change, of_shares=name == "visible")
+        _release_row(FIGURE_FORMS[name].words, change, of_shares=FIGURE_FORMS[name].kind == "share")
         for name, change in release.figures.items()
     ]
     for kind, change in release.kinds.items():
@@ -331,14 +342,14 @@ def _release_table(release: Release, level: str) -> Table:
 def trend_table(trend: Trend) -> Table:
     """A row a release, the oldest first, and which figures changed where."""
     rows: list[tuple[Cell, ...]] = [
-        (label, score.images, *(Figure(each, form) for each, form in cells))
-        for label, score, cells in (
-            (label, score, [(trend.figure(label, what), _form_of(what)) for what in TREND_HEADS])
-            for label, score in trend.releases.items()
+        (
+            *(label, score.images),
+            *(Figure(trend.figure(label, what), form.column) for what, form in FIGURE_FORMS.items()),
         )
+        for label, score in trend.releases.items()
     ]
     by = ", corrected by people" if trend.is_corrected else ""
-    columns = ("release", "images", *TREND_HEADS.values())
+    columns = ("release", "images", *(form.head for form in FIGURE_FORMS.values()))
     notes = (
         trend_words(trend),
         *trend.notices,
@@ -348,26 +359,19 @@ def trend_table(trend: Trend) -> Table:
     return Table(columns, tuple(rows), f"{trend.name}, over {len(rows):,} releases{by}", notes)
 
 
-def _form_of(figure: FigureName) -> Column:
-    return _SHARE if figure == "visible" else _SCORE
-
-
 def trend_words(trend: Trend) -> str:
     """Which figures changed at which release, as sentences."""
     said = [
-        f"{TREND_HEADS[what]} changed at {trend.labels[each.place]}: "
-        f"{_amount_of(what, each.before)} → {_amount_of(what, each.after)} ({p_words(trend.p_value(what))})."
+        f"{form.head} changed at {trend.labels[each.place]}: "
+        f"{form.write(each.before)} → {form.write(each.after)} ({p_words(trend.p_value(what))})."
         for what, each in trend.proven().items()
+        for form in [FIGURE_FORMS[what]]
     ]
     if said:
         return " ".join(said)
     if not any(trend.changes.values()):
         return "Whether a figure changed is not tested: too few releases have an interval."
     return f"No figure changed significantly over {len(trend.releases):,} releases."
-
-
-def _amount_of(figure: FigureName, value: float) -> str:
-    return percent_words(value) if figure == "visible" else amount(value)
 
 
 def _release_row(name: str, change: Change, *, of_shares: bool) -> tuple[Cell, ...]:

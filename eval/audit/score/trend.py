@@ -7,23 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from uncanny.eval.audit.score.change_point import ChangePoint, change_point
 from uncanny.eval.audit.score.result import GeneratorScore
+from uncanny.eval.audit.score.tables import FIGURE_FORMS
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.headline import proven
 from uncanny.eval.common.json_fields import as_json
 from uncanny.eval.metrics.association import holm
-from uncanny.eval.metrics.corrected import Kind
 from uncanny.eval.trust.figures import FIGURES, FigureName
-
-_SCALES: Final[Mapping[FigureName, Kind]] = {
-    "visible": "share",
-    "af": "mean",
-    "mai": "mean",
-    "cap": "product",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +47,9 @@ class Trend:
         """`independent` says that no two releases have an image in common."""
         found = [
             change_point(
-                [_figure(each, what) for each in releases.values()], _SCALES[what], independent=independent
+                [_figure(each, what) for each in releases.values()], form.kind, independent=independent
             )
-            for what in FIGURES
+            for what, form in FIGURE_FORMS.items()
         ]
         adjusted = holm([None if each is None else each.p_value for each in found])
         changes = {

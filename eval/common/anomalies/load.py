@@ -26,6 +26,7 @@ from uncanny.eval.common.inputs.image_files import (
     repeated_images,
     take_apart,
 )
+from uncanny.eval.common.inputs.runs import check_findings
 from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.protocol import run_records
 from uncanny.records.annotation_table import restore_lines
@@ -123,6 +124,7 @@ def _load_file(path: Path, role: Role) -> AnomalySet:
         if lines.is_file() or not record_tables(path):
             _check_run(path, lines)
             file = lines
+    check_findings(file)
     data = read_bytes(file)
     of_run = (file != path or path.name == RECORDS) and (folder / "run.json").is_file()
     if of_run and not data.endswith(b"\n"):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
+
+import orjson
 
 from uncanny.errors import RecordError, UsageError
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
@@ -18,6 +21,10 @@ from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest
 from uncanny.runs.progress import read_run
 from uncanny.schema import Annotation
+from uncanny.wording import either, option
+
+# The key of a record whose image people annotate from nothing: the run that the image is from.
+IMAGES_OF: Final = "images_of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,32 @@ def _as_lines(path: Path) -> Path:
             shutil.copyfileobj(lines, file)
 
     return line_copy(path, write)
+
+
+def images_of(file: Path) -> str | None:
+    """The run whose images people annotate from nothing, from the folder of `file`; None for findings.
+
+    Nobody has found anything in the records of such a run: what people find is in its reviews.
+    """
+    with suppress(OSError, orjson.JSONDecodeError), open_lines(file) as lines:
+        first = orjson.loads(next(lines, b""))
+        return str(first[IMAGES_OF]) if isinstance(first, dict) and IMAGES_OF in first else None
+    return None
+
+
+def check_findings(file: Path) -> None:
+    """Raises UsageError where findings are not in `file`, but in the reviews of its run."""
+    if images_of(file) is None:
+        return
+    run = file.parent
+    export = either(
+        f"uncanny.export({str(run)!r}, to='jsonl', out='people.jsonl')",
+        terminal=f"uncanny export {run} {option('to', 'jsonl')} {option('out', 'people.jsonl')}",
+    )
+    raise UsageError(
+        f"{run} has no findings of a model, only what people found, which is in its reviews",
+        remedy=f"Export that with `{export}`, and use the file.",
+    )
 
 
 def page_of_run(path: Path) -> Path:

@@ -19,7 +19,7 @@ from uncanny.demo.scenes import bundled_set
 from uncanny.demo.sets import SCENES
 from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.inputs.problems import UTF8_MARK, of_validation, repeated
-from uncanny.eval.common.inputs.runs import ReadRun, last_lines, open_run
+from uncanny.eval.common.inputs.runs import ReadRun, check_findings, last_lines, open_run
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
@@ -210,7 +210,7 @@ class OpenSource:
 
 
 def open_source(source: Source, root: Path | None) -> OpenSource:
-    """Raises UsageError for images that have no annotations yet, and for what is no run.
+    """Raises UsageError for images that have no annotations yet, for what is no run, and for a run of people.
 
     `root` is where the image paths of annotation files start, their folder unless given.
     """
@@ -223,10 +223,12 @@ def open_source(source: Source, root: Path | None) -> OpenSource:
     if source.path is None:
         return OpenSource(source, None, None, root or Path())
     if source.kind == "file":
+        check_findings(source.path)
         return OpenSource(source, source.path, None, root or source.path.parent)
     run = open_run(source.path)
     if not run.folder.annotations.is_file():
         check_recorded(source.path, LINES)
+    check_findings(run.folder.annotations)
     return OpenSource(source, run.folder.annotations, run, source.path)
 
 

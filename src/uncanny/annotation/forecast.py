@@ -87,6 +87,7 @@ def forecast_task(task: AnnotateTask, contents: Mapping[Contents, int] | None = 
     config = task.config
     most = config.most_calls(jointly=plan.jointly) + plan.own_calls(config.max_objects, config.max_regions)
     usage = plan.usage(prices, images.readable, images.sizes, contents)
+    images.fields["warnings"] += tuple(task.warnings_before())
     return AnnotateForecast(
         **images.fields,
         objects_per_image=usual_contents(task.config).objects,

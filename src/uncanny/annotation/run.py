@@ -30,6 +30,7 @@ from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.annotation_table import check_format
 from uncanny.records.calibration import Calibration, MadeWith
+from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunForecast
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, Images, ImageTask, other_models, task_parts
@@ -313,16 +314,22 @@ class AnnotateTask(ImageTask[Annotation]):
                 remedy=f"Remove it, or pass another {option('schedule')}.",
             )
 
-    def warnings(self, progress: Progress) -> Sequence[str]:
-        unlike = None if self.calibration is None else self.calibration.unlike(self._made_with())
-        return (*self._blank(progress), *([] if unlike is None else [unlike.removesuffix(".")]))
+    def load_pending(self, records: RecordFile[Annotation], progress: Progress) -> Sequence[ImageFile]:
+        for words in self.warnings_before():
+            progress.warn_now(words)
+        return super().load_pending(records, progress)
 
-    def _made_with(self) -> MadeWith:
+    def warnings_before(self) -> Sequence[str]:
+        """What is to be known of the findings before a model is asked, without a full stop."""
+        if self.calibration is None:
+            return ()
         roles = {role: str(model) for role, model in self.models.roles.items()}
         models = (together(str(self.models.model), roles),)
-        return MadeWith(models=models, prompts=(self.prompts.id,), schedule=self.config.schedule)
+        made = MadeWith(models=models, prompts=(self.prompts.id,), schedule=self.config.schedule)
+        unlike = self.calibration.unlike(made)
+        return () if unlike is None else (unlike.removesuffix("."),)
 
-    def _blank(self, progress: Progress) -> Sequence[str]:
+    def warnings(self, progress: Progress) -> Sequence[str]:
         blank, images = progress.without_objects, progress.total
         if not blank or self.config.schedule == "single" or self.config.scene_scans or self.graph is not None:
             return ()

@@ -46,6 +46,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
 INTERRUPTED = 130
 USAGE = 2
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+# A name that no file can have, or one that nobody may use, is a slip of whoever wrote it.
+_SLIPS = frozenset({errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS})
+_REMEDIES = {
+    **dict.fromkeys(_FULL, ". Free some disk space, or write it elsewhere."),
+    errno.EACCES: ". Pass one that you may use, or change its permissions.",
+}
 
 
 class LazyGroup(Group):
@@ -148,12 +154,11 @@ def _run(arguments: Sequence[str] | None, values: Mapping[str, Any] | None) -> i
         if error.filename is None and error.errno not in (*_FULL, errno.EIO):
             raise
         what = "the output" if error.filename is None else str(error.filename)
-        remedy = ". Free some disk space, or write it elsewhere." if error.errno in _FULL else ""
+        remedy = _REMEDIES.get(error.errno or 0, "")
         complain(layout([_without_long_words(f"Error: {what}: {error.strerror or error}{remedy}")]))
         if error.filename is None:
             close_output()
-        # A name that no file can have is a slip of whoever wrote it.
-        code = USAGE if error.errno == errno.ENAMETOOLONG else 1
+        code = USAGE if error.errno in _SLIPS else 1
     return code if isinstance(code, int) else 0
 
 

@@ -18,7 +18,6 @@ from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import (
     ScoreFiles,
     calibration_json,
-    check_outputs,
     check_run_folder,
     gate_outputs,
     page,
@@ -28,10 +27,12 @@ from uncanny.cli.common.options import (
     PATH,
     force_option,
     gate_options,
+    json_file_option,
     json_option,
     page_option,
     quiet_option,
     score_options,
+    table_options,
 )
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
@@ -286,18 +287,11 @@ def sample_command(runs: tuple[Path, ...], as_json: bool, quiet: bool, **values:
     help="Write the calibration, for --calibration of annotate, audit and export.",
 )
 @page_option("none")
-@json_option
+@json_file_option
+@table_options
 @force_option
 @quiet_option
-def trust_command(
-    run: Path,
-    write: Path | None,
-    report: Path | None,
-    as_json: bool,
-    force: bool,
-    quiet: bool,
-    **values: Any,
-) -> None:
+def trust_command(run: Path, write: Path | None, report: Path | None, **values: Any) -> None:
     """Say how far the findings of RUN can be trusted, from a sample that people judged whole.
 
     It prints the share of images with a visible fault, AF, MAI and CAP of all images, corrected by what
@@ -317,24 +311,22 @@ def trust_command(
 
     Exit code: 0 printed and written, 2 usage error or too few findings for --write.
     """
-    from uncanny.eval.trust.score import trust
+    from uncanny.eval.trust.score import TrustResult, trust
 
+    files = ScoreFiles.of(values)
     outputs = [
         *([] if write is None else [calibration_json(write)]),
         *([] if report is None else [page(report)]),
     ]
-    check_outputs(outputs, [run], force=force)
+    files.check(("run", "sample", "corrected"), TrustResult.columns, [run], *outputs)
     result = trust(run, **given_parameters(ConfidenceParameters, values))
+    files.write_scores(result)
     if report is not None:
         result.report(report)
-    if as_json:
-        say_json(result.to_json())
-    elif not quiet:
-        say(str(result))
     # Last: what else was asked for is there even where there are too few findings for it.
     if write is not None:
         result.write_calibration(write)
-    if not as_json and not quiet:
+    if files.printed:
         for what, place in (("Calibration", write), ("Report", report)):
             if place is not None:
                 say(layout([f"{what}   {place}"]))

@@ -19,7 +19,7 @@ from uncanny.errors import ImageError, UsageError
 from uncanny.eval.common.confidence import is_sure
 from uncanny.eval.common.groups import Groups
 from uncanny.eval.common.inputs.image_files import read_bytes, repeated_images, take_apart
-from uncanny.eval.common.inputs.runs import ReadRun, stream_annotations
+from uncanny.eval.common.inputs.runs import ReadRun, images_of, stream_annotations
 from uncanny.eval.metrics.significance import Agreement, krippendorff_alpha
 from uncanny.files import dump_json
 from uncanny.images.file_bytes import read_image_file
@@ -196,9 +196,11 @@ def export_images(
     All images of one of the `groups`, which all records are added to first, are on one side.
 
     Failed and unreadable images stay out, unless a reviewer has added findings to them. Without `all` so do
-    those of whose findings nobody has judged any, unless somebody has completed the image. Raises RecordError
-    for an invalid line, UsageError.
+    those of whose findings nobody has judged any, unless somebody has completed the image. Images that people
+    annotate from nothing never go out before: they are not flawless. Raises RecordError for an invalid line,
+    UsageError.
     """
+    unaided = images_of(read.file) is not None
     for record in stream_annotations(read.file):
         groups.add(record)
     groups.check()
@@ -219,8 +221,10 @@ def export_images(
         judged = image.completed_by or any(
             each.decision is not None or each.added_by for each in image.anomalies
         )
-        if not selection.all and not judged:
-            left_out.images["unreviewed" if image.anomalies else "without an anomaly to review"] += 1
+        if not judged and (unaided or not selection.all):
+            left_out.images[
+                "unreviewed" if image.anomalies or unaided else "without an anomaly to review"
+            ] += 1
             if image.anomalies:
                 left_out.anomalies["unreviewed"] += len(image.anomalies)
             continue

@@ -5,6 +5,7 @@ What a run has spent that `run.json` does not count yet, from what is on disk.""
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,6 +35,9 @@ from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest, Totals
 from uncanny.runs.parameters import RunOptions
 from uncanny.schema import STATUSES, as_count, as_dollars
+from uncanny.wording import Words
+
+log = logging.getLogger("uncanny")
 
 _FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 MOST_NAMES = 20
@@ -185,7 +189,8 @@ class Progress:
     no input; None where a task looks into no folders. `awaited` counts the calls in flight that a run which
     is ending waits for; None while it is not ending. `latest` names what was finished last, where that is
     shown. The last moments at which an input was finished and a call came back, and the end of the session,
-    are on the clock of `began`; None where there was none.
+    are on the clock of `began`; None where there was none. Those of the `warnings` that were `said` when the
+    session began need not be said when it ends.
     """
 
     unit: str = "images"
@@ -205,6 +210,7 @@ class Progress:
     gone: tuple[str, ...] = ()
     skipped: SkippedInputs | None = None
     warnings: list[str] = field(default_factory=list)
+    said: set[str] = field(default_factory=set)
     calls_now: int = 0
     calls_expected: int = 0
     seconds_before: float = 0.0
@@ -215,6 +221,12 @@ class Progress:
     finished_at: float | None = None
     answered_at: float | None = None
     ended_at: float | None = None
+
+    def warn_now(self, words: str) -> None:
+        """Warn of what is better known before a model is asked; `words` have no full stop."""
+        log.warning(Words(f"Warning: {words}"))
+        self.warnings.append(words)
+        self.said.add(words)
 
     @property
     def done(self) -> int:

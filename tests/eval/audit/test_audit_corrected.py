@@ -51,6 +51,9 @@ def test_generators_are_ranked_by_what_people_corrected(places: dict[str, Path],
             shown = score.faults.visible if figure == "visible" else getattr(score, figure)
             low, high = shown.interval or (1.0, 0.0)
             assert low <= value <= high, (name, figure)
+        assert score.corrected is not None
+        assert score.mai == score.corrected.figures["mai"].estimate != score.model.mai
+        assert score.model.mai == model[name].mai == model[name].model.mai
         own = result.to_json()["generators"][name]
         assert own["mai"] == model[name].mai.value
         assert own["visible"]["share"] == model[name].faults.visible.value

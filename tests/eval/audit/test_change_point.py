@@ -24,6 +24,32 @@ def test_a_hand_worked_series() -> None:
     assert found.p_value == pytest.approx(2 * erfc(z / sqrt(2)))
 
 
+@pytest.mark.parametrize("independent", [True, False])
+def test_the_split_is_that_of_trying_each(independent: bool) -> None:
+    draw = np.random.default_rng(7)
+    for _ in range(20):
+        roots, halves = draw.uniform(1, 2, 40), 1.959964 * draw.uniform(0.05, 0.2, 40)
+        series = [Estimate(r**2, ((r - h) ** 2, (r + h) ** 2)) for r, h in zip(roots, halves, strict=True)]
+        errors = halves / 1.959964
+        weights = 1 / errors**2
+        best = (0.0, 0, 0.0, 0.0)
+        for split in range(1, 40):
+            sides = slice(None, split), slice(split, None)
+            before, after = (float(np.average(roots[each], weights=weights[each])) for each in sides)
+            variance = sum(
+                1 / weights[each].sum()
+                if independent
+                else np.average(errors[each], weights=weights[each]) ** 2
+                for each in sides
+            )
+            best = max(best, (abs(after - before) / sqrt(variance), split, before**2, after**2))
+        found = change_point(series, "mean", independent=independent)
+        assert found is not None
+        assert found.place == best[1]
+        assert (found.before, found.after) == pytest.approx(best[2:])
+        assert found.p_value == pytest.approx(min(1.0, 39 * erfc(best[0] / sqrt(2))), rel=1e-4)
+
+
 def test_shares_and_products_have_scales_of_their_own() -> None:
     series = [Estimate(0.25, (0.2, 0.3)), Estimate(0.5, (0.45, 0.55))]
     share, product = (change_point(series, kind) for kind in ("share", "product"))

@@ -16,13 +16,21 @@ FIGURES = ("visible", "af", "kind:text")
 
 
 def test_conditions_are_read_as_written() -> None:
-    texts = ["worse", "kind:text:worse", "visible>0.2", " upper:visible > 0.25", "lower:kind:text<3"]
+    texts = [
+        "worse",
+        "kind:text:worse",
+        "visible>0.2",
+        " upper:visible > 0.25",
+        "lower:kind:text<3",
+        "kind:text>.6",
+    ]
     assert read_conditions(texts, FIGURES) == (
         Condition("worse", None),
         Condition("kind:text:worse", "kind:text"),
         Condition("visible>0.2", "visible", 0.2),
         Condition(" upper:visible > 0.25", "visible", 0.25, True, "upper"),
         Condition("lower:kind:text<3", "kind:text", 3.0, False, "lower"),
+        Condition("kind:text>.6", "kind:text", 0.6),
     )
 
 

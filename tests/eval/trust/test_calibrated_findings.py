@@ -82,6 +82,11 @@ def test_another_model_or_schedule_is_warned_of_once(tmp_path: Path, demo: Path)
     out = tmp_path / "run"
     done = uncanny_here("annotate", *IMAGES, "-m", "demo", "-o", out, "--calibration", file)
     assert (done.code, " ".join(done.err.split()).count(words)) == (0, 1)
+    # Before a model is asked, and in a forecast.
+    assert done.err.index("Warning: The calibration was made") < done.err.index(f"{len(IMAGES)} images · ")
+    assert words in orjson.loads((out / "run.json").read_bytes())["warnings"][0]
+    done = uncanny_here("annotate", *IMAGES, "-m", "demo", "--dry-run", "--calibration", file)
+    assert words in done.err
     assert (
         uncanny.export(demo, to="csv", out=tmp_path / "a.csv", all=True, calibration=file)
         .warnings[0]
@@ -112,6 +117,9 @@ def test_an_audit_says_how_many_findings_are_right(tmp_path: Path) -> None:
     content = orjson.loads(out.read_bytes())["generators"]["ours"]
     assert (content["expected_right"], content["left_out_below_confidence"]) == (12.0, 12)
     assert content["anomalies"] == 36
+    page = uncanny.audit({"ours": run}, calibration=file).report(tmp_path / "audit.html").read_text()
+    assert page.count("75 % likely right (calibrated)") == page.count("95 % sure") > 0
+    assert "likely right" not in uncanny.audit({"ours": run}).report(tmp_path / "audit.html").read_text()
     assert uncanny.audit({"ours": run}).leaderboard.generators["ours"].to_json()["expected_right"] is None
 
 

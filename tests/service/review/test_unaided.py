@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 import uncanny
+from tests.runs.e2e import uncanny_here
 from tests.service.made_review import anomaly, make_run
 from uncanny.errors import UsageError
 from uncanny.records.sample import Sample, SampledImage, read_sample, write_sample
@@ -82,3 +84,52 @@ def test_a_folder_of_a_model_is_refused(agents: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be made"):
         start_unaided(tmp_path / "file" / "run", agents)
+
+
+def test_it_belongs_to_one_run_and_grows_with_its_sample(agents: Path, tmp_path: Path) -> None:
+    people, other = tmp_path / "people", make_run(tmp_path / "other", [[anomaly("Six")]])
+    uncanny.sample(agents, size=1)
+    start_unaided(people, agents / "annotations.jsonl")
+    before = (people / "annotations.jsonl").read_bytes()
+    with pytest.raises(UsageError, match=r"people has the images of \S*agents, not of \S*other"):
+        start_unaided(people, other)
+    with pytest.raises(UsageError, match=r"sample of \S*people is that of \S*agents"):
+        uncanny.sample(people, size=2)
+    uncanny.sample(agents, size=2)
+    start_unaided(people, agents)
+    sample = read_sample(people)
+    assert sample is not None
+    assert sample.size == 2
+    # A new draw that leaves out what people may have judged is not taken over.
+    (agents / "sample.json").unlink()
+    uncanny.sample(agents, size=1, seed=4)
+    start_unaided(people, agents)
+    assert read_sample(people) == sample
+    assert (people / "annotations.jsonl").read_bytes() == before
+
+
+def test_what_people_found_is_not_nothing(agents: Path, tmp_path: Path) -> None:
+    people = tmp_path / "people"
+    start_unaided(people, agents)
+    both = {"people": people, "agents": agents}
+    calls: list[Callable[[], object]] = [
+        lambda: uncanny.compare(both),
+        lambda: uncanny.compare({**both, "people": people / "annotations.jsonl"}),
+        lambda: uncanny.compare({"agents": agents, "again": agents}, truth=people),
+        lambda: uncanny.merge(both, out=tmp_path / "merged"),
+        lambda: uncanny.audit({"people": people}),
+        lambda: uncanny.audit({"agents": agents}, before={"agents": people}),
+        lambda: uncanny.semantic.score(people, truth=agents),
+        lambda: uncanny.semantic.score(agents, truth=people),
+        lambda: uncanny.trust(people),
+        lambda: uncanny.report(people),
+    ]
+    for call in calls:
+        with pytest.raises(UsageError, match=r"what people found.*uncanny\.export\("):
+            call()
+    done = uncanny_here("trust", people)
+    assert done.code == 2
+    assert f"`uncanny export {people} --to jsonl" in done.err
+    # Nobody has looked at the images: not even with all findings are they flawless.
+    exported = uncanny.export(people, to="jsonl", out=tmp_path / "people.jsonl", all=True)
+    assert (exported.images, exported.images_left_out) == (0, {"unreviewed": 3})

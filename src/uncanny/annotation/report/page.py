@@ -26,7 +26,7 @@ from uncanny.annotation.report.counts import (
     severity_histogram,
 )
 from uncanny.annotation.report.parts import Finding, entries, findings_of
-from uncanny.eval.common.inputs.runs import open_annotations, page_of_run, stream_annotations
+from uncanny.eval.common.inputs.runs import check_findings, open_annotations, page_of_run, stream_annotations
 from uncanny.eval.common.pages.page import page_environment, stamp, write_rendered
 from uncanny.eval.common.pages.pictures import (
     PageViews,
@@ -97,10 +97,11 @@ def write_report(
     Totals and histograms are over all images. Above `max_images` the gallery holds the failed, partial and
     unreadable ones and the least realistic of the others, and the page says how many it leaves out. Full-size
     pictures are linked or embedded, as `pictures` says. The file appears whole or not at all. Raises
-    `UsageError` when `run` is no run folder, and `RecordError` on an invalid line. Of a run, the page counts
-    lines that are no JSON, and shows the others.
+    `UsageError` when `run` is not a run folder or has no findings of a model, and `RecordError` on an invalid
+    line. Of a run, the page counts lines that are not JSON, and shows the others.
     """
     read = open_annotations(run)
+    check_findings(read.file)
     target = out or page_of_run(run)
     broken: list[int] = []
     # A run sets them aside when it goes on; nobody else looks after a file.

@@ -139,7 +139,7 @@ def complaints(end: RunEnd) -> list[str]:
     lines = [
         f"Warning: {marked(warning)}"
         for warning in progress.warnings
-        if not end.error or warning != str(end.error)
+        if warning not in progress.said and (not end.error or warning != str(end.error))
     ]
     if end.error is not None:
         lines.append(f"Stopped, {left} not done: {told(end.error)}")

@@ -13,6 +13,7 @@ import orjson
 from pydantic_core import to_json
 
 from uncanny.errors import RecordError
+from uncanny.eval.common.inputs.runs import IMAGES_OF
 from uncanny.exports.data import ExportImage, review_fields
 from uncanny.exports.returned import Returned, known_object
 from uncanny.exports.writer import FormatWriter
@@ -21,7 +22,7 @@ from uncanny.records.reviews import quadruple_sha256
 from uncanny.schema import Annotation
 
 # They number findings that are not all there any more; the form `agents` has what agents said.
-_OF_THE_RUN = ("candidates", "regions", "boxes", "cut_objects", "left_out", "file_stamp", "pixels")
+_OF_THE_RUN = ("candidates", "regions", "boxes", "cut_objects", "left_out", "file_stamp", "pixels", IMAGES_OF)
 
 
 class JsonlWriter(FormatWriter):

@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.inputs.runs import ReadRun, open_annotations, open_run, stream_annotations
+from uncanny.eval.common.inputs.runs import (
+    IMAGES_OF,
+    ReadRun,
+    images_of,
+    open_annotations,
+    stream_annotations,
+)
 from uncanny.files import dump_json
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder, check_apart
@@ -26,29 +32,28 @@ PEOPLE: Final = "human"
 def start_unaided(run: Path, other: Path) -> None:
     """Make `run` with the images of `other`, none of its findings, and a sample to be judged whole.
 
-    The sample is that of `other`, or all of its images without one. A run that was made so is left as it is.
-    Raises UsageError if `run` holds something else or cannot be made, and where `other` has no images that
-    could be read.
+    The sample is that of `other`, or all of its images without one. A run that was made so gets what that
+    sample has more by now, and stays as it is otherwise. Raises UsageError if `run` holds something else, has
+    the images of another run or cannot be made, and where `other` has no images that could be read.
     """
-    folder = RunFolder(run)
-    if folder.begun() or folder.annotations.is_file():
-        read = open_run(run)
-        if any(record.model != PEOPLE for record in stream_annotations(read.file)):
-            raise UsageError(f"{run} already contains annotations of a model", remedy="Pass another folder.")
-        return
-    if os.path.lexists(run / SAMPLE):
-        raise UsageError(f"{run / SAMPLE} is there already", remedy="Pass another folder.")
-    read = open_annotations(other)
+    folder, read = RunFolder(run), open_annotations(other)
+    origin = read.folder.path if read.is_run else other
+    before = _before(folder, origin)
     check_apart(run, (read.picture(record.image) for record in stream_annotations(read.file)))
     records = {
-        record.image: _blank(record, read, run) for record in stream_annotations(read.file) if record.sha256
+        record.image: _blank(record, read, run, origin)
+        for record in stream_annotations(read.file)
+        if record.sha256
     }
     if not records:
         raise UsageError(f"{other} has no images that could be read", remedy="Pass another run.")
+    sample = _sample(read, records)
+    if before is not None and not _names(before) < _names(sample):
+        return
     try:
         run.mkdir(parents=True, exist_ok=True)
         lines = (dump_json(each.model_dump(mode="json")) + b"\n" for each in records.values())
-        write_sample(run, _sample(read, records))
+        write_sample(run, sample)
         write_atomically(folder.annotations, lines)
     except OSError as error:
         raise UsageError(
@@ -56,14 +61,39 @@ def start_unaided(run: Path, other: Path) -> None:
         ) from error
 
 
-def _blank(record: Annotation, read: ReadRun, run: Path) -> Annotation:
+def _before(folder: RunFolder, origin: Path) -> Sample | None:
+    """The sample of a run that was made with the images of `origin`; None where nothing is there yet.
+
+    Raises UsageError where something else is.
+    """
+    run, sample = folder.path, read_sample(folder.path)
+    if not folder.begun() and not folder.annotations.is_file():
+        if sample is not None:
+            raise UsageError(f"{run / SAMPLE} is there already", remedy="Pass another folder.")
+        return None
+    there = images_of(folder.annotations)
+    if there is None:
+        raise UsageError(f"{run} already contains annotations of a model", remedy="Pass another folder.")
+    if (run / there).resolve() != origin.resolve():
+        raise UsageError(
+            f"{run} has the images of {os.path.normpath(run / there)}, not of {origin}",
+            remedy="Pass that run, or another folder.",
+        )
+    return sample
+
+
+def _names(sample: Sample) -> set[str]:
+    return {each.image for each in sample.images}
+
+
+def _blank(record: Annotation, read: ReadRun, run: Path, origin: Path) -> Annotation:
     """The same image as its record in `run` names it."""
     columns = dict(columns_of(record))
     return Annotation.model_validate(
         {
             "image": os.path.relpath(read.picture(record.image), run),
             **{name: getattr(record, name) for name in ("sha256", "width", "height")},
-            **{"status": "ok", "model": PEOPLE, "prompts": PEOPLE},
+            **{"status": "ok", "model": PEOPLE, "prompts": PEOPLE, IMAGES_OF: os.path.relpath(origin, run)},
             **({"columns": columns} if columns else {}),
         }
     )
