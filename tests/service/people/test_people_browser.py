@@ -223,7 +223,7 @@ def test_pairs_are_rated_and_scored_beside_what_was_measured(browser: Browser, t
     def rated(name: str, key: str | None) -> str:
         trial = trials[key or ""]
         if name == "Bot" or trial.check is not None:
-            return "3" if name == "Bot" else "1"
+            return "3" if name == "Bot" or trial.check == "a lot" else "1"
         ratio = ratios[trial.id] * (1.3 if name == "Ben" else 1)
         return str(1 + int(np.searchsorted(thirds, ratio)))
 

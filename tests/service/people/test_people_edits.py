@@ -149,6 +149,19 @@ def test_an_image_that_cannot_be_read_is_a_record_and_no_judgement(pairs: EditSe
     assert (scores.together.judged, scores.left.unjudged) == (1, 1)
 
 
+def test_a_replaced_image_is_judged_again(pairs: EditSet, tmp_path: Path) -> None:
+    first, second = list(pairs)[:2]
+    edited = tmp_path / "edited.png"
+    edited.write_bytes(first.edited.read_bytes())
+    own = load([EditPair(id="own", original=str(first.original), edited=str(edited))])
+    run = tmp_path / "run"
+    judge_all(PeopleJudging(own, run), "ann")
+    edited.write_bytes(second.edited.read_bytes())
+    scores = score_people(own, run, resamples=0)
+    assert (scores.together.judged, scores.left.stale, scores.left.unseen) == (1, 1, 1)
+    assert PeopleJudging(own, run).progress("ann") == (1, 2)
+
+
 def test_nobody_misses_an_image_that_could_not_be_decoded_for_a_while(
     judging: PeopleJudging, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

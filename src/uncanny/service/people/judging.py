@@ -173,7 +173,8 @@ class PeopleJudging(PeopleSession[Trial, Judgement]):
         if line.id not in self._originals:
             return None
         name = line.id if line.shown == "edited" else self._originals[line.id]
-        return line.person, _key(line.shown, name)
+        trial = self._by_key[_key(line.shown, name)]
+        return None if self._files.replaced(line.files(trial.path, trial.path)) else (line.person, trial.key)
 
     def _error(self, line: Judgement) -> str | None:
         return (line.error or "") if line.judged is None else None

@@ -234,6 +234,7 @@ def _answer_content(request: Request, answers: PeopleAnswers, name: str, notice:
     view = answers.current(name)
     done, of = answers.progress(name)
     content = {"person": name, "view": view, "done": done, "of": of, "notice": notice}
+    content["unshown"] = answers.unshown(name)
     if view is None:
         return content | {"stage": "", "preview": ""}
 

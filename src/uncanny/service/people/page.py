@@ -174,6 +174,7 @@ def _content(request: Request, judging: PeopleJudging, name: str, notice: str) -
     view = judging.current(name)
     done, of = judging.progress(name)
     content: dict[str, Any] = {"person": name, "view": view, "done": done, "of": of, "notice": notice}
+    content["unshown"] = judging.unshown(name)
     rested = "rested" in request.query_params
     content["resting"] = view is not None and view.after_break and not rested and not notice
     if view is None or content["resting"]:
@@ -222,6 +223,7 @@ def _pair_content(request: Request, rating: PeopleRating, name: str, notice: str
     resting = view is not None and view.after_break and "rested" not in request.query_params and not notice
     return {
         **{"person": name, "view": view, "done": done, "of": of, "notice": notice, "resting": resting},
+        "unshown": rating.unshown(name),
         "stage": None if view is None or resting else _both(request, rating.tag, view),
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -59,9 +60,10 @@ class PeopleRating(PeopleSession[PairTrial, Rating]):
     """A run folder in which people rate `pairs`.
 
     Each `check_every` pairs have an attention check among them, with 0 none does: one of `checks`, until all
-    were shown, or without these a pair of two identical images. A pair that `per_pair` other people have
-    rated is not shown any more; None shows everybody all. There is a break after every `break_every` pairs,
-    with 0 none.
+    were shown. Without these it is an original beside itself, or beside another original, where nothing or
+    everything has changed, so that nobody passes who always answers the same. A pair that `per_pair` other
+    people have rated is not shown any more; None shows everybody all. There is a break after every
+    `break_every` pairs, with 0 none.
     """
 
     said_already = "You have already rated this pair, or it has enough ratings"
@@ -83,8 +85,11 @@ class PeopleRating(PeopleSession[PairTrial, Rating]):
         if not check_every:
             self.checks: list[PairTrial] = []
         elif checks is None:
-            originals = {str(each.original): each for each in pairs}
-            self.checks = [_identical(each) for each in originals.values()]
+            originals = list({str(each.original): each for each in pairs}.values())
+            others = [*originals[1:], *originals[:1]]
+            self.checks = [_unchanged(each) for each in originals]
+            if len(originals) > 1:
+                self.checks += [_another(each, other) for each, other in zip(originals, others, strict=True)]
         else:
             self.checks = [_trial(each, known) for each, known in checks]
         self._by_key = {trial.key: trial for trial in (*self.trials, *self.checks)}
@@ -96,12 +101,6 @@ class PeopleRating(PeopleSession[PairTrial, Rating]):
         log = SharedLog(run / RATINGS, Rating, lock=LOCK, what="ratings", exclude_none=False)
         super().__init__(run, log, {"task": TASK, "pairs": source})
         self._catch_up()
-
-    def progress(self, person: str) -> tuple[int, int]:
-        """Of how many pairs this person has said something, and of how many they are to, now."""
-        with self._lock:
-            done, _ = super().progress(person)
-            return done, done + len(self._open(person))
 
     def current(self, person: str) -> PairView | None:
         """The pair to be rated now; None where all are. Raises StorageError where nothing can be decoded."""
@@ -155,7 +154,7 @@ class PeopleRating(PeopleSession[PairTrial, Rating]):
         if not self.checks:
             return order
         chance = random.Random(person)
-        checks = chance.sample(self.checks, len(self.checks))
+        checks = _alternating(chance.sample(self.checks, len(self.checks)))
         shown: list[PairTrial] = []
         for start in range(0, len(order), self.check_every):
             block = order[start : start + self.check_every]
@@ -187,8 +186,10 @@ class PeopleRating(PeopleSession[PairTrial, Rating]):
         return line is not None and line.change is not None
 
     def _of(self, line: Rating) -> tuple[str, str] | None:
-        key = _key(line.id, line.check is not None)
-        return (line.person, key) if key in self._by_key else None
+        trial = self._by_key.get(_key(line.id, line.check))
+        if trial is None or self._files.replaced(line.files(trial.original, trial.edited)):
+            return None
+        return line.person, trial.key
 
     def _error(self, line: Rating) -> str | None:
         return (line.error or "") if line.change is None else None
@@ -217,17 +218,31 @@ class PeopleRating(PeopleSession[PairTrial, Rating]):
 
 def _trial(files: EditFiles, check: Change | None) -> PairTrial:
     names = (files.pair.original, files.pair.edited)
-    key = _key(files.id, check is not None)
+    key = _key(files.id, check)
     return PairTrial(key, files.id, check, files.original, files.edited, names, str(files.original))
 
 
-def _identical(files: EditFiles) -> PairTrial:
-    """The original on both sides, of which nothing has changed."""
-    key, name = _key(files.id, check=True), files.pair.original
-    return PairTrial(
-        key, files.id, CHANGES[0], files.original, files.original, (name, name), str(files.original)
-    )
+def _alternating(checks: Sequence[PairTrial]) -> list[PairTrial]:
+    """Checks of one answer after those of another, as far as there are any."""
+    often = Counter[Change | None]()
+    ranks: dict[str, int] = {}
+    for each in checks:
+        ranks[each.key] = often[each.check]
+        often[each.check] += 1
+    return sorted(checks, key=lambda each: ranks[each.key])
 
 
-def _key(pair: str, check: bool) -> str:
-    return sha256(f"{'check' if check else 'pair'} {pair}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def _unchanged(files: EditFiles) -> PairTrial:
+    """A check with the original on both sides."""
+    return _another(files, files, CHANGES[0])
+
+
+def _another(files: EditFiles, other: EditFiles, check: Change = CHANGES[-1]) -> PairTrial:
+    """A check with the original beside that of another pair."""
+    names = (files.pair.original, other.pair.original)
+    key = _key(files.id, check)
+    return PairTrial(key, files.id, check, files.original, other.original, names, str(files.original))
+
+
+def _key(pair: str, check: Change | None) -> str:
+    return sha256(f"{check} {pair}".encode("utf-8", "surrogatepass")).hexdigest()[:16]

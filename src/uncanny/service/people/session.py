@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from uncanny import __version__
 from uncanny.errors import ImageError, ReviewConflictError, StorageError, UsageError
+from uncanny.images.file_bytes import RecordedFile, changed_files
 from uncanny.images.prepared import Measured
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import FORMAT, RunManifest
@@ -56,11 +57,21 @@ class PeopleSession(Generic[T, L]):
         _begin(folder, settings, log.path.name)
 
     def progress(self, person: str) -> tuple[int, int]:
-        """Of how many things this person has said something, and of how many they are to."""
+        """Of how many things this person has said something, and of how many they are to, now.
+
+        What could not be shown is in neither.
+        """
         with self._lock:
             self._catch_up()
             order, said = self._order(person), self._said.get(person, {})
-            return sum(self._key(thing) in said for thing in order), len(order)
+            lines = [said[key] for key in map(self._key, order) if key in said]
+            done = sum(self._error(line) is None for line in lines)
+            return done, done + len(self._open(person))
+
+    def unshown(self, person: str) -> int:
+        """How many things could not be shown to this person."""
+        with self._lock:
+            return sum(self._error(line) is not None for line in self._said.get(person, {}).values())
 
     def undo(self, person: str) -> None:
         """Take the last line back. Raises ReviewConflictError where there is none, or its group was left."""
@@ -215,6 +226,13 @@ class PictureFiles:
 
     def __init__(self) -> None:
         self._files: dict[Path, Measured | str] = {}
+        self._replaced: dict[RecordedFile, bool] = {}
+
+    def replaced(self, shown: Set[RecordedFile]) -> bool:
+        """Whether one of the files has other bytes than when it was shown; one that is gone has not."""
+        changed = changed_files(new := shown - self._replaced.keys())
+        self._replaced |= {file: file in changed for file in new}
+        return any(self._replaced[file] for file in shown)
 
     def of(self, path: Path, name: str) -> Measured | str:
         """`name` is what people call the file. Raises StorageError where no image can be decoded now."""
