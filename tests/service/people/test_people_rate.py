@@ -14,7 +14,8 @@ from uncanny.eval.edits.data import EditPair, EditSet, load
 from uncanny.eval.edits.people.data import CHANGES, Change, read_checks, read_ratings
 from uncanny.eval.edits.people.ratings import score_ratings
 from uncanny.service.people.page import edits_rate_app
-from uncanny.service.people.rating import PairTrial, PeopleRating
+from uncanny.service.people.rating import PeopleRating
+from uncanny.service.people.trials import Trial
 from uncanny.service.safety import Guard
 
 ADDRESS = "http://127.0.0.1:8000"
@@ -38,11 +39,11 @@ def client(rating: PeopleRating) -> Iterator[TestClient]:
         yield each
 
 
-def trial_of(rating: PeopleRating, key: str) -> PairTrial:
+def trial_of(rating: PeopleRating, key: str) -> Trial:
     return next(trial for trial in (*rating.trials, *rating.checks) if trial.key == key)
 
 
-def rate_all(rating: PeopleRating, person: str, *, always: Change | None = None) -> list[PairTrial]:
+def rate_all(rating: PeopleRating, person: str, *, always: Change | None = None) -> list[Trial]:
     trials = []
     while (view := rating.current(person)) is not None:
         trial = trial_of(rating, view.key)
@@ -62,7 +63,7 @@ def test_everybody_rates_every_pair_with_checks_among_them(rating: PeopleRating)
         # Half of them need another answer than the others, so that nobody passes with one.
         known = [trials[place] for place in checks]
         assert sorted(str(each.check) for each in known) == ["a lot", "a lot", "not much", "not much"]
-        assert all((each.original == each.edited) == (each.check == "not much") for each in known)
+        assert all((len(set(each.files.values())) == 1) == (each.check == "not much") for each in known)
         assert all(first.group != second.group for first, second in pairwise(trials))
 
 
@@ -148,7 +149,7 @@ def test_a_replaced_picture_is_asked_again(pairs: EditSet, tmp_path: Path) -> No
     first, second = list(pairs)[:2]
     for side, path in names.items():
         path.write_bytes(Path(getattr(first, side)).read_bytes())
-    own = load([EditPair(id="own", **{side: str(path) for side, path in names.items()})])
+    own = load([EditPair(id="own", original=str(names["original"]), edited=str(names["edited"]))])
     run = tmp_path / "run"
     rate_all(PeopleRating(own, run, check_every=0), "ann")
     names["edited"].write_bytes(second.edited.read_bytes())
@@ -174,7 +175,7 @@ def test_the_page_shows_both_sides_and_refuses_what_is_not_there(
     # Nothing says which pair it is, or whether it is a check.
     trial = trial_of(rating, view.key)
     assert trial.id not in page
-    assert trial.edited.name not in page
+    assert trial.files["edited"].path.name not in page
     for side in ("original", "edited"):
         assert client.get(f"/preview/{view.key}/{side}").status_code == 200
     for path in (f"/preview/{view.key}/mask", "/preview/nothing/original"):
@@ -193,5 +194,5 @@ def test_breaks(client: TestClient, rating: PeopleRating) -> None:
         view = rating.current("ann")
         assert view is not None
         rating.rate("ann", view.key, "some", 1.0)
-    assert "Time for a break" in client.get("/pair").text
-    assert "Time for a break" not in client.get("/pair?rested=1").text
+    assert "Time for a break" in client.get("/panel").text
+    assert "Time for a break" not in client.get("/panel?rested=1").text

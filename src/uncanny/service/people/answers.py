@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +33,7 @@ from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile, read_stamped
 from uncanny.records.run_folder import check_apart, check_no_links
 from uncanny.records.shared_log import SharedLog
-from uncanny.service.people.session import PeopleSession, apart
+from uncanny.service.people.session import PeopleSession, apart, now, rounded
 from uncanny.service.pictures import Picture
 
 TASK: Final = "mcq_people"
@@ -56,8 +55,8 @@ class QuestionView:
     """One question to a person, in the words that a model is asked with.
 
     `key` names the item in addresses, without telling what it is called. `choices` are what can be answered,
-    those without a line of their own in `bare`. `place` counts from 1, of `of` questions. `next` is the
-    picture after this one: its item's key, and whether boxes are drawn on it.
+    those without a line of their own in `bare`. `place` counts from 1. `next` is the picture after this one:
+    its item's key, and whether boxes are drawn on it.
     """
 
     key: str
@@ -67,7 +66,6 @@ class QuestionView:
     choices: tuple[str, ...]
     bare: tuple[str, ...]
     place: int
-    of: int
     boxed: bool
     next: tuple[str, bool] | None
 
@@ -75,7 +73,7 @@ class QuestionView:
 Asked = tuple[Item, Question]
 
 
-class PeopleAnswers(PeopleSession[Asked, Answer]):
+class PeopleAnswers(PeopleSession[Asked, Answer, QuestionView]):
     """A run folder in which people answer the questions of a set.
 
     `questions` are those asked, all by default. With `shuffle` each person has an order of items of their
@@ -110,29 +108,6 @@ class PeopleAnswers(PeopleSession[Asked, Answer]):
         check_no_links(run / OVERLAYS)
         self._catch_up()
 
-    def current(self, person: str) -> QuestionView | None:
-        """The question that this person has to answer now; None where all are answered.
-
-        One whose picture cannot be read is passed over; `answer` records it. This writes nothing.
-        """
-        with self._lock:
-            self._catch_up()
-            now = self._now(person)
-            if now is None:
-                return None
-            item, question = now
-            choices = _choices(question)
-            lines = tuple(_lines(question_text(item, question), choices))
-            named = {line.choice for line in lines}
-            bare = tuple(choice for choice in choices if choice not in named)
-            done, of = self.progress(person)
-            following = [(_key(item), question == "q3") for item, question in self._open(person)[1:2]]
-            return QuestionView(
-                *(_key(item), question, system_text(item), lines, choices, bare, done + 1, of),
-                boxed=question == "q3",
-                next=following[0] if following else None,
-            )
-
     def answer(self, person: str, key: str, question: Question, choice: str, seconds: float | None) -> None:
         """Keep an answer, and record the questions around it that were passed over, as failed calls are.
 
@@ -165,6 +140,19 @@ class PeopleAnswers(PeopleSession[Asked, Answer]):
 
     def _key(self, thing: Asked) -> Hashable:
         return thing[0].id, thing[1]
+
+    def _view(self, person: str, thing: Asked, following: Asked | None) -> QuestionView:
+        item, question = thing
+        choices = _choices(question)
+        lines = tuple(_lines(question_text(item, question), choices))
+        named = {line.choice for line in lines}
+        return QuestionView(
+            *(_key(item), question, system_text(item), lines, choices),
+            bare=tuple(choice for choice in choices if choice not in named),
+            place=self.progress(person)[0] + 1,
+            boxed=question == "q3",
+            next=None if following is None else (_key(following[0]), following[1] == "q3"),
+        )
 
     def _group(self, key: Any) -> Hashable:
         item: str = key[0]
@@ -254,8 +242,8 @@ class PeopleAnswers(PeopleSession[Asked, Answer]):
                 "prompts": texts_id(item, question),
                 "asked": question_digest(item, question),
                 "content": content_digest(item, question),
-                "seconds": None if seconds is None else round(seconds, 2),
-                "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "seconds": rounded(seconds),
+                "at": now(),
             }
         )
 

@@ -19,10 +19,10 @@ from uncanny.eval.mcq.data.items import OPTIONS, ArtifactType, Letter, Split
 from uncanny.files import dump_json
 from uncanny.schema import Box
 from uncanny.service.assets import Assets, base_of, page_app
-from uncanny.service.people.answers import PeopleAnswers
+from uncanny.service.people.answers import PeopleAnswers, QuestionView
 from uncanny.service.people.authoring import Entry, ItemsFile
 from uncanny.service.people.page import Key, PeoplePage, Seconds, stage
-from uncanny.service.person import WhoAsks, known
+from uncanny.service.person import WhoAsks
 from uncanny.service.pictures import Picture, serve_pictures
 from uncanny.service.safety import Body, Words
 
@@ -206,13 +206,21 @@ class _Answer(Body):
 def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = None) -> FastAPI:
     """The application for one set. `person` is who answers, or how to tell that from a request; without it
     the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
-    page = PeoplePage(
-        "mcq", lambda request, name, notice: _answer_content(request, answers, name, notice), person
-    )
 
-    @page.app.get("/question", response_class=HTMLResponse)
-    def question(request: Request) -> HTMLResponse:
-        return page.panel(request, known(request, page.who))
+    def address(key: str, *, boxed: bool) -> str:
+        return f"{key}/{'boxes' if boxed else 'original'}"
+
+    def asked(request: Request, view: QuestionView) -> dict[str, str]:
+        return stage(
+            request,
+            answers.tag,
+            key=f"{view.key}-{view.question}",
+            picture=address(view.key, boxed=view.boxed),
+            following=None if view.next is None else address(view.next[0], boxed=view.next[1]),
+            alt="The picture that the question is about",
+        )
+
+    page = PeoplePage("mcq", answers, asked, person)
 
     @page.app.post("/answer")
     def answer(request: Request, body: _Answer) -> Response:
@@ -225,27 +233,5 @@ def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = Non
             return None
         return answers.picture(parts["key"], boxed=parts["which"] == "boxes")
 
-    page.take_back(answers.undo, "Undone. Answer it again.")
     page.show("/{key}/{which}", picture)
     return page.app
-
-
-def _answer_content(request: Request, answers: PeopleAnswers, name: str, notice: str) -> dict[str, Any]:
-    view = answers.current(name)
-    done, of = answers.progress(name)
-    content = {"person": name, "view": view, "done": done, "of": of, "notice": notice}
-    content["unshown"] = answers.unshown(name)
-    if view is None:
-        return content | {"stage": "", "preview": ""}
-
-    def address(key: str, *, boxed: bool) -> str:
-        return f"{key}/{'boxes' if boxed else 'original'}"
-
-    return content | stage(
-        request,
-        answers.tag,
-        key=f"{view.key}-{view.question}",
-        picture=address(view.key, boxed=view.boxed),
-        following=None if view.next is None else address(view.next[0], boxed=view.next[1]),
-        alt="The picture that the question is about",
-    )
