@@ -5,17 +5,17 @@ A `Judgement` is about one image, real or edited; a `Rating` about a pair, how m
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.inputs.problems import NonEmpty, of_validation, parse_records
+from uncanny.eval.common.inputs.people import read_people
+from uncanny.eval.common.inputs.problems import NonEmpty, of_validation
 from uncanny.eval.edits.data import EditFiles, EditSource, load
 from uncanny.files import read_json
 from uncanny.images.file_bytes import RecordedFile, changed_files
@@ -167,7 +167,7 @@ def read_judgements(folders: Sequence[Path]) -> tuple[list[Judgement], list[Prof
     same name. A last line that is half-written is passed over. Raises ItemsError with every invalid line,
     UsageError where nothing was judged.
     """
-    judgements, profiles = _read(folders, {JUDGEMENTS: Judgement, PROFILES: Profile})
+    judgements, profiles = read_people(folders, {JUDGEMENTS: Judgement, PROFILES: Profile})
     if not judgements:
         raise UsageError("There are no judgements yet", remedy="Begin with `uncanny edits people`.")
     return judgements, profiles
@@ -178,38 +178,10 @@ def read_ratings(folders: Sequence[Path]) -> list[Rating]:
 
     Raises ItemsError with every invalid line, UsageError if nothing was rated.
     """
-    (ratings,) = _read(folders, {RATINGS: Rating})
+    (ratings,) = read_people(folders, {RATINGS: Rating})
     if not ratings:
         raise UsageError("There are no ratings yet", remedy="Begin with `uncanny edits rate`.")
     return ratings
-
-
-def _read(folders: Sequence[Path], kinds: Mapping[str, type[Record]]) -> list[list[Any]]:
-    """The records of each kind; the first kind's file has to be there."""
-    problems: list[Problem] = []
-    read: dict[Path, list[list[Any]]] = {}
-    for folder in dict.fromkeys(folders):
-        first = folder / next(iter(kinds)) if folder.is_dir() else folder
-        read[folder] = []
-        for place, (name, kind) in enumerate(kinds.items()):
-            file = first.with_name(name) if place else first
-            lines, wrong = (
-                parse_records(file, kind, growing=True) if not place or file.is_file() else ([], [])
-            )
-            read[folder].append([each for _, each in lines])
-            problems += wrong
-    if problems:
-        what = str(folders[0]) if len(folders) == 1 else f"{len(folders)} folders"
-        raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")
-    names = {folder: {each.person for own in lists for each in own} for folder, lists in read.items()}
-    often = Counter(person for own in names.values() for person in own)
-    known = Counter(folder.name for folder in read)
-    for folder, lists in read.items():
-        where = folder.name if known[folder.name] == 1 else folder
-        new = {person: f"{person} ({where})" for person in names[folder] if often[person] > 1}
-        for own in lists:
-            own[:] = [each.model_copy(update={"person": new.get(each.person, each.person)}) for each in own]
-    return [[each for lists in read.values() for each in lists[place]] for place in range(len(kinds))]
 
 
 def replaced(said: Sequence[Judgement | Rating], pairs: Mapping[str, EditFiles]) -> list[bool]:
