@@ -246,6 +246,19 @@ def _people_mcq(page: Page, work: Path) -> None:
         _keep(page, "people-mcq.webp")
 
 
+def _people_check(page: Page, work: Path) -> None:
+    with _served("mcq", "review", "scenes", "-o", str(work / "run")) as address:
+        page.goto(address)
+        _as_ann(page)
+        # The fourth item has a fault.
+        for number in range(3):
+            _picture_is_there(page)
+            page.keyboard.press("c")
+            page.locator(".progress p").get_by_text(f"{number + 1} of 34 items checked").wait_for()
+        _picture_is_there(page)
+        _keep(page, "people-check.webp")
+
+
 def _people_edits(page: Page, work: Path) -> None:
     with _served("edits", "people", "scenes", "-o", str(work / "run")) as address:
         page.goto(address)
@@ -305,6 +318,7 @@ SERVED: Final[dict[str, Callable[[Page, Path], None]]] = {
     "review": _review,
     "service": _service,
     "people-mcq": _people_mcq,
+    "people-check": _people_check,
     "people-edits": _people_edits,
     "people-rate": _people_rate,
     "people-author": _people_author,

@@ -90,6 +90,7 @@ RIGHT: Mapping[str, Arguments] = {
     "mcq.run_each": lambda out: {"items": "scenes", "models": ["noop"], "out": out, "limit": 1},
     "mcq.forecast": lambda _: {"items": "scenes", "model": "noop"},
     "mcq.score": lambda out: {"items": "scenes", "answers": out.parent / "answered", "resamples": 10},
+    "mcq.keep": lambda out: {"items": "scenes", "reviews": out.parent / "item_reviews.jsonl"},
     "mcq.plan": lambda _: {"difference": 20, "discordant": 30},
     "mcq.check": lambda _: {"source": "scenes", "images": False},
     "mcq.build": lambda out: {"run": out.parent / "annotated", "out": out.with_suffix(".jsonl")},
@@ -132,6 +133,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "judgements.jsonl").write_text(judgement)
     rating = '{"id": "1", "original": "a.png", "edited": "b.png", "person": "ann", "change": "some"}'
     (folder / "ratings.jsonl").write_text(rating)
+    review = '{"id": "d01-five-fingers", "person": "ann", "decision": "accept"}'
+    (folder / "item_reviews.jsonl").write_text(review)
     return folder
 
 

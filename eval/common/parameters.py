@@ -124,6 +124,15 @@ class AgreeParameters(Parameters):
         return Rule(self.agree, self.least_verdicts)
 
 
+class AllAgreeParameters(AgreeParameters):
+    """The same where all of three reviewers have to agree unless told otherwise, as in SalArt-VQA."""
+
+    agree: AgreeRule = "all"
+    """Accept what most reviewers accept, or only what all of them accept."""
+    least_verdicts: Annotated[int, Field(ge=1, le=1_000)] = 3
+    """Minimum number of verdicts for a decision; an item with fewer counts as not reviewed."""
+
+
 class PairFolders(Parameters):
     """Two folders in place of a file of pairs."""
 

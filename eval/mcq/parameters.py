@@ -9,6 +9,7 @@ from pydantic import Field
 
 from uncanny.eval.common.parameters import (
     AgreeParameters,
+    AllAgreeParameters,
     Force,
     IntervalParameters,
     People,
@@ -111,6 +112,13 @@ class BuildParameters(AgreeParameters):
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     """Seed of the drafts; the same seed gives the same drafts."""
     force: Force = False
+
+
+class KeepParameters(AllAgreeParameters):
+    """The parameters of `keep`."""
+
+    out: Annotated[Place | None, Shown(on=HERE.on, short="-o", metavar="FILE", default="none")] = None
+    """Item file to write the items to that reviewers agree on."""
 
 
 class BaselineParameters(Parameters):

@@ -18,5 +18,6 @@ PROTOCOLS = (
         unit="answers",
         page="uncanny.eval.mcq.run:page_of",
     ),
+    Protocol("mcq_review", ("mcq", "review"), takes="uncanny.parameters:Parameters", report=False),
     Protocol("mcq_people", ("mcq", "people"), takes="uncanny.parameters:Parameters", report=False),
 )

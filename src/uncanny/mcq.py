@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from uncanny.eval.mcq.data.items import Answer as Answer
     from uncanny.eval.mcq.data.items import Item as Item
     from uncanny.eval.mcq.data.items import ItemSet as ItemSet
+    from uncanny.eval.mcq.data.kept import KeptItems as KeptItems
+    from uncanny.eval.mcq.data.kept import keep as keep
     from uncanny.eval.mcq.data.load import load as load
     from uncanny.eval.mcq.data.overlay import overlay as overlay
     from uncanny.eval.mcq.data.released import import_table as import_table

@@ -73,6 +73,11 @@ def _mcq_predictions() -> None:
     assert scores["mine"].splits["overall"].q1 == scores["human"].splits["overall"].q1 == 1
 
 
+def _item_reviews() -> None:
+    kept = uncanny.mcq.keep(_file("MCQ items"), _file("MCQ item reviews"), least_verdicts=2)
+    assert kept.counts == {"agreed": 1, "disputed": 1, "unsure": 0, "rejected": 0, "open": 0}
+
+
 def _realism_pairs() -> None:
     (pair,) = uncanny.realism.load(_file("Realism pairs"))
     assert pair.original.is_file()
@@ -136,6 +141,7 @@ READERS: Final[dict[str, Callable[[], None]]] = {
     "MCQ items": _mcq_items,
     "MCQ answers": _mcq_answers,
     "MCQ predictions": _mcq_predictions,
+    "MCQ item reviews": _item_reviews,
     "Realism pairs": _realism_pairs,
     "Realism verdicts": _realism_verdicts,
     "People's answers about edits": _people,

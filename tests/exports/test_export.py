@@ -101,6 +101,8 @@ def test_all_reviewers_may_have_to_agree(run: Path, tmp_path: Path) -> None:
     result = uncanny.export(run, to="jsonl", out=out, agree="all", all=True)
     first = orjson.loads(result.files["jsonl"].read_bytes().splitlines()[0])["anomalies"][0]
     assert (first["review"]["decision"], first["review"]["rating"]) == ("unsure", pytest.approx(2 / 3))
+    assert result.to_json()["rule"] == {"agree": "all", "least_verdicts": 1}
+    assert "accepted by all of its reviewers, with 1 verdict or more" in str(result)
     agreed = result.to_json()["agreement"]
     assert agreed["mean_rating"] == pytest.approx(5 / 6)
     assert agreed["ratings"] == {"0": 0, "0 to 0.5": 0, "0.5": 0, "0.5 to 1": 1, "1": 1}

@@ -327,6 +327,15 @@ def test_a_completion_can_be_taken_back_and_is_of_one_image_and_one_list_of_find
     assert review_image(other, [by_hand]).completed_by == ("ann",)
 
 
+def test_the_unsure_disagree_with_nobody() -> None:
+    """If all have to agree, some accept what others reject, or somebody is unsure: two counts."""
+    cases: tuple[tuple[Decision, bool], ...] = (("accept", False), ("reject", True), ("unsure", False))
+    for said, tied in cases:
+        lines = [_says("ann", "accept"), _says("bob", "unsure"), _says("eve", said)]
+        finding = review_image(ANNOTATION, lines, Rule("all")).anomalies[0]
+        assert (finding.decision, finding.tied) == ("unsure", tied)
+
+
 def test_findings_that_people_are_unsure_of_count_only_if_asked_for() -> None:
     lines = [_says("ann", "unsure"), _says("ann", "reject", 1), _added(), completion(ANNOTATION, "ann")]
     image = review_image(ANNOTATION, lines)

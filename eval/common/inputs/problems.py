@@ -53,12 +53,18 @@ def _message(details: ErrorDetails) -> str:
 
 
 def parse_records(
-    path: Path, model: type[T], *, root: Path | None = None, named_by: Literal["id", "image"] = "id"
+    path: Path,
+    model: type[T],
+    *,
+    root: Path | None = None,
+    named_by: Literal["id", "image"] = "id",
+    growing: bool = False,
 ) -> tuple[list[tuple[int, T]], list[Problem]]:
     """The valid lines of a JSON Lines file with their numbers, and everything wrong with the others.
 
     Problems name a line by what it has under `named_by`. Rows of a table are lines, too, see
-    `table_records`; their pictures are paths from `root`. Raises UsageError for a file that cannot be read.
+    `table_records`; their pictures are paths from `root`. A `growing` file is a log: a last line that is
+    half-written is passed over, as in `whole_lines`. Raises UsageError for a file that cannot be read.
     """
     records: list[tuple[int, T]] = []
     problems: list[Problem] = []
@@ -72,6 +78,8 @@ def parse_records(
                 try:
                     records.append((number, model.model_validate_json(line)))
                 except ValidationError as error:
+                    if growing and not raw.endswith(b"\n"):
+                        break
                     problems += of_validation(error, item=_name_of(line, named_by), line=number)
     except OSError as error:
         raise UsageError(

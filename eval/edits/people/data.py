@@ -14,9 +14,11 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.inputs.problems import NonEmpty, of_validation, parse_records
+from uncanny.eval.common.inputs.people import read_people
+from uncanny.eval.common.inputs.problems import NonEmpty, of_validation
 from uncanny.eval.edits.data import EditFiles, EditSource, load
 from uncanny.files import read_json
+from uncanny.images.file_bytes import RecordedFile, changed_files
 from uncanny.schema import Box, Number, Record, Whole
 
 JUDGEMENTS: Final = "judgements.jsonl"
@@ -58,6 +60,10 @@ class Judgement(Record):
     error: str | None = None
     at: str | None = None
 
+    def files(self, original: Path, edited: Path) -> set[RecordedFile]:
+        """The file of the pair that was shown, with its bytes then; empty if these are unknown."""
+        return _recorded((original if self.shown == "original" else edited, self.sha256))
+
 
 class Rating(Record):
     """One line of `ratings.jsonl`: how much a person says has changed between an original and its edit.
@@ -78,6 +84,19 @@ class Rating(Record):
     seconds: Annotated[Number, Field(ge=0, allow_inf_nan=False)] | None = None
     error: str | None = None
     at: str | None = None
+
+    def files(self, original: Path, edited: Path) -> set[RecordedFile]:
+        """The files of the pair that were shown, with their bytes then; without those that are unknown.
+
+        Empty for an attention check, which is about the person.
+        """
+        if self.check is not None:
+            return set()
+        return _recorded((original, self.original_sha256), (edited, self.edited_sha256))
+
+
+def _recorded(*shown: tuple[Path, str | None]) -> set[RecordedFile]:
+    return {RecordedFile(path, sha256, None) for path, sha256 in shown if sha256 is not None}
 
 
 class Profile(Record):
@@ -144,46 +163,38 @@ def read_form(source: str | Path) -> Form:
 def read_judgements(folders: Sequence[Path]) -> tuple[list[Judgement], list[Profile]]:
     """What people said in one folder or several, in order; files may be named in place of folders.
 
-    Raises ItemsError with every invalid line, UsageError where nothing was judged.
+    A person who is in several folders counts as one in each, named with the folder: two people may have the
+    same name. A last line that is half-written is passed over. Raises ItemsError with every invalid line,
+    UsageError where nothing was judged.
     """
-    judgements: list[Judgement] = []
-    profiles: list[Profile] = []
-    problems: list[Problem] = []
-    for folder in folders:
-        file = folder / JUDGEMENTS if folder.is_dir() else folder
-        lines, wrong = parse_records(file, Judgement)
-        judgements += [each for _, each in lines]
-        problems += wrong
-        beside = file.with_name(PROFILES)
-        if beside.is_file():
-            own, wrong = parse_records(beside, Profile)
-            profiles += [each for _, each in own]
-            problems += wrong
-    if problems:
-        what = str(folders[0]) if len(folders) == 1 else f"{len(folders)} folders"
-        raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")
+    judgements, profiles = read_people(folders, {JUDGEMENTS: Judgement, PROFILES: Profile})
     if not judgements:
         raise UsageError("There are no judgements yet", remedy="Begin with `uncanny edits people`.")
     return judgements, profiles
 
 
 def read_ratings(folders: Sequence[Path]) -> list[Rating]:
-    """How people rated pairs, in one folder or several, in order; files may be named in place of folders.
+    """How people rated pairs, in one folder or several, as in `read_judgements`.
 
     Raises ItemsError with every invalid line, UsageError if nothing was rated.
     """
-    ratings: list[Rating] = []
-    problems: list[Problem] = []
-    for folder in folders:
-        lines, wrong = parse_records(folder / RATINGS if folder.is_dir() else folder, Rating)
-        ratings += [each for _, each in lines]
-        problems += wrong
-    if problems:
-        what = str(folders[0]) if len(folders) == 1 else f"{len(folders)} folders"
-        raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")
+    (ratings,) = read_people(folders, {RATINGS: Rating})
     if not ratings:
         raise UsageError("There are no ratings yet", remedy="Begin with `uncanny edits rate`.")
     return ratings
+
+
+def replaced(said: Sequence[Judgement | Rating], pairs: Mapping[str, EditFiles]) -> list[bool]:
+    """By line, whether a picture of its pair has other bytes now than those it is about.
+
+    False for other pairs, for pictures that are gone, and where the line does not say which bytes.
+    """
+    files = [
+        each.files(pairs[each.id].original, pairs[each.id].edited) if each.id in pairs else set()
+        for each in said
+    ]
+    changed = changed_files(set().union(*files))
+    return [bool(shown & changed) for shown in files]
 
 
 def read_checks(source: EditSource) -> list[tuple[EditFiles, Change]]:

@@ -21,7 +21,7 @@ from uncanny.eval.common.groups import ORIGINAL_COLUMNS, ImageGroups
 from uncanny.eval.edits.columns import FIGURES
 from uncanny.eval.edits.data import EditFiles, EditSource, load
 from uncanny.eval.edits.parameters import RateParameters
-from uncanny.eval.edits.people.data import CHANGES, Change, Rating, read_ratings
+from uncanny.eval.edits.people.data import CHANGES, Change, Rating, read_ratings, replaced
 from uncanny.eval.edits.people.ratings_result import LeftRatings, Metric, Rater, RatingScores, Reliable
 from uncanny.eval.metrics.intervals import group_codes
 from uncanny.eval.metrics.ratings import correlations, icc
@@ -40,7 +40,8 @@ def score_ratings(pairs: EditSource, people: RaterSource, parameters: RateParame
 
     `pairs` are as in `load`; the file that `measure` wrote has the metrics that ratings are correlated with.
     `people` are run folders of `uncanny edits rate`, or files of `Rating` records. Where a person has rated a
-    pair twice, the last time counts. Intervals take edits of one original as a whole.
+    pair twice, the last time counts; people of the same name in two of them are two people. A rating of a
+    picture that was replaced since does not count. Intervals take edits of one original as a whole.
 
     Raises UsageError for what cannot be read, where nothing was rated, and where no rating is of one of the
     pairs; ItemsError with all that is wrong in files.
@@ -71,6 +72,7 @@ def score_ratings(pairs: EditSource, people: RaterSource, parameters: RateParame
     left = LeftRatings(
         unknown=said.unknown,
         unshown=said.unshown,
+        stale=said.stale,
         repeated=said.repeated,
         inattentive=sum(each.rated for each in raters.values() if not each.counts),
         unrated=len(known) - len(rated),
@@ -111,25 +113,28 @@ class _Said(NamedTuple):
     checks: list[Rating]
     unknown: int
     unshown: int
+    stale: int
     repeated: int
 
 
 def _said(recorded: Sequence[Rating], known: Mapping[str, EditFiles]) -> _Said:
     last: dict[tuple[str, bool, str], Rating] = {}
     failed: set[tuple[str, bool, str]] = set()
-    unknown = repeated = 0
-    for each in recorded:
+    unknown = stale = repeated = 0
+    for each, is_stale in zip(recorded, replaced(recorded, known), strict=True):
         at = (each.person, each.check is not None, each.id)
         if each.check is None and each.id not in known:
             unknown += 1
         elif each.change is None:
             failed.add(at)
+        elif is_stale:
+            stale += 1
         else:
             repeated += at in last
             last[at] = each
     ratings = [each for (_, check, _), each in last.items() if not check]
     checks = [each for (_, check, _), each in last.items() if check]
-    return _Said(ratings, checks, unknown, len(failed - last.keys()), repeated)
+    return _Said(ratings, checks, unknown, len(failed - last.keys()), stale, repeated)
 
 
 def _raters(said: _Said, least_passed: float) -> dict[str, Rater]:

@@ -88,11 +88,13 @@ class Metric:
 @dataclass(frozen=True, slots=True)
 class LeftRatings(JsonFields):
     """What is in no figure: ratings of pairs that are not there (`unknown`), pairs that could not be shown to
-    somebody (`unshown`), earlier ratings of the same pair (`repeated`), ratings of people who failed too many
-    attention checks (`inattentive`), and pairs without a rating that counts (`unrated`)."""
+    somebody (`unshown`), ratings of pictures that were replaced since (`stale`), earlier ratings of the same
+    pair (`repeated`), ratings of people who failed too many attention checks (`inattentive`), and pairs
+    without a rating that counts (`unrated`)."""
 
     unknown: int
     unshown: int
+    stale: int
     repeated: int
     inattentive: int
     unrated: int
@@ -172,7 +174,7 @@ class RatingScores(RowsResult):
         icc, people = self.icc, self._people_table()
         agreement = Table(
             ("", "pairs", *(Column(head, digits=3) for head in ("ICC(2,1)", f"ICC(2,{icc.k or 'k'})"))),
-            (("agreement", icc.pairs, icc.single, icc.average),),
+            (("ratings", icc.pairs, icc.single, icc.average),),
             "Agreement",
             tuple(f"{note}." for note in self.notes()),
         )
@@ -202,6 +204,7 @@ class RatingScores(RowsResult):
             yield f"Without an attention check: {some_of(unchecked)}"
         for n, what in (
             (left.unknown, "of pairs that are not among these, left out"),
+            (left.stale, "of pictures that were replaced since, left out"),
             (left.repeated, "replaced by a later one of the same person"),
         ):
             if n:

@@ -57,6 +57,7 @@ def write_people_page(
         "result.html.j2",
         path,
         title=title or "Can people tell?",
+        heading="Images that people get wrong, most wrong first",
         lead=f"{people} {found}, and took {taken:,} of {together.specificity.out_of:,} originals for edited.",
         facts=facts,
         tables=result.tables(),
@@ -86,14 +87,19 @@ def write_ratings_page(
     shown = views.add(shots)
     n_ratings, most = sum(map(len, result.ratings.values())), Counter(result.changes.values())
     people = len(result.raters) - len(result.inattentive)
-    said = ", ".join(f"“{change}” of {most[change]:,}" for change in CHANGES)
+    said = [f"“{change}” of {most[change]:,}" for change in CHANGES]
+    if result.ties:
+        said.append(f"no single answer for {result.ties:,}")
+    icc = result.icc.average.value
+    agreement = "" if icc is None else f" ICC(2,{result.icc.k}) is {icc:.2f}."
     return write_rendered(
         score_page("uncanny.eval.common", (), {}),
         "result.html.j2",
         path,
         title=title or "How much has changed?",
+        heading="Pairs, most disagreement first",
         lead=f"{counted(people, 'person').replace('persons', 'people')} rated "
-        f"{counted(len(result.ratings), 'pair')}: {said}.",
+        f"{counted(len(result.ratings), 'pair')}: {', '.join(said)}.{agreement}",
         facts={"People": f"{people:,}", "Pairs": f"{len(result.ratings):,}", "Ratings": f"{n_ratings:,}"},
         tables=result.tables(),
         cards=list(zip(cards, shown, strict=True)),

@@ -82,17 +82,19 @@ class Detector:
 @dataclass(frozen=True, slots=True)
 class Left:
     """What is in no figure: judgements of pairs that are not there (`unknown`, `unknown_judgements`), images
-    that could not be shown to somebody, earlier judgements of the same image, and images nobody judged."""
+    that could not be shown to somebody, judgements of images that were replaced since (`stale`), earlier
+    judgements of the same image, and images nobody judged."""
 
     unknown: tuple[str, ...]
     unknown_judgements: int
     unjudged: int
+    stale: int
     repeated: int
     unseen: int
 
     def to_json(self) -> dict[str, Any]:
         unknown = {"n": self.unknown_judgements, "pairs": list(self.unknown[:_MOST_NAMED])}
-        return {"unknown": unknown, **json_of(self, "unjudged repeated unseen")}
+        return {"unknown": unknown, **json_of(self, "unjudged stale repeated unseen")}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -224,6 +226,7 @@ class PeopleScores(RowsResult):
         left = self.left
         for n, what in (
             (left.unknown_judgements, "of images that are not in the pairs, left out"),
+            (left.stale, "of images that were replaced since, left out"),
             (left.repeated, "replaced by a later one of the same person"),
         ):
             if n:

@@ -27,7 +27,7 @@ from uncanny.eval.common.pixels.masks import component_crops
 from uncanny.eval.common.pixels.shapes import box_crop
 from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, from_cell, load, read_masks
 from uncanny.eval.edits.parameters import PeopleParameters
-from uncanny.eval.edits.people.data import Judgement, Profile, Side, Verdict, read_judgements
+from uncanny.eval.edits.people.data import Judgement, Profile, Side, Verdict, read_judgements, replaced
 from uncanny.eval.edits.people.result import Detector, Figures, Left, PeopleScores
 from uncanny.eval.edits.stress.data import (
     GENERATED,
@@ -78,8 +78,9 @@ def score_people(pairs: EditSource, people: PeopleSource, parameters: PeoplePara
 
     `pairs` are as in `load`: what `measure` has written brings bins of size along. `people` are run folders
     of `uncanny edits people`, or files of `Judgement` records. `predictions` are as in `stress`. Where a
-    person has judged an image twice, the last time counts. Intervals take an original and its edits as a
-    whole.
+    person has judged an image twice, the last time counts; people of the same name in two of them are two
+    people. A judgement of an image that was replaced since does not count. Intervals take an original and its
+    edits as a whole.
 
     Raises UsageError for what cannot be read, where nothing was judged, and where no judgement is of an image
     of the pairs; ItemsError with all that is wrong in files.
@@ -214,15 +215,17 @@ class _Task:
     def known(self, recorded: Sequence[Judgement]) -> tuple[list[Judgement], Left]:
         """The judgements that count, the last of each person and image, and what does not."""
         last: dict[tuple[str, _Key], Judgement] = {}
-        unknown, repeated = Counter[str](), 0
+        unknown, stale, repeated = Counter[str](), 0, 0
         failed: dict[tuple[str, _Key], Judgement] = {}
-        for each in recorded:
+        for each, is_stale in zip(recorded, replaced(recorded, self._by_id), strict=True):
             if each.id not in self._by_id:
                 unknown[each.id] += 1
                 continue
             at = (each.person, self.key(each.id, each.shown))
             if each.judged is None:
                 failed[at] = each
+            elif is_stale:
+                stale += 1
             else:
                 repeated += at in last
                 last.pop(at, None)
@@ -231,7 +234,8 @@ class _Task:
         judgements = list(last.values())
         seen = {self.key(each.id, each.shown) for each in judgements}
         every = {self.key(each.id, shown) for each in self.pairs for shown in ("original", "edited")}
-        return judgements, Left(tuple(unknown), unknown.total(), len(unjudged), repeated, len(every - seen))
+        left = Left(tuple(unknown), unknown.total(), len(unjudged), stale, repeated, len(every - seen))
+        return judgements, left
 
     def row(self, judgement: Judgement) -> _Row:
         key = self.key(judgement.id, judgement.shown)

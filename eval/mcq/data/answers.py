@@ -74,7 +74,7 @@ def load_answers(paths: Sequence[Path]) -> tuple[Answer, ...]:
     kept: dict[tuple[str, str, str, str | None], tuple[Answer, str]] = {}
     problems: list[Problem] = []
     for path in paths:
-        answers, invalid = parse_records(path, Answer)
+        answers, invalid = parse_records(path, Answer, growing=True)
         problems += [of_place(problem, str(path)) for problem in invalid] if len(paths) > 1 else invalid
         for number, answer in answers:
             # Of a question that was changed in between both answers stay: which one counts, the items tell.

@@ -163,6 +163,8 @@ def build(run: str | os.PathLike[str], parameters: BuildParameters) -> ItemSet:
     """
     target = Path(parameters.out)
     drafts = ItemSet(draft_run(path_of("run", run), target.parent, parameters.seed, parameters.rule), target)
+    if not drafts:
+        raise _nothing(path_of("run", run), parameters.rule)
     # An empty file holds nobody's work.
     content = b"".join(item_lines(drafts))
     if not parameters.force and target.is_file() and target.read_bytes() not in (b"", content):
@@ -172,6 +174,13 @@ def build(run: str | os.PathLike[str], parameters: BuildParameters) -> ItemSet:
         )
     write_items(drafts, target)
     return drafts
+
+
+def _nothing(run: Path, rule: Rule) -> UsageError:
+    """Why there is nothing to draft."""
+    if not ReviewLog.of_run(run).path.is_file():
+        return UsageError(f"{run} has no findings to draft items from", remedy="Annotate other images.")
+    return UsageError(f"{run} has no finding that is accepted by {rule.words}", remedy=rule.remedy)
 
 
 def draft_run(run: Path, folder: Path, seed: int = 0, rule: Rule = MAJORITY) -> tuple[Item, ...]:

@@ -27,12 +27,14 @@ from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import Summary, failure_lines
 from uncanny.cli.common.terminal import complain, say, width
-from uncanny.cli.serving.people import mcq_author_command, mcq_people_command
+from uncanny.cli.serving.people import mcq_author_command, mcq_people_command, mcq_review_command
+from uncanny.errors import UsageError
 from uncanny.eval.mcq.parameters import (
     BuildParameters,
     CheckParameters,
     ExportParameters,
     ImportParameters,
+    KeepParameters,
     McqParameters,
     McqScoreParameters,
     OverlayParameters,
@@ -60,6 +62,7 @@ def command() -> None:
 
 
 command.add_command(mcq_people_command)
+command.add_command(mcq_review_command)
 command.add_command(mcq_author_command)
 
 
@@ -139,16 +142,43 @@ def plan_command(**values: Any) -> None:
 @command.command("check")
 @click.argument("items", type=Place("scenes"))
 @parameter_options(CheckParameters)
-def check_command(items: str, **values: Any) -> None:
-    """Find everything that is wrong with an item file, all at once. Exit code 2 if there are errors."""
-    from uncanny.eval.mcq.data.checks import check
+@click.option(
+    "--reviews",
+    type=PATH,
+    multiple=True,
+    metavar="RUN",
+    help="Folder in which reviewers checked ITEMS by `uncanny mcq review`. Repeatable.  [default: none]",
+)
+@parameter_options(KeepParameters)
+@score_options()
+def check_command(items: str, reviews: tuple[Path, ...], **values: Any) -> None:
+    """Find everything that is wrong with an item file, all at once. Exit code 2 if there are errors.
 
+    With --reviews it also shows what reviewers say of the items, and how far they agree, and writes the items
+    that they agree on to -o. Nothing is written if there are errors.
+    """
+    from uncanny.eval.mcq.data.checks import check
+    from uncanny.eval.mcq.data.kept import ITEM_REVIEWS, KEYS, KeptItems, keep, kept_before
+    from uncanny.eval.mcq.data.load import load
+
+    files, given = ScoreFiles.of(values), given_parameters(KeepParameters, values)
+    out: Path | None = given.get("out")
+    if reviews:
+        item_set = load(items, root=values["root"])
+        ours = partial(kept_before, items=item_set)
+        own = [] if out is None else [Output(out, "a file of these items", ours)]
+        files.check(KEYS, KeptItems.columns, [item_set.file, *(run / ITEM_REVIEWS for run in reviews)], *own)
+    elif files.outputs(()) or out is not None:
+        raise UsageError("-o, --json and tables need --reviews", remedy="Pass the folder of the reviewers.")
     problems = check(items, **given_parameters(CheckParameters, values))
     if problems:
-        say(layout(map(str, problems)))
+        (complain if files.piped else say)(layout(map(str, problems)))
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = counted(len(problems) - errors, "warning")
-    (complain if errors else say)(f"{counted(errors, 'error')}, {warnings}")
+    (complain if errors or files.piped else say)(f"{counted(errors, 'error')}, {warnings}")
+    if reviews and not errors:
+        where = "" if out is None else f"\n\nItems    {harmless(str(out))}"
+        files.write_scores(keep(item_set, reviews, **given), after=where)
     raise click.exceptions.Exit(2 if errors else 0)
 
 

@@ -33,7 +33,7 @@ from uncanny.files import dump_json
 from uncanny.parameters import path_of, takes
 from uncanny.records.calibration import MadeWith
 from uncanny.records.jsonl import LinesByImage, write_atomically
-from uncanny.records.reviews import RatingSpread, ReviewLog
+from uncanny.records.reviews import MAJORITY, RatingSpread, ReviewLog, Rule
 from uncanny.records.run_folder import check_apart, check_recorded, unfinished
 from uncanny.wording import counted, either, option, shown
 
@@ -73,13 +73,13 @@ class ExportResult(TableResult, JsonFields):
     `images` and `anomalies` went out, before what single formats could not take, which is in `notes`, by
     format. `splits` are images by side, `grouping` says which were kept together. `missing_pictures` are not
     where the records say, or changed.
-    `agreement` is that of the run's reviewers, `ratings` their mean ratings of findings with two verdicts or
-    more.
+    `rule` decided what reviewers accepted, `agreement` is that of the run's reviewers, `ratings` their mean
+    ratings of findings with two verdicts or more.
     """
 
     json_keys: ClassVar = (
         "out files images anomalies splits grouping left_out stale_verdicts missing_pictures "
-        "agreement=agreed notes warnings"
+        "rule=ruled agreement=agreed notes warnings"
     )
 
     out: Path
@@ -92,6 +92,7 @@ class ExportResult(TableResult, JsonFields):
     anomalies_left_out: Mapping[str, int]
     stale_verdicts: int
     missing_pictures: int
+    rule: Rule
     agreement: Agreement
     ratings: RatingSpread
     notes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -100,6 +101,10 @@ class ExportResult(TableResult, JsonFields):
     @property
     def left_out(self) -> dict[str, Mapping[str, int]]:
         return {"images": self.images_left_out, "anomalies": self.anomalies_left_out}
+
+    @property
+    def ruled(self) -> dict[str, Any]:
+        return self.rule._asdict()
 
     @property
     def agreed(self) -> dict[str, Any]:
@@ -125,6 +130,8 @@ class ExportResult(TableResult, JsonFields):
             yield f"{counted(self.missing_pictures, 'picture')} not where the records say, or changed since."
         if self.stale_verdicts:
             yield f"{counted(self.stale_verdicts, 'verdict')} about another text or picture, not counted."
+        if self.rule != MAJORITY:
+            yield f"Accepted is what is accepted by {self.rule.words}."
         if self.agreement.units:
             alpha = MISSING if self.agreement.alpha is None else f"{self.agreement.alpha:.3f}"
             judged = f"{self.agreement.units:,} that two or more judged"
@@ -200,6 +207,7 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
             anomalies_left_out=dict(left_out.anomalies),
             stale_verdicts=left_out.stale,
             missing_pictures=job.missing,
+            rule=parameters.rule,
             agreement=left_out.agreement(),
             ratings=left_out.ratings(),
             notes={name: dict(notes) for name, notes in job.notes.items()},

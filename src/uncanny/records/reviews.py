@@ -23,6 +23,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from uncanny.records.jsonl import ByImage, parse_line
 from uncanny.records.shared_log import SharedLog, whole_lines
 from uncanny.schema import Annotation, Anomaly, Record
+from uncanny.wording import counted, option
 
 REVIEWS: Final = "reviews.jsonl"
 LOCK: Final = ".reviews.lock"
@@ -151,6 +152,11 @@ def majority(decisions: Iterable[Decision]) -> Decision | None:
     return "unsure" if ranked[0][1] == ranked[1][1] else ranked[0][0]
 
 
+def disputed(decisions: Iterable[Decision]) -> bool:
+    """Whether some accept what others reject; whoever is unsure disagrees with nobody."""
+    return {"accept", "reject"} <= set(decisions)
+
+
 class Rule(NamedTuple):
     """How the verdicts on a finding make a decision.
 
@@ -168,6 +174,17 @@ class Rule(NamedTuple):
         if self.agree == "all" and len(set(verdicts)) > 1:
             return "unsure"
         return majority(verdicts)
+
+    @property
+    def words(self) -> str:
+        """What makes it accept, after "accepted by"."""
+        whose = "all" if self.agree == "all" else "most"
+        return f"{whose} of its reviewers, with {counted(self.least_verdicts, 'verdict')} or more"
+
+    @property
+    def remedy(self) -> str:
+        """What to do where it accepts nothing."""
+        return f"Get more reviews, or pass a smaller number with {option('least_verdicts')}."
 
 
 MAJORITY: Final = Rule()
@@ -242,11 +259,11 @@ class ReviewedAnomaly:
     @property
     def tied(self) -> bool:
         """Whether reviewers disagree so that no decision has the most votes; one more vote decides. If all
-        have to agree, whether any two disagree."""
+        have to agree, whether some accept what others reject."""
         if len(set(self.votes.values())) < 2:
             return False
         if self.rule.agree == "all":
-            return True
+            return disputed(self.votes.values())
         counts = sorted(Counter(self.votes.values()).values())
         return counts[-1] == counts[-2]
 

@@ -45,7 +45,7 @@ def rating(pair: str, person: str, number: int, check: Change | None = None, **m
 
 
 def write(folder: Path, lines: Sequence[dict[str, Any]]) -> Path:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / RATINGS).write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in lines))
     return folder
 
@@ -111,6 +111,27 @@ def test_people_who_rated_different_pairs(tmp_path: Path) -> None:
     alone = score_ratings(pairs(), write(tmp_path / "one", lines[:1]), resamples=0)
     assert (alone.icc.k, alone.icc.single.value) == (None, None)
     assert alone.left.unrated == 3
+
+
+def test_people_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    first = write(tmp_path / "x" / "first", [rating("a", "ann", 1), rating("a", "ben", 1)])
+    second = write(tmp_path / "x" / "second", [rating("a", "ann", 3)])
+    scores = score_ratings(pairs(), [first, second, first], resamples=0)
+    assert scores.ratings["a"] == {"ann (first)": "not much", "ann (second)": "a lot", "ben": "not much"}
+    assert scores.left.repeated == 0
+    other = write(tmp_path / "y" / "first", [rating("a", "ann", 2)])
+    assert f"ann ({other})" in score_ratings(pairs(), [first, other], resamples=0).raters
+
+
+def test_a_half_written_last_line_is_passed_over(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", [rating("a", "ann", 1)])
+    with (run / RATINGS).open("ab") as file:
+        file.write(b'{"id": "b", "pers')
+    assert score_ratings(pairs(), run, resamples=0).changes == {"a": "not much"}
+    with (run / RATINGS).open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(ItemsError, match="line 2"):
+        score_ratings(pairs(), run, resamples=0)
 
 
 def test_what_cannot_be_scored(tmp_path: Path) -> None:

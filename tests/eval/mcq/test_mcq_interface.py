@@ -187,6 +187,10 @@ def test_drafts_may_need_all_three_reviewers(tmp_path: Path) -> None:
     (item,) = by_all
     assert "HYPERLINK" in item.model_dump_json()
     assert "Six fingers is seen" not in item.model_dump_json()
+    out = tmp_path / "none.jsonl"
+    done = uncanny_here("mcq", "build", tmp_path, "-o", out, "--least-verdicts", "50")
+    assert (done.code, out.exists()) == (2, False)
+    assert "no finding that is accepted by most of its reviewers, with 50 verdicts or more" in done.told
 
 
 def test_items_that_can_be_gone_through_once_are_asked(tmp_path: Path) -> None:

@@ -360,7 +360,7 @@ def test_every_kind_runs(tmp_path: Path, bundled_run: BundledRuns) -> None:
             "resamples": 100,
         },
         "edits_measure": {"pairs": "scenes"},
-        "export": {"run": "demo", "to": ["csv", "coco"], "all": True},
+        "export": {"run": "demo", "to": ["csv", "coco"], "all": True, "agree": "all", "least_verdicts": 3},
     }
     with Service.open(tmp_path / "data", roots=[root]) as service, working(service):
         jobs = {kind: service.submit(kind, params, by="ann") for kind, params in asked.items()}
@@ -373,6 +373,9 @@ def test_every_kind_runs(tmp_path: Path, bundled_run: BundledRuns) -> None:
         assert compared.state == "finished", compared.error
         merged = ended(service, service.submit("merge", {"runs": runs}, by="ann"))
         assert merged.state in ("finished", "incomplete"), merged.error
+        (written,) = service.job_folder(jobs["export"].id).rglob("export.json")
+        rule = orjson.loads(written.read_bytes())["export"]["rule"]
+        assert rule == {"agree": "all", "least_verdicts": 3}
         again = ended(service, service.jobs.retry(jobs["export"].id))
         assert again.state == "finished", again.error
         scored = ended(service, service.jobs.retry(jobs["semantic"].id))

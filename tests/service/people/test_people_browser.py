@@ -14,9 +14,11 @@ from tests.eval.common.page_in_browser import needs_browser
 from tests.runs.e2e import uncanny_here
 from tests.service.running import serving
 from tests.service.visitor import PHONE, WIDE, Visitor
+from uncanny.eval.common.inputs.people import read_people
 from uncanny.eval.edits.data import load as load_edits
 from uncanny.eval.edits.people.data import read_judgements, read_ratings
 from uncanny.eval.mcq.data.answers import read_answers
+from uncanny.eval.mcq.data.kept import ITEM_REVIEWS, ItemReview
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.score.score import score
 from uncanny.service.people.rating import PeopleRating
@@ -223,7 +225,7 @@ def test_pairs_are_rated_and_scored_beside_what_was_measured(browser: Browser, t
     def rated(name: str, key: str | None) -> str:
         trial = trials[key or ""]
         if name == "Bot" or trial.check is not None:
-            return "3" if name == "Bot" else "1"
+            return "3" if name == "Bot" or trial.check == "a lot" else "1"
         ratio = ratios[trial.id] * (1.3 if name == "Ben" else 1)
         return str(1 + int(np.searchsorted(thirds, ratio)))
 
@@ -258,6 +260,32 @@ def test_pairs_are_rated_and_scored_beside_what_was_measured(browser: Browser, t
     assert scores["left_out"]["raters"] == ["Bot"]
     assert scores["icc"]["average"]["value"] > 0.7
     assert scores["metrics"]["mask_ratio"]["spearman"]["value"] > 0.7
+
+
+def test_items_are_checked_by_keys_with_a_note(browser: Browser, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with serving("mcq", "review", "scenes", "-o", str(run)) as address:
+        for viewport in (WIDE, PHONE):
+            ann = Person(browser, address, f"Ann {viewport['width']}", viewport=viewport)
+            ann.ready()
+            ann.page.keyboard.press("n")
+            ann.page.keyboard.type("cwu are letters here")
+            ann.page.keyboard.press("Escape")
+            ann.page.keyboard.press("b")
+            ann.page.wait_for_selector("[data-tool=boxes][aria-pressed=false]")
+            ann.page.wait_for_selector("#frame img[src*='/original?']")
+            ann.press("w")
+            ann.page.wait_for_selector("[data-tool=boxes][aria-pressed=true]")
+            ann.press("c")
+            ann.press("z")
+            ann.page.get_by_role("button", name="Unsure").click()
+            ann.page.wait_for_selector("#panel .progress p:has-text('2 of 34')")
+            assert ann.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert ann.complaints == []
+    (said,) = read_people([run], {ITEM_REVIEWS: ItemReview})
+    both = [("reject", "cwu are letters here"), ("unsure", None)]
+    assert [(each.decision, each.note) for each in said] == 2 * both
+    assert all(each.seconds for each in said)
 
 
 def test_an_item_is_written_and_two_authors_are_told(browser: Browser, tmp_path: Path) -> None:

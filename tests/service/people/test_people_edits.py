@@ -18,8 +18,9 @@ from uncanny.errors import RunMismatchError, UsageError
 from uncanny.eval.edits.data import EditPair, EditSet, load
 from uncanny.eval.edits.people.data import default_form, read_judgements
 from uncanny.eval.edits.people.score import score_people
-from uncanny.service.people.judging import PeopleJudging, Trial
+from uncanny.service.people.judging import PeopleJudging
 from uncanny.service.people.page import edits_people_app
+from uncanny.service.people.trials import Trial
 from uncanny.service.safety import Guard
 
 ADDRESS = "http://127.0.0.1:8000"
@@ -52,8 +53,9 @@ def judge_all(judging: PeopleJudging, person: str, *, right: bool = True) -> lis
     while (view := judging.current(person)) is not None:
         trial = trial_of(judging, view.key)
         trials.append(trial)
-        edited = (trial.shown == "edited") == right
-        box = (0, 0, view.width, view.height)
+        ((shown, size),) = view.sizes.items()
+        edited = (shown == "edited") == right
+        box = (0, 0, *size)
         judging.judge(person, view.key, "edited" if edited else "real", [box] if edited else [], 1.0)
     return trials
 
@@ -92,7 +94,7 @@ def test_an_original_that_pairs_share_is_shown_once(pairs: EditSet, tmp_path: Pa
         EditPair(id="c", original=str(second.original), edited=str(second.original)),
     ]
     judging = PeopleJudging(load(shared), tmp_path / "run")
-    assert [(trial.id, trial.shown) for trial in judging.trials] == [
+    assert [(trial.id, *trial.files) for trial in judging.trials] == [
         ("a", "original"),
         ("a", "edited"),
         ("b", "edited"),
@@ -149,6 +151,19 @@ def test_an_image_that_cannot_be_read_is_a_record_and_no_judgement(pairs: EditSe
     assert (scores.together.judged, scores.left.unjudged) == (1, 1)
 
 
+def test_a_replaced_image_is_judged_again(pairs: EditSet, tmp_path: Path) -> None:
+    first, second = list(pairs)[:2]
+    edited = tmp_path / "edited.png"
+    edited.write_bytes(first.edited.read_bytes())
+    own = load([EditPair(id="own", original=str(first.original), edited=str(edited))])
+    run = tmp_path / "run"
+    judge_all(PeopleJudging(own, run), "ann")
+    edited.write_bytes(second.edited.read_bytes())
+    scores = score_people(own, run, resamples=0)
+    assert (scores.together.judged, scores.left.stale, scores.left.unseen) == (1, 1, 1)
+    assert PeopleJudging(own, run).progress("ann") == (1, 2)
+
+
 def test_nobody_misses_an_image_that_could_not_be_decoded_for_a_while(
     judging: PeopleJudging, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +203,7 @@ def test_the_questionnaire_comes_first_then_pictures_with_breaks(
     assert "Time for a break" in page
     assert "data-stage" not in page
     assert "Time for a break" in client.get("/").text
-    assert "data-stage" in client.get("/picture?rested=1").text
+    assert "data-stage" in client.get("/panel?rested=1").text
     profile = orjson.loads((judging.folder / "profiles.jsonl").read_bytes())
     assert profile["answers"]["age"] == "18–24"
     assert profile["answers"]["photography"] is None
@@ -197,10 +212,10 @@ def test_the_questionnaire_comes_first_then_pictures_with_breaks(
 def test_the_truth_is_nowhere_on_the_page(judging: PeopleJudging, client: TestClient) -> None:
     judging.keep_profile("ann", {})
     for _ in range(32):
-        page = client.get("/").text + client.get("/picture?rested=1").text
+        page = client.get("/").text + client.get("/panel?rested=1").text
         key = fields(page)
         trial = trial_of(judging, key)
-        assert trial.path.name not in page
+        assert not any(file.path.name in page for file in trial.files.values())
         assert f'"{trial.id}"' not in page
         assert "original" not in page
         assert client.get(f"/preview/{key}").status_code == 200

@@ -275,7 +275,7 @@ def test_without_a_name_the_page_asks_and_shows_nothing(answers: PeopleAnswers) 
         view = answers.current("ann")
         assert view is not None
         assert client.get(f"/image/{view.key}/original").status_code == 401
-        assert client.get("/question").status_code == 401
+        assert client.get("/panel").status_code == 401
         assert client.post("/person", json={"name": "Zoë 犬"}, headers=OURS).status_code == 200
         assert "Zoë 犬" in client.get("/").text
         body = {"key": view.key, "question": view.question, "choice": "yes"}

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from uncanny.errors import ReviewConflictError, RunMismatchError
+from uncanny.errors import ReviewConflictError, RunMismatchError, UsageError
 from uncanny.eval.edits.data import EditPair, EditSet, load
-from uncanny.eval.edits.people.data import Change, read_checks, read_ratings
+from uncanny.eval.edits.people.data import CHANGES, Change, read_checks, read_ratings
 from uncanny.eval.edits.people.ratings import score_ratings
 from uncanny.service.people.page import edits_rate_app
-from uncanny.service.people.rating import PairTrial, PeopleRating
+from uncanny.service.people.rating import PeopleRating
+from uncanny.service.people.trials import Trial
 from uncanny.service.safety import Guard
 
 ADDRESS = "http://127.0.0.1:8000"
@@ -38,17 +39,16 @@ def client(rating: PeopleRating) -> Iterator[TestClient]:
         yield each
 
 
-def trial_of(rating: PeopleRating, key: str) -> PairTrial:
+def trial_of(rating: PeopleRating, key: str) -> Trial:
     return next(trial for trial in (*rating.trials, *rating.checks) if trial.key == key)
 
 
-def rate_all(rating: PeopleRating, person: str, *, attentive: bool = True) -> list[PairTrial]:
+def rate_all(rating: PeopleRating, person: str, *, always: Change | None = None) -> list[Trial]:
     trials = []
     while (view := rating.current(person)) is not None:
         trial = trial_of(rating, view.key)
         trials.append(trial)
-        answer: Change = "some" if trial.check is None else trial.check if attentive else "a lot"
-        rating.rate(person, view.key, answer, 1.0)
+        rating.rate(person, view.key, always or trial.check or "some", 1.0)
     return trials
 
 
@@ -60,15 +60,19 @@ def test_everybody_rates_every_pair_with_checks_among_them(rating: PeopleRating)
         assert len({each.key for each in trials}) == len(trials) == 20
         checks = [place for place, each in enumerate(trials) if each.check is not None]
         assert [place // 6 for place in checks] == [0, 1, 2, 3]
-        assert all(trials[place].original == trials[place].edited for place in checks)
+        # Half of them need another answer than the others, so that nobody passes with one.
+        known = [trials[place] for place in checks]
+        assert sorted(str(each.check) for each in known) == ["a lot", "a lot", "not much", "not much"]
+        assert all((len(set(each.files.values())) == 1) == (each.check == "not much") for each in known)
         assert all(first.group != second.group for first, second in pairwise(trials))
 
 
 def test_ratings_are_scored_and_the_inattentive_left_out(pairs: EditSet, rating: PeopleRating) -> None:
     rate_all(rating, "ann")
-    rate_all(rating, "bot", attentive=False)
+    for change in CHANGES:
+        rate_all(rating, f"always {change}", always=change)
     scores = score_ratings(pairs, rating.folder, resamples=0)
-    assert scores.inattentive == ("bot",)
+    assert scores.inattentive == ("always a lot", "always not much", "always some")
     assert set(scores.changes.values()) == {"some"}
     line = read_ratings([rating.folder])[0]
     assert line.original_sha256 != line.edited_sha256
@@ -124,9 +128,41 @@ def test_a_pair_that_cannot_be_shown_is_recorded_and_shown_again(pairs: EditSet,
     ]
     rating = PeopleRating(load(records), tmp_path / "run", check_every=0)
     assert [each.id for each in rate_all(rating, "ann")] == ["good"]
+    assert (rating.progress("ann"), rating.unshown("ann")) == ((1, 1), 1)
+    with TestClient(Guard(edits_rate_app(rating, person="ann")), base_url=ADDRESS) as client:
+        page = client.get("/").text
+    assert "1</b> of 1 pairs rated" in page
+    assert "1 could not be shown" in page
     by_id = {each.id: each for each in read_ratings([rating.folder])}
     assert by_id["torn"].change is None
     assert by_id["torn"].error
+
+
+def test_one_original_has_only_checks_without_change(pairs: EditSet, tmp_path: Path) -> None:
+    (first,) = list(pairs)[:1]
+    rating = PeopleRating(load([first.pair]), tmp_path / "run", check_every=1)
+    assert [each.check for each in rating.checks] == ["not much"]
+
+
+def test_a_replaced_picture_is_asked_again(pairs: EditSet, tmp_path: Path) -> None:
+    names = {side: tmp_path / f"{side}.png" for side in ("original", "edited")}
+    first, second = list(pairs)[:2]
+    for side, path in names.items():
+        path.write_bytes(Path(getattr(first, side)).read_bytes())
+    own = load([EditPair(id="own", original=str(names["original"]), edited=str(names["edited"]))])
+    run = tmp_path / "run"
+    rate_all(PeopleRating(own, run, check_every=0), "ann")
+    names["edited"].write_bytes(second.edited.read_bytes())
+    with pytest.raises(UsageError, match="None of the ratings is of one of these pairs"):
+        score_ratings(own, run, resamples=0)
+    again = PeopleRating(own, run, check_every=0)
+    assert again.progress("ann") == (0, 1)
+    rate_all(again, "ann", always="a lot")
+    scores = score_ratings(own, run, resamples=0)
+    assert (scores.changes, scores.left.stale, scores.left.repeated) == ({"own": "a lot"}, 1, 0)
+    # One that is gone cannot be rated again: what was said of it stays.
+    names["edited"].unlink()
+    assert PeopleRating(own, run, check_every=0).progress("ann") == (1, 1)
 
 
 def test_the_page_shows_both_sides_and_refuses_what_is_not_there(
@@ -139,7 +175,7 @@ def test_the_page_shows_both_sides_and_refuses_what_is_not_there(
     # Nothing says which pair it is, or whether it is a check.
     trial = trial_of(rating, view.key)
     assert trial.id not in page
-    assert trial.edited.name not in page
+    assert trial.files["edited"].path.name not in page
     for side in ("original", "edited"):
         assert client.get(f"/preview/{view.key}/{side}").status_code == 200
     for path in (f"/preview/{view.key}/mask", "/preview/nothing/original"):
@@ -158,5 +194,5 @@ def test_breaks(client: TestClient, rating: PeopleRating) -> None:
         view = rating.current("ann")
         assert view is not None
         rating.rate("ann", view.key, "some", 1.0)
-    assert "Time for a break" in client.get("/pair").text
-    assert "Time for a break" not in client.get("/pair?rested=1").text
+    assert "Time for a break" in client.get("/panel").text
+    assert "Time for a break" not in client.get("/panel?rested=1").text

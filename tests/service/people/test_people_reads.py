@@ -29,10 +29,10 @@ def post(address: str, path: str, body: object) -> None:
         assert answer.status == 200
 
 
-def read_everything(address: str, panel: str) -> str:
+def read_everything(address: str) -> str:
     """The page, its panel and the pictures they name, each twice; the page."""
     for _ in range(2):
-        page = read(f"{address}/") + read(f"{address}/{panel}")
+        page = read(f"{address}/") + read(f"{address}/panel")
         addresses = set(re.findall(r"/(?:image|preview)/[\w/]+", page))
         assert addresses
         for each in addresses:
@@ -57,13 +57,13 @@ def test_looking_at_questions_writes_nothing(tmp_path: Path) -> None:
         "mcq", "people", str(items), "-o", str(run), "--person", "ann", "--question", "q3"
     ) as address:
         before = contents(run)
-        page = read_everything(address, "question")
+        page = read_everything(address)
         assert contents(run) == before
         for _ in range(2):
             key = re.search(r'data-key="(\w+)"', page)
             assert key is not None
             post(address, "/answer", {"key": key[1], "question": "q3", "choice": "A"})
-            page = read(f"{address}/question")
+            page = read(f"{address}/panel")
         after = contents(run)
         read(f"{address}/")
         assert contents(run) == after
@@ -83,7 +83,7 @@ def test_looking_at_edits_writes_nothing(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with serving("edits", "people", str(pairs), "-o", str(run), "--person", "ann") as address:
         before = contents(run)
-        page = read_everything(address, "picture")
+        page = read_everything(address)
         assert contents(run) == before
         key = re.search(r'data-key="(\w+)"', page)
         assert key is not None

@@ -143,6 +143,7 @@ def test_fields_have_names_for_people_and_are_folded_by_group() -> None:
     names = fields["to"].names or {}
     assert set(names) == set(fields["to"].choices)
     assert (names["labelstudio"], names["coco"]) == ("Label Studio", "COCO")
+    assert (fields["agree"].choices, fields["least_verdicts"].widget) == (("majority", "all"), "number")
     groups = {field.name: field.group for field in form_fields(KINDS["annotate"].params)}
     assert groups["max_side"] == "Images as they are sent"
     assert groups["concurrency"] == "Limits"

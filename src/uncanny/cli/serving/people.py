@@ -200,6 +200,34 @@ def mcq_people_command(
     serve_page(mcq_people_app(answers, person=person), port, opens=opens)
 
 
+@click.command("review", cls=Command, extra="review")
+@click.argument("items", type=Place("scenes"))
+@_RUN
+@_PERSON
+@parameter_options(ItemsParameters)
+@page_server_options
+def mcq_review_command(
+    items: str, run: Path, person: str | None, root: Path | None, port: int, opens: bool
+) -> None:
+    """Ask reviewers on a local page whether ITEMS are correct: questions, options, right answers and boxes.
+
+    Verdicts and notes go to RUN/item_reviews.jsonl; `uncanny mcq check ITEMS --reviews RUN` keeps the items
+    that reviewers agree on. Several reviewers may check the items at the same time, each on their own, and
+    each resumes where they stopped. The first line printed is `listening on http://127.0.0.1:PORT`; Ctrl-C
+    ends it.
+
+    \b
+    Keys: c correct, w wrong, u unsure, n note, b boxes, z undo, f full size, ? all keys.
+    """
+    person = checked_name(person, "--person")
+    from uncanny.eval.mcq.data.load import load
+    from uncanny.service.people.checking import PeopleChecks
+    from uncanny.service.people.mcq_pages import mcq_check_app
+
+    checks = PeopleChecks(load(items, root=root, folder=run), run)
+    serve_page(mcq_check_app(checks, person=person), port, opens=opens)
+
+
 @click.command("author", cls=Command, extra="review")
 @click.argument("items", type=PATH)
 @click.option("--images", type=FOLDER, metavar="DIR", help="Folder of images for new items.  [default: none]")

@@ -43,7 +43,9 @@ class CocoWriter(FormatWriter):
         self._file, self._sidecar = self.open(self.target / FILE), self.open(self.target / SIDECAR)
         self._waiting = self.job.files.enter_context(TemporaryFile(dir=self.target))  # noqa: SIM115
         self._images = self._boxes = 0
-        self._file.write(b'{"info":{"description":"Semantic anomalies, written by uncanny export"},\n')
+        about = "Semantic anomalies, written by uncanny export"
+        info = dump_json({"description": about, "rule": self.job.parameters.rule._asdict()})
+        self._file.write(b'{"info":' + info + b",\n")
         self._file.write(b'"licenses":[],\n"images":[')
 
     def add(self, image: ExportImage) -> None:

@@ -25,7 +25,7 @@ _CARD = """\
 
 An image a row: the picture, and what is wrong with it as quadruples (name, phenomenon, reasoning, severity;
 0 = cannot be real, 100 = fully realistic), with boxes `[x0, y0, x1, y1]` in pixels where they are known, and
-what reviewers said. Written by `uncanny export`.
+what reviewers said: a decision is `accept` if an anomaly is accepted by {rule}. Written by `uncanny export`.
 
 | Split | Images | Anomalies |
 | --- | --- | --- |
@@ -82,6 +82,7 @@ class HfWriter(FormatWriter):
                 tags=("uncanny", "ai-generated-images"),
                 splits={split: f"data/{split}.parquet" for split in splits},
             ),
+            rule=self.job.parameters.rule.words,
             rows="\n".join(
                 f"| {split} | {self._images[split]:,} | {self._anomalies[split]:,} |" for split in splits
             ),

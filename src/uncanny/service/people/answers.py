@@ -11,11 +11,12 @@ import os
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, get_args
+from typing import Any, ClassVar, Final, Generic, TypeVar, get_args
+
+from pydantic import BaseModel
 
 from uncanny.errors import ImageError, StorageError, UsageError
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
@@ -34,11 +35,13 @@ from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile, read_stamped
 from uncanny.records.run_folder import check_apart, check_no_links
 from uncanny.records.shared_log import SharedLog
-from uncanny.service.people.session import PeopleSession, apart
+from uncanny.service.people.session import PeopleSession, apart, now, rounded
 from uncanny.service.pictures import Picture
 
-TASK: Final = "mcq_people"
 RATER: Final = "human/"
+T = TypeVar("T")
+L = TypeVar("L", bound=BaseModel)
+V = TypeVar("V")
 LETTERS: Final[tuple[Letter, ...]] = get_args(Letter)
 _OPTION_LINE = re.compile(r"\s*\W{0,2}([A-E])\b\W{1,3}\S")
 
@@ -56,8 +59,8 @@ class QuestionView:
     """One question to a person, in the words that a model is asked with.
 
     `key` names the item in addresses, without telling what it is called. `choices` are what can be answered,
-    those without a line of their own in `bare`. `place` counts from 1, of `of` questions. `next` is the
-    picture after this one: its item's key, and whether boxes are drawn on it.
+    those without a line of their own in `bare`. `place` counts from 1. `next` is the picture after this one:
+    its item's key, and whether boxes are drawn on it.
     """
 
     key: str
@@ -67,7 +70,6 @@ class QuestionView:
     choices: tuple[str, ...]
     bare: tuple[str, ...]
     place: int
-    of: int
     boxed: bool
     next: tuple[str, bool] | None
 
@@ -75,81 +77,31 @@ class QuestionView:
 Asked = tuple[Item, Question]
 
 
-class PeopleAnswers(PeopleSession[Asked, Answer]):
-    """A run folder in which people answer the questions of a set.
+class ItemsSession(PeopleSession[T, L, V], Generic[T, L, V]):
+    """A run folder in which people say something of the items of a set, about their pictures."""
 
-    `questions` are those asked, all by default. With `shuffle` each person has an order of items of their
-    own, in which the images of a pair do not follow each other; else it is the file's, as for a model.
-    """
+    task: ClassVar[str]
+    record_file: ClassVar[str]
+    model: ClassVar[type[Any]]
 
-    said_already = "This question is answered already"
-    left_already = "That picture has been left: its answers stand"
-
-    def __init__(
-        self, items: ItemSet, run: Path, *, questions: Sequence[Question] = (), shuffle: bool = False
-    ) -> None:
+    def __init__(self, items: ItemSet, run: Path) -> None:
         """Makes the folder, or goes on with one. Raises UsageError, RunMismatchError, RecordError."""
-        self.items, self.shuffle = items, shuffle
-        wanted = tuple(question for question in QUESTIONS if not questions or question in questions)
-        self._asked: list[Asked] = [
-            (item, question) for item in items for question in item.questions() if question in wanted
-        ]
-        if not self._asked:
-            raise UsageError("None of the items has these questions", remedy="Choose others.")
+        self.items = items
         check_apart(run, map(items.image_path, items))
         self._by_id = {item.id: item for item in items}
-        self._items = {_key(item): item for item in items}
+        self._items = {item_key(item): item for item in items}
         self._files: dict[tuple[str, bool], RecordedFile | str] = {}
         # Pictures with boxes that are only looked at; those of answers are kept in the run folder.
         self._shown = TemporaryDirectory(prefix="uncanny-people-")
         self._drawn = Path(self._shown.name)
-        log = SharedLog(run / ANSWERS_FILE, Answer, lock=".answers.lock", what="answers", exclude_none=False)
+        what = Path(self.record_file).stem
+        log: SharedLog[Any] = SharedLog(
+            run / self.record_file, self.model, lock=f".{what}.lock", what=what, exclude_none=False
+        )
         root = None if items.root is None else os.path.abspath(items.root)  # noqa: PTH100
-        settings = {"task": TASK, "items": os.path.relpath(items.file, run), "root": root}
-        super().__init__(run, log, settings)
-        check_no_links(run / OVERLAYS)
-        self._catch_up()
-
-    def current(self, person: str) -> QuestionView | None:
-        """The question that this person has to answer now; None where all are answered.
-
-        One whose picture cannot be read is passed over; `answer` records it. This writes nothing.
-        """
-        with self._lock:
-            self._catch_up()
-            now = self._now(person)
-            if now is None:
-                return None
-            item, question = now
-            choices = _choices(question)
-            lines = tuple(_lines(question_text(item, question), choices))
-            named = {line.choice for line in lines}
-            bare = tuple(choice for choice in choices if choice not in named)
-            done, of = self.progress(person)
-            following = [(_key(item), question == "q3") for item, question in self._open(person)[1:2]]
-            return QuestionView(
-                *(_key(item), question, system_text(item), lines, choices, bare, done + 1, of),
-                boxed=question == "q3",
-                next=following[0] if following else None,
-            )
-
-    def answer(self, person: str, key: str, question: Question, choice: str, seconds: float | None) -> None:
-        """Keep an answer, and record the questions around it that were passed over, as failed calls are.
-
-        Raises ReviewConflictError where this is not the question that is asked now.
-        """
-
-        def line(asked: Asked) -> Answer:
-            item, _ = asked
-            if choice not in _choices(question):
-                raise UsageError(f"{question.upper()} cannot be answered with that")
-            raw = f'{{"answer": "{choice}"}}' if item.answer_form == "json" else choice
-            if question == "q3" and item.overlay is None:
-                self._draw(item, self.folder / OVERLAYS)
-            return self._line(person, item, question, raw=raw, seconds=seconds)
-
-        item = self._items.get(key)
-        self._say(person, (item and item.id, question), line)
+        super().__init__(
+            run, log, {"task": self.task, "items": os.path.relpath(items.file, run), "root": root}
+        )
 
     def picture(self, key: str, *, boxed: bool) -> Picture | None:
         """The file that a question is asked about; None for no such item, and where it cannot be read."""
@@ -162,40 +114,6 @@ class PeopleAnswers(PeopleSession[Asked, Answer]):
             return Picture(self._draw(item, self._drawn)[0] if drawn else file.path, None)
 
     # Within
-
-    def _key(self, thing: Asked) -> Hashable:
-        return thing[0].id, thing[1]
-
-    def _group(self, key: Any) -> Hashable:
-        item: str = key[0]
-        return item
-
-    def _of(self, line: Answer) -> tuple[str, Hashable] | None:
-        item = self._by_id.get(line.id)
-        if not line.model.startswith(RATER) or item is None or line.question not in QUESTIONS:
-            return None
-        if line.outcome != "error" and changed_since(line, item):
-            return None  # it is asked again
-        return line.model.removeprefix(RATER), (line.id, line.question)
-
-    def _error(self, line: Answer) -> str | None:
-        return (line.error or "") if line.outcome == "error" else None
-
-    def _fault(self, thing: Asked) -> str | None:
-        file = self._file(thing[0], boxed=thing[1] == "q3")
-        return file if isinstance(file, str) else None
-
-    def _failure(self, person: str, thing: Asked, error: str) -> Answer:
-        return self._line(person, *thing, error=error)
-
-    def _ordered(self, person: str) -> list[Asked]:
-        """The questions in this person's order; those of one item together."""
-        if not self.shuffle:
-            return self._asked
-        ids = list(dict.fromkeys(item.id for item, _ in self._asked))
-        pairs = [self._by_id[each].pair_id or f"\0{each}" for each in ids]
-        ranks = {ids[place]: rank for rank, place in enumerate(apart(pairs, person))}
-        return sorted(self._asked, key=lambda asked: ranks[asked[0].id])
 
     def _file(self, item: Item, *, boxed: bool) -> RecordedFile | str:
         """What was read for a question, or why it cannot be. Only boxes are drawn into the run folder."""
@@ -229,6 +147,100 @@ class PeopleAnswers(PeopleSession[Asked, Answer]):
                 remedy="Free some disk space.",
             ) from error
 
+
+class PeopleAnswers(ItemsSession[Asked, Answer, QuestionView]):
+    """A run folder in which people answer the questions of a set.
+
+    `questions` are those asked, all by default. With `shuffle` each person has an order of items of their
+    own, in which the images of a pair do not follow each other; else it is the file's, as for a model.
+    """
+
+    said_already = "This question is answered already"
+    left_already = "That picture has been left: its answers stand"
+    task, record_file, model = "mcq_people", ANSWERS_FILE, Answer
+
+    def __init__(
+        self, items: ItemSet, run: Path, *, questions: Sequence[Question] = (), shuffle: bool = False
+    ) -> None:
+        """Makes the folder, or goes on with one. Raises UsageError, RunMismatchError, RecordError."""
+        self.shuffle = shuffle
+        wanted = tuple(question for question in QUESTIONS if not questions or question in questions)
+        self._asked: list[Asked] = [
+            (item, question) for item in items for question in item.questions() if question in wanted
+        ]
+        if not self._asked:
+            raise UsageError("None of the items has these questions", remedy="Choose others.")
+        super().__init__(items, run)
+        check_no_links(run / OVERLAYS)
+        self._catch_up()
+
+    def answer(self, person: str, key: str, question: Question, choice: str, seconds: float | None) -> None:
+        """Keep an answer, and record the questions around it that were passed over, as failed calls are.
+
+        Raises ReviewConflictError where this is not the question that is asked now.
+        """
+
+        def line(asked: Asked) -> Answer:
+            item, _ = asked
+            if choice not in choices_of(question):
+                raise UsageError(f"{question.upper()} cannot be answered with that")
+            raw = f'{{"answer": "{choice}"}}' if item.answer_form == "json" else choice
+            if question == "q3" and item.overlay is None:
+                self._draw(item, self.folder / OVERLAYS)
+            return self._line(person, item, question, raw=raw, seconds=seconds)
+
+        item = self._items.get(key)
+        self._say(person, (item and item.id, question), line)
+
+    # Within
+
+    def _key(self, thing: Asked) -> Hashable:
+        return thing[0].id, thing[1]
+
+    def _view(self, person: str, thing: Asked, following: Asked | None) -> QuestionView:
+        item, question = thing
+        choices = choices_of(question)
+        lines = tuple(asked_lines(question_text(item, question), choices))
+        named = {line.choice for line in lines}
+        return QuestionView(
+            *(item_key(item), question, system_text(item), lines, choices),
+            bare=tuple(choice for choice in choices if choice not in named),
+            place=self.progress(person)[0] + 1,
+            boxed=question == "q3",
+            next=None if following is None else (item_key(following[0]), following[1] == "q3"),
+        )
+
+    def _group(self, key: Any) -> Hashable:
+        item: str = key[0]
+        return item
+
+    def _of(self, line: Answer) -> tuple[str, Hashable] | None:
+        item = self._by_id.get(line.id)
+        if not line.model.startswith(RATER) or item is None or line.question not in QUESTIONS:
+            return None
+        if line.outcome != "error" and changed_since(line, item):
+            return None  # it is asked again
+        return line.model.removeprefix(RATER), (line.id, line.question)
+
+    def _error(self, line: Answer) -> str | None:
+        return (line.error or "") if line.outcome == "error" else None
+
+    def _fault(self, thing: Asked) -> str | None:
+        file = self._file(thing[0], boxed=thing[1] == "q3")
+        return file if isinstance(file, str) else None
+
+    def _failure(self, person: str, thing: Asked, error: str) -> Answer:
+        return self._line(person, *thing, error=error)
+
+    def _ordered(self, person: str) -> list[Asked]:
+        """The questions in this person's order; those of one item together."""
+        if not self.shuffle:
+            return self._asked
+        ids = list(dict.fromkeys(item.id for item, _ in self._asked))
+        pairs = [self._by_id[each].pair_id or f"\0{each}" for each in ids]
+        ranks = {ids[place]: rank for rank, place in enumerate(apart(pairs, person))}
+        return sorted(self._asked, key=lambda asked: ranks[asked[0].id])
+
     def _line(
         self,
         person: str,
@@ -254,21 +266,21 @@ class PeopleAnswers(PeopleSession[Asked, Answer]):
                 "prompts": texts_id(item, question),
                 "asked": question_digest(item, question),
                 "content": content_digest(item, question),
-                "seconds": None if seconds is None else round(seconds, 2),
-                "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "seconds": rounded(seconds),
+                "at": now(),
             }
         )
 
 
-def _key(item: Item) -> str:
+def item_key(item: Item) -> str:
     return sha256(item.id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _choices(question: Question) -> tuple[str, ...]:
+def choices_of(question: Question) -> tuple[str, ...]:
     return ("yes", "no") if question == "q1" else LETTERS
 
 
-def _lines(text: str, choices: Sequence[str]) -> list[Line]:
+def asked_lines(text: str, choices: Sequence[str]) -> list[Line]:
     """The lines of a question. Those that name the options, once each, can be chosen; others are text."""
     lines = text.strip().split("\n")
     found = [match[1] if (match := _OPTION_LINE.match(line)) else None for line in lines]

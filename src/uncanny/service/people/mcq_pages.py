@@ -1,4 +1,4 @@
-"""The pages of MCQ: items are answered on one, question by question, and written on the other.
+"""The pages of MCQ: items are answered on one, question by question, checked on another, written on a third.
 
 A person who answers sees what a model is sent and nothing else: no right answers, no names of items or files,
 nothing of what others answered. What is written there is checked at every stroke.
@@ -6,7 +6,7 @@ nothing of what others answered. What is written there is checked at every strok
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import quote
 
@@ -17,12 +17,14 @@ from pydantic import Field, StringConstraints
 from uncanny.errors import Problem
 from uncanny.eval.mcq.data.items import OPTIONS, ArtifactType, Letter, Split
 from uncanny.files import dump_json
+from uncanny.records.reviews import Decision
 from uncanny.schema import Box
 from uncanny.service.assets import Assets, base_of, page_app
-from uncanny.service.people.answers import PeopleAnswers
+from uncanny.service.people.answers import ItemsSession, PeopleAnswers, QuestionView
 from uncanny.service.people.authoring import Entry, ItemsFile
+from uncanny.service.people.checking import ItemView, PeopleChecks
 from uncanny.service.people.page import Key, PeoplePage, Seconds, stage
-from uncanny.service.person import WhoAsks, known
+from uncanny.service.person import WhoAsks
 from uncanny.service.pictures import Picture, serve_pictures
 from uncanny.service.safety import Body, Words
 
@@ -206,13 +208,18 @@ class _Answer(Body):
 def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = None) -> FastAPI:
     """The application for one set. `person` is who answers, or how to tell that from a request; without it
     the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
-    page = PeoplePage(
-        "mcq", lambda request, name, notice: _answer_content(request, answers, name, notice), person
-    )
 
-    @page.app.get("/question", response_class=HTMLResponse)
-    def question(request: Request) -> HTMLResponse:
-        return page.panel(request, known(request, page.who))
+    def asked(request: Request, view: QuestionView) -> dict[str, str]:
+        return stage(
+            request,
+            answers.tag,
+            key=f"{view.key}-{view.question}",
+            picture=_picture_address(view.key, boxed=view.boxed),
+            following=None if view.next is None else _picture_address(view.next[0], boxed=view.next[1]),
+            alt="The picture that the question is about",
+        )
+
+    page = PeoplePage("mcq", answers, asked, person)
 
     @page.app.post("/answer")
     def answer(request: Request, body: _Answer) -> Response:
@@ -220,31 +227,53 @@ def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = Non
             request, lambda name: answers.answer(name, body.key, body.question, body.choice, body.seconds)
         )
 
-    def picture(parts: Mapping[str, str]) -> Picture | None:
-        if parts["which"] not in ("original", "boxes"):
-            return None
-        return answers.picture(parts["key"], boxed=parts["which"] == "boxes")
-
-    page.take_back(answers.undo, "Undone. Answer it again.")
-    page.show("/{key}/{which}", picture)
+    page.show("/{key}/{which}", _picture_of(answers))
     return page.app
 
 
-def _answer_content(request: Request, answers: PeopleAnswers, name: str, notice: str) -> dict[str, Any]:
-    view = answers.current(name)
-    done, of = answers.progress(name)
-    content = {"person": name, "view": view, "done": done, "of": of, "notice": notice}
-    if view is None:
-        return content | {"stage": "", "preview": ""}
+# Checking.
 
-    def address(key: str, *, boxed: bool) -> str:
-        return f"{key}/{'boxes' if boxed else 'original'}"
 
-    return content | stage(
-        request,
-        answers.tag,
-        key=f"{view.key}-{view.question}",
-        picture=address(view.key, boxed=view.boxed),
-        following=None if view.next is None else address(view.next[0], boxed=view.next[1]),
-        alt="The picture that the question is about",
-    )
+class _Check(Body):
+    key: Key
+    decision: Decision
+    note: Annotated[Words, StringConstraints(max_length=2_000)] | None = None
+    seconds: Seconds | None = None
+
+
+def mcq_check_app(checks: PeopleChecks, *, person: str | WhoAsks | None = None) -> FastAPI:
+    """The application on which the items of one set are checked; `person` is as in `mcq_people_app`."""
+
+    def shown(request: Request, view: ItemView) -> dict[str, str]:
+        return stage(
+            request,
+            checks.tag,
+            key=view.key,
+            picture=_picture_address(view.key, boxed=view.boxed),
+            following=None if view.next is None else _picture_address(view.next[0], boxed=view.next[1]),
+            alt="The picture that the item is about",
+        )
+
+    page = PeoplePage("check", checks, shown, person)
+
+    @page.app.post("/check")
+    def check(request: Request, body: _Check) -> Response:
+        return page.step(
+            request, lambda name: checks.check(name, body.key, body.decision, body.note, body.seconds)
+        )
+
+    page.show("/{key}/{which}", _picture_of(checks))
+    return page.app
+
+
+def _picture_address(key: str, *, boxed: bool) -> str:
+    return f"{key}/{'boxes' if boxed else 'original'}"
+
+
+def _picture_of(session: ItemsSession[Any, Any, Any]) -> Callable[[Mapping[str, str]], Picture | None]:
+    def picture(parts: Mapping[str, str]) -> Picture | None:
+        if parts["which"] not in ("original", "boxes"):
+            return None
+        return session.picture(parts["key"], boxed=parts["which"] == "boxes")
+
+    return picture

@@ -4,7 +4,7 @@ rated beside them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 
 import orjson
 from fastapi import FastAPI, Request
@@ -16,11 +16,14 @@ from uncanny.eval.edits.people.data import Change, Form, Side
 from uncanny.schema import Box
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.people.judging import MOST_BOXES, PeopleJudging
-from uncanny.service.people.rating import PairView, PeopleRating
+from uncanny.service.people.rating import PeopleRating
+from uncanny.service.people.session import PeopleSession
+from uncanny.service.people.trials import TrialView
 from uncanny.service.person import WhoAsks, by_cookie, known, take_names, who_asks
 from uncanny.service.pictures import Picture, serve_pictures
 from uncanny.service.safety import Body, Words
 
+V = TypeVar("V")
 _DAY_S: Final = 86_400
 # What a page calls an item or a picture by.
 Key = Annotated[str, StringConstraints(max_length=64)]
@@ -32,25 +35,27 @@ class _Undo(Body):
     pass
 
 
-class PeoplePage:
+class PeoplePage(Generic[V]):
     """An application (`app`) with a page of which each step brings the next panel.
 
-    `task` is what its templates are called: `TASK.html.j2` and `TASK_panel.html.j2`, which get what `content`
-    gives for a request, a person and a notice. `form` is what a person has to be asked first. `person` is who
-    answers, or how to tell that from a request; without it the page asks. What guards the application
-    (`safety.Guard`) is around it, once for all that is served.
+    `task` is what its script and its templates are called: `TASK.js`, `TASK.html.j2`, `TASK_panel.html.j2`.
+    `session` says what comes now, and `stage` what the script draws of it. `form` is what a person has to be
+    asked first. `person` is who answers, or how to tell that from a request; without it the page asks. What
+    guards the application (`safety.Guard`) is around it, once for all that is served.
     """
 
     def __init__(
         self,
         task: str,
-        content: Callable[[Request, str, str], Mapping[str, Any]],
+        session: PeopleSession[Any, Any, V],
+        stage: Callable[[Request, V], Mapping[str, str]],
         person: str | WhoAsks | None,
         form: Callable[[str], Form | None] = lambda _: None,
     ) -> None:
         page, self._panel = f"{task}.html.j2", f"{task}_panel.html.j2"
-        self._assets = Assets("uncanny.service.people", ("people.css", f"{task}.js"), (page, self._panel))
-        self._content = content
+        static = ("people.css", "steps.js", f"{task}.js")
+        self._assets = Assets("uncanny.service.people", static, (page, self._panel))
+        self._session, self._stage = session, stage
         self.who = who_asks(person)
         self.app: Final[FastAPI] = page_app(self._assets)
         take_names(self.app, "/person", may_choose=person is None)
@@ -58,16 +63,38 @@ class PeoplePage:
         @self.app.get("/", response_class=HTMLResponse)
         def whole(request: Request) -> HTMLResponse:
             name = self.who(request)
-            about: dict[str, Any] = {"person": name, "may_choose": self.who is by_cookie, "form": None}
+            about: dict[str, Any] = {"task": task, "person": name, "form": None, "stage": "", "preview": ""}
+            about["may_choose"] = self.who is by_cookie
             if name is not None:
                 first = form(name)
-                about |= content(request, name, "") if first is None else {"form": first}
+                about |= self._content(request, name, "") if first is None else {"form": first}
             return self._assets.html(request, page, about)
+
+        @self.app.get("/panel", response_class=HTMLResponse)
+        def panel(request: Request) -> HTMLResponse:
+            return self.panel(request, known(request, self.who))
+
+        @self.app.post("/undo")
+        def take_back(
+            request: Request,
+            body: _Undo,  # noqa: ARG001
+        ) -> Response:
+            return self.step(request, session.undo, "Undone. Answer it again.")
 
     def panel(self, request: Request, name: str, notice: str = "", status: int = 200) -> HTMLResponse:
         """Where this person is now."""
-        content = self._content(request, name, notice)
-        return self._assets.html(request, self._panel, content, status=status)
+        return self._assets.html(request, self._panel, self._content(request, name, notice), status=status)
+
+    def _content(self, request: Request, name: str, notice: str) -> Mapping[str, Any]:
+        view = self._session.current(name)
+        done, of = self._session.progress(name)
+        rests = self._session.rests(name) and "rested" not in request.query_params and not notice
+        content = {
+            **{"person": name, "view": view, "done": done, "of": of, "notice": notice},
+            **{"unshown": self._session.unshown(name), "resting": view is not None and rests},
+            **{"stage": "", "preview": ""},
+        }
+        return content if view is None or rests else {**content, **self._stage(request, view)}
 
     def step(self, request: Request, act: Callable[[str], None], notice: str = "") -> Response:
         """Do what somebody asks for in their name, and show what comes then; 409 where that cannot be now."""
@@ -77,16 +104,6 @@ class PeoplePage:
         except ReviewConflictError as conflict:
             return self.panel(request, name, str(conflict), 409)
         return self.panel(request, name, notice)
-
-    def take_back(self, undo: Callable[[str], None], notice: str) -> None:
-        """Add the way back: `undo` for a person."""
-
-        @self.app.post("/undo")
-        def take_back(
-            request: Request,
-            body: _Undo,  # noqa: ARG001
-        ) -> Response:
-            return self.step(request, undo, notice)
 
     def show(self, path: str, picture: Callable[[Mapping[str, str]], Picture | None]) -> None:
         """Add pictures at `/image` and `/preview` with `path`: `picture` says which one from its parts."""
@@ -107,7 +124,7 @@ def stage(
     following: str | None,
     alt: str,
     size: tuple[int, int] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, str]:
     """What the script draws, and the picture that is there before it: `following` is loaded ahead."""
 
     def address(which: str, name: str) -> str:
@@ -124,7 +141,7 @@ def stage(
         "alt": alt,
         "box": None,
     }
-    return {"stage": orjson.dumps(content).decode(), "preview": content["preview"]}
+    return {"stage": orjson.dumps(content).decode(), "preview": address("preview", picture)}
 
 
 class _Judgement(Body):
@@ -143,16 +160,18 @@ class _Profile(Body):
 def edits_people_app(judging: PeopleJudging, *, person: str | WhoAsks | None = None) -> FastAPI:
     """The application for one set of pairs. `person` is who judges, or how to tell that from a request;
     without it the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
-    page = PeoplePage(
-        "edits",
-        lambda request, name, notice: _content(request, judging, name, notice),
-        person,
-        form=lambda name: judging.form if judging.wants_profile(name) else None,
-    )
 
-    @page.app.get("/picture", response_class=HTMLResponse)
-    def trial(request: Request) -> HTMLResponse:
-        return page.panel(request, known(request, page.who))
+    def one(request: Request, view: TrialView) -> dict[str, str]:
+        (size,) = view.sizes.values()
+        alt = "The picture to judge"
+        return stage(
+            request, judging.tag, key=view.key, picture=view.key, following=view.next, alt=alt, size=size
+        )
+
+    def form(name: str) -> Form | None:
+        return judging.form if judging.wants_profile(name) else None
+
+    page = PeoplePage("edits", judging, one, person, form)
 
     @page.app.post("/profile")
     def profile(request: Request, body: _Profile) -> Response:
@@ -165,23 +184,8 @@ def edits_people_app(judging: PeopleJudging, *, person: str | WhoAsks | None = N
             request, lambda name: judging.judge(name, body.key, body.judged, body.boxes, body.seconds)
         )
 
-    page.take_back(judging.undo, "Undone. Judge it again.")
     page.show("/{key}", lambda parts: judging.picture(parts["key"]))
     return page.app
-
-
-def _content(request: Request, judging: PeopleJudging, name: str, notice: str) -> dict[str, Any]:
-    view = judging.current(name)
-    done, of = judging.progress(name)
-    content: dict[str, Any] = {"person": name, "view": view, "done": done, "of": of, "notice": notice}
-    rested = "rested" in request.query_params
-    content["resting"] = view is not None and view.after_break and not rested and not notice
-    if view is None or content["resting"]:
-        return content
-    alt, size = "The picture to judge", (view.width, view.height)
-    return content | stage(
-        request, judging.tag, key=view.key, picture=view.key, following=view.next, alt=alt, size=size
-    )
 
 
 class _Rated(Body):
@@ -192,13 +196,7 @@ class _Rated(Body):
 
 def edits_rate_app(rating: PeopleRating, *, person: str | WhoAsks | None = None) -> FastAPI:
     """The application on which the pairs of `rating` are rated; `person` is as in `edits_people_app`."""
-    page = PeoplePage(
-        "rate", lambda request, name, notice: _pair_content(request, rating, name, notice), person
-    )
-
-    @page.app.get("/pair", response_class=HTMLResponse)
-    def pair(request: Request) -> HTMLResponse:
-        return page.panel(request, known(request, page.who))
+    page = PeoplePage("rate", rating, lambda request, view: _both(request, rating.tag, view), person)
 
     @page.app.post("/rate")
     def rate(request: Request, body: _Rated) -> Response:
@@ -208,7 +206,6 @@ def edits_rate_app(rating: PeopleRating, *, person: str | WhoAsks | None = None)
         side = next((each for each in _SIDES if each == parts["side"]), None)
         return None if side is None else rating.picture(parts["key"], side)
 
-    page.take_back(rating.undo, "Undone. Rate it again.")
     page.show("/{key}/{side}", picture)
     return page.app
 
@@ -216,17 +213,7 @@ def edits_rate_app(rating: PeopleRating, *, person: str | WhoAsks | None = None)
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 
 
-def _pair_content(request: Request, rating: PeopleRating, name: str, notice: str) -> dict[str, Any]:
-    view = rating.current(name)
-    done, of = rating.progress(name)
-    resting = view is not None and view.after_break and "rested" not in request.query_params and not notice
-    return {
-        **{"person": name, "view": view, "done": done, "of": of, "notice": notice, "resting": resting},
-        "stage": None if view is None or resting else _both(request, rating.tag, view),
-    }
-
-
-def _both(request: Request, tag: str, view: PairView) -> str:
+def _both(request: Request, tag: str, view: TrialView) -> dict[str, str]:
     """Where the two pictures of a pair are, and those that come after them, which the script loads ahead."""
 
     def address(which: str, key: str, side: Side) -> str:
@@ -235,9 +222,9 @@ def _both(request: Request, tag: str, view: PairView) -> str:
     sides = {
         side: {
             **{which: address(which, view.key, side) for which in ("image", "preview")},
-            "size": getattr(view, side),
+            "size": view.sizes[side],
         }
         for side in _SIDES
     }
     ahead = [] if view.next is None else [address("preview", view.next, side) for side in _SIDES]
-    return orjson.dumps({"key": view.key, "sides": sides, "next": ahead}).decode()
+    return {"stage": orjson.dumps({"key": view.key, "sides": sides, "next": ahead}).decode()}

@@ -17,27 +17,28 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from uncanny import __version__
-from uncanny.errors import ImageError, ReviewConflictError, StorageError, UsageError
-from uncanny.images.prepared import Measured
+from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.records.shared_log import SharedLog, file_state
-from uncanny.service.decoding import measure
 from uncanny.wording import option
 
 T = TypeVar("T")
 L = TypeVar("L", bound=BaseModel)
+V = TypeVar("V")
 
 
-class PeopleSession(Generic[T, L]):
+class PeopleSession(Generic[T, L, V]):
     """A run folder in which people say something of things (`T`), each a line (`L`) of `log`.
 
-    The folder is made with `settings`, or has the same. What cannot be shown is passed over, and recorded
-    once its person says something of another thing; it is shown again after a restart.
+    `V` is a thing as a person has it before them. There is a break after every `break_every` things, with 0
+    none. The folder is made with `settings`, or has the same. What cannot be shown is passed over, and
+    recorded once its person says something of another thing; it is shown again after a restart.
     """
 
     said_already: str
     left_already: str
+    break_every = 0
 
     def __init__(self, folder: Path, log: SharedLog[L], settings: Mapping[str, Any]) -> None:
         """Raises UsageError, RunMismatchError, RecordError."""
@@ -55,12 +56,41 @@ class PeopleSession(Generic[T, L]):
         self._state: object = None
         _begin(folder, settings, log.path.name)
 
+    def current(self, person: str) -> V | None:
+        """What this person has to say something of now; None where there is nothing more.
+
+        What cannot be shown is passed over, and recorded with what is said next. This writes nothing. Raises
+        StorageError where nothing can be shown now.
+        """
+        with self._lock:
+            self._catch_up()
+            thing = self._now(person)
+            if thing is None:
+                return None
+            following = self._open(person)[1:2]
+            return self._view(person, thing, following[0] if following else None)
+
+    def rests(self, person: str) -> bool:
+        """Whether it is time for a break."""
+        done, _ = self.progress(person)
+        return bool(self.break_every and done and done % self.break_every == 0)
+
     def progress(self, person: str) -> tuple[int, int]:
-        """Of how many things this person has said something, and of how many they are to."""
+        """Of how many things this person has said something, and of how many they are to, now.
+
+        What could not be shown is in neither.
+        """
         with self._lock:
             self._catch_up()
             order, said = self._order(person), self._said.get(person, {})
-            return sum(self._key(thing) in said for thing in order), len(order)
+            lines = [said[key] for key in map(self._key, order) if key in said]
+            done = sum(self._error(line) is None for line in lines)
+            return done, done + len(self._open(person))
+
+    def unshown(self, person: str) -> int:
+        """How many things could not be shown to this person."""
+        with self._lock:
+            return sum(self._error(line) is not None for line in self._said.get(person, {}).values())
 
     def undo(self, person: str) -> None:
         """Take the last line back. Raises ReviewConflictError where there is none, or its group was left."""
@@ -78,6 +108,9 @@ class PeopleSession(Generic[T, L]):
     # What a protocol says of its things and lines.
 
     def _key(self, thing: T) -> Hashable:
+        raise NotImplementedError
+
+    def _view(self, person: str, thing: T, following: T | None) -> V:
         raise NotImplementedError
 
     def _group(self, key: Hashable) -> Hashable:
@@ -210,26 +243,9 @@ def _begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
     folder.write_manifest(manifest.written())
 
 
-class PictureFiles:
-    """What the files of pictures measure, or why they cannot be shown; each is looked at once."""
-
-    def __init__(self) -> None:
-        self._files: dict[Path, Measured | str] = {}
-
-    def of(self, path: Path, name: str) -> Measured | str:
-        """`name` is what people call the file. Raises StorageError where no image can be decoded now."""
-        if path not in self._files:
-            try:
-                self._files[path] = measure(path)
-            except ImageError as error:
-                self._files[path] = str(error)
-            except OSError as error:
-                # Not the image's fault: nobody is to miss it for that.
-                raise StorageError(
-                    f"{name} cannot be shown now: {error.strerror or error}",
-                    remedy="Load the page again in a moment.",
-                ) from error
-        return self._files[path]
+def rounded(seconds: float | None) -> float | None:
+    """Seconds as lines have them."""
+    return None if seconds is None else round(seconds, 2)
 
 
 def now() -> str:

@@ -383,7 +383,7 @@ def _rule(site: ReviewSite) -> dict[str, Any]:
 def _show_words(site: ReviewSite) -> Mapping[Show, str]:
     if site.run.rule.agree == "majority":
         return SHOW_WORDS
-    return {**SHOW_WORDS, "ties": "disagreements", "unsure": "unsure, all agree"}
+    return {**SHOW_WORDS, "ties": "disagreements"}
 
 
 def _summary(site: ReviewSite) -> dict[str, Any]:

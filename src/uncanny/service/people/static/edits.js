@@ -2,8 +2,8 @@
 // Real or edited, and where: one key a judgement, then boxes. The server sends the next picture as a piece of
 // the page.
 (() => {
-  const {one, all, ask} = uncanny;
-  if (uncanny.asksName("/person")) return;
+  const {one} = uncanny, steps = uncanny.steps();
+  if (!steps) return;
 
   const form = one("#profile");
   if (form) {
@@ -14,34 +14,24 @@
       if (answer.ok) location.reload(); else one(".wrong", form).textContent = await answer.text();
     });
   }
-  one("#change-name")?.addEventListener("click", () => uncanny.rename("/person", "Who judges?"));
   if (!one("#panel")) return;
 
-  const panel = () => one("#panel");
-  const stage = new uncanny.Stage({shown: () => clock.start()});
+  const stage = new uncanny.Stage({shown: () => steps.clock.start()});
   let placing = null;
 
-  const clock = uncanny.clock();
-  const isShown = () => stage.content && document.body.dataset.shown === stage.content.key;
-
-  function present() {
+  function present(content) {
     endPlacing();
-    clock.reset();
-    const content = panel().dataset.stage;
-    stage.present(content ? JSON.parse(content) : null);
+    stage.present(content);
   }
 
   const send = (judged, boxes) => {
-    const {key} = panel().dataset, seconds = clock.seconds();
     endPlacing();
-    ask("POST", "/judge", {key, judged, boxes, seconds});
+    steps.send("/judge", {judged, boxes});
   };
-  const undo = () => ask("POST", "/undo", {});
-  const rested = () => one("[data-do=rested]") && ask("GET", "/picture?rested=1", {});
 
   // Nobody judges a picture that is not there yet.
   const judge = judged => {
-    if (!isShown()) return;
+    if (!steps.isShown()) return;
     if (judged === "real") send("real", []); else beginPlacing();
   };
 
@@ -73,17 +63,15 @@
     else uncanny.say("There is no box yet: drag on the picture, or say that you cannot tell where.");
   }
 
-  const help = () => one("#help").showModal();
-  const DO = {
-    undo, rested, done, nowhere: () => send("edited", []), back: endPlacing,
+  const does = {
+    done, nowhere: () => send("edited", []), back: endPlacing,
     remove: () => { placing.editor.remove(); count(); },
   };
-  const KEYS = {r: () => judge("real"), e: () => judge("edited"), z: undo, f: () => stage.zoom(), "?": help, Enter: rested};
   const PLACING = {
-    Enter: done, n: DO.nowhere, Escape: endPlacing, Delete: DO.remove, Backspace: DO.remove,
-    b: () => { placing.editor.add(); count(); }, j: () => placing.editor.step(), "?": help,
+    Enter: done, n: does.nowhere, Escape: endPlacing, Delete: does.remove, Backspace: does.remove,
+    b: () => { placing.editor.add(); count(); }, j: () => placing.editor.step(), "?": steps.help,
   };
-  uncanny.keys(() => KEYS, event => {
+  const other = event => {
     if (!placing) return false;
     if (!placing.editor) return true;
     if (event.key.startsWith("Arrow")) {
@@ -99,18 +87,13 @@
     event.preventDefault(); event.stopPropagation();
     step();
     return true;
-  });
+  };
 
-  document.addEventListener("click", event => {
-    const button = event.target.closest("button");
-    if (!button) return;
-    if (button.dataset.judged) judge(button.dataset.judged);
-    else if (button.dataset.do) DO[button.dataset.do]();
-    else if (button.dataset.tool === "zoom") stage.zoom();
-    else if (button.id === "open-help") help();
+  steps.begin({
+    present, does, other,
+    zoom: () => stage.zoom(),
+    keys: () => ({r: () => judge("real"), e: () => judge("edited")}),
+    click: ({judged}) => judged && judge(judged),
   });
-
-  uncanny.listen(present);
-  present();
   uncanny.loadAnnotoriousSoon();
 })();

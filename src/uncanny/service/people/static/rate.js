@@ -2,19 +2,13 @@
 // How much has changed between two pictures: one key a pair. The server sends the next pair as a piece of the
 // page.
 (() => {
-  const {one, all, ask} = uncanny;
-  if (uncanny.asksName("/person")) return;
-  one("#change-name")?.addEventListener("click", () => uncanny.rename("/person", "Who rates?"));
+  const {one, all} = uncanny, steps = uncanny.steps();
+  if (!steps) return;
 
-  const panel = () => one("#panel");
-  const clock = uncanny.clock();
   let content = null, zoomed = false, ahead = [];
-  const isShown = () => content && document.body.dataset.shown === content.key;
 
-  function present() {
-    clock.reset();
-    const stage = panel().dataset.stage;
-    content = stage ? JSON.parse(stage) : null;
+  function present(next) {
+    content = next;
     one("#stage").classList.toggle("empty", !content);
     if (content) show();
   }
@@ -42,7 +36,7 @@
     if (content !== mine) return;
     one("#both").classList.remove("loading");
     document.body.dataset.shown = mine.key;
-    clock.start();
+    steps.clock.start();
     ahead = mine.next.map(url => Object.assign(new Image(), {src: url}));
   }
 
@@ -61,26 +55,10 @@
         if (other !== window) Object.assign(other, {scrollLeft: window.scrollLeft, scrollTop: window.scrollTop});
     });
 
-  const rate = change => {
-    if (isShown()) ask("POST", "/rate", {key: panel().dataset.key, change, seconds: clock.seconds()});
-  };
-  const undo = () => ask("POST", "/undo", {});
-  const rested = () => one("[data-do=rested]") && ask("GET", "/pair?rested=1", {});
-  const help = () => one("#help").showModal();
-  const DO = {undo, rested};
-  uncanny.keys(() => ({
-    1: () => rate("not much"), 2: () => rate("some"), 3: () => rate("a lot"), z: undo, f: zoom, "?": help, Enter: rested,
-  }));
-
-  document.addEventListener("click", event => {
-    const button = event.target.closest("button");
-    if (!button) return;
-    if (button.dataset.change) rate(button.dataset.change);
-    else if (button.dataset.do) DO[button.dataset.do]();
-    else if (button.dataset.tool === "zoom") zoom();
-    else if (button.id === "open-help") help();
+  const rate = change => steps.isShown() && steps.send("/rate", {change});
+  steps.begin({
+    present, zoom,
+    keys: () => ({1: () => rate("not much"), 2: () => rate("some"), 3: () => rate("a lot")}),
+    click: ({change}) => change && rate(change),
   });
-
-  uncanny.listen(present);
-  present();
 })();
