@@ -99,7 +99,8 @@ def changed(path: str, how: Callable[[dict[str, Any]], object], method: str = "G
 
 def test_a_batch_is_looked_for_until_the_list_can_be_read(images: Path, run: Run) -> None:
     """The answer to handing it in was lost, and then the list of batches failed once."""
-    created, listed = [], []
+    created: list[Response] = []
+    listed: list[int] = []
 
     def change(request: Request, forward: Callable[[], Response]) -> Response | None:
         if request.path != "/v1/batches":

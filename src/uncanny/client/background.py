@@ -135,8 +135,13 @@ class Background(Discount[BackgroundApi]):
         """Hand in a question. What the provider took gets to disk, also where the run ends meanwhile."""
         task = asyncio.create_task(self._hand_in(endpoint, key, request))
         self._handing_in.add(task)
-        task.add_done_callback(self._handing_in.discard)
+        task.add_done_callback(self._handed_in)
         return await asyncio.shield(task)
+
+    def _handed_in(self, task: asyncio.Task[BackgroundEntry | ProviderError]) -> None:
+        self._handing_in.discard(task)
+        if not task.cancelled():
+            task.exception()  # where a run ended meanwhile, nobody else asks for it
 
     async def _hand_in(
         self, endpoint: Endpoint, key: str, request: ModelRequest
