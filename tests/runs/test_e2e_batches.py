@@ -312,7 +312,7 @@ def test_a_batch_that_is_not_taken_ends_the_run(images: Path, run: Run) -> None:
     with serving(batch_tokens=1) as server:
         done = in_batches(images, server, run)
         assert done.code == 1
-        assert "openai/any did not take a batch: token_limit_exceeded" in done.err
+        assert "openai/any cannot be asked in a batch: token_limit_exceeded" in done.err
         assert "Run the same without --batch" in done.err
         assert handed_in(server) == (0, 0, 1)
         assert uncanny_here(*command(images, server, run)).code == 0
@@ -344,8 +344,8 @@ def test_what_cannot_be_asked_in_batches_is_said_at_the_start(images: Path, run:
     with serving() as server:
         done = uncanny_here("annotate", images, *server.asked("openai-compatible"), "-o", run.path, "--batch")
         assert done.code == 2
-        assert "openai-compatible/any cannot be asked in batches" in done.err
-        assert "Remove --batch, or use a model of OpenAI or Anthropic" in done.err
+        assert "openai-compatible/any cannot be asked in a batch" in done.err
+        assert "Remove --batch, or use a model whose provider offers it" in done.err
         done = in_batches(images, server, run, "--no-cache")
         assert done.code == 2
         assert "--batch needs the answer cache" in done.err
@@ -367,7 +367,7 @@ def test_without_the_option_a_run_says_that_batches_are_under_way(images: Path, 
         killed_when_submitted(images, server, run)
         done = uncanny_here(*command(images, server, run))
         assert done.code == 0
-        assert "3 questions in batches under way; without --batch they are asked again" in done.err
+        assert "3 questions under way in batches; without --batch they are asked, and paid for" in done.err
         assert handed_in(server) == (1, LINES, IMAGES)
 
 
@@ -379,7 +379,7 @@ def test_a_batch_that_the_server_does_not_know_ends_the_run(images: Path, run: R
         done = uncanny_here(*arguments)
         check_no_traceback(done)
         assert done.code == 1
-        assert "openai/any does not tell about a batch of this run" in done.err
+        assert "openai/any does not say what became of questions in a batch" in done.err
         assert f"remove {journal}" in done.err
         journal.unlink()
         # What was in it is asked again, by single calls here: the server's batches take too long.

@@ -9,27 +9,31 @@ directly.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Self
 
 from uncanny.client.budget import Budget, Spend
 from uncanny.client.calls import now
 from uncanny.client.discount import LONGEST_POLL_S, Discount, DiscountedAnswer, server_digest
-from uncanny.client.endpoint import Endpoint
+from uncanny.client.endpoint import FAILURES, Endpoint
 from uncanny.client.prices import PriceTable
-from uncanny.errors import ProviderError, RequestRejectedError
+from uncanny.errors import ProviderError, RequestRejectedError, TransientError
 from uncanny.models.base import ModelRequest, ModelResponse
+from uncanny.models.http_errors import NothingThereError
 from uncanny.models.presets import Window
 from uncanny.models.responses import BackgroundApi
 from uncanny.records.batch_files import BackgroundEntry, BackgroundLog
 from uncanny.wording import counted
 
 FIRST_POLL_S = 0.5
+# For questions that are being handed in when a run ends.
+HAND_IN_S = 10.0
 
 
 class Background(Discount[BackgroundApi]):
-    """The calls in the background of one run. `prices` are those of the window."""
+    """The calls in the background of one run. `prices` are those of each window."""
 
     def __init__(
         self,
@@ -37,7 +41,7 @@ class Background(Discount[BackgroundApi]):
         endpoints: Iterable[Endpoint],
         *,
         window: Window,
-        prices: PriceTable,
+        prices: Mapping[Window, PriceTable],
         budget: Budget,
         patience_s: float,
     ) -> None:
@@ -50,32 +54,38 @@ class Background(Discount[BackgroundApi]):
             journal=log.path,
             patience_s=patience_s,
         )
-        self._log, self._prices, self._budget = log, prices, budget
+        self._log, self._window, self._prices, self._budget = log, window, prices, budget
         self._entries: dict[str, BackgroundEntry] = {}
         # What is held of the budget, and for how many questions.
         self._held, self._held_by = Spend(), 0
         self._changed = asyncio.Condition()
+        self._handing_in: set[asyncio.Task[BackgroundEntry | ProviderError]] = set()
+        # Models that took a question, and how many they did not take.
+        self._accepting: set[str] = set()
+        self._not_accepted = Counter[str]()
 
     async def __aenter__(self) -> Self:
         entries = self._log.under_way().values()
         self._entries = {each.key: each for each in entries if self._is_ours(each.model, each.server)}
         self._under_way = set(self._entries)
+        self._accepting = {each.model for each in self._entries.values()}
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        pass
+        if self._handing_in:
+            await asyncio.wait(self._handing_in, timeout=HAND_IN_S)
 
     def notices(self) -> list[str]:
         notices = super().notices()
-        if self._under_way:
-            number = counted(self.waiting, "question")
+        if under_way := self.waiting + len(self._handing_in):
+            number = counted(under_way, "question")
             notices.append(f"{number} under way in the background; the same command waits for the answers")
         return notices
 
     async def _ask(self, endpoint: Endpoint, key: str, request: ModelRequest) -> DiscountedAnswer | None:
         tokens = endpoint.worst_case(request)
         total = (tokens.input or 0) + (tokens.output or 0)
-        worst = Spend(total, self._prices.cost(endpoint.name, tokens) or 0.0)
+        worst = Spend(total, self._prices[self._window].cost(endpoint.name, tokens) or 0.0)
         async with self._changed:
             await self._changed.wait_for(lambda: self._covers(worst) or not self._held_by)
             if not self._covers(worst):
@@ -103,15 +113,10 @@ class Background(Discount[BackgroundApi]):
         """Raises ModelUnusableError and StorageError."""
         name, api = endpoint.name, self._apis[endpoint.name]
         if (entry := self._entries.get(key)) is None:
-            began = now()
-            handed_in = await self._patiently(name, _rejected_or, api.submit, request)
-            if isinstance(handed_in, RequestRejectedError):
+            handed_in = await self._patiently(name, self._uncancelled, endpoint, key, request)
+            if isinstance(handed_in, ProviderError):
                 return handed_in
-            entry = self._entries[key] = BackgroundEntry(
-                key=key, at=began, id=handed_in, model=name, server=server_digest(endpoint)
-            )
-            self._log.note(entry)
-            self._under_way.add(key)
+            entry = handed_in
         pause = FIRST_POLL_S
         while (outcome := await self._patiently(name, api.result, entry.id)) is None:
             await asyncio.sleep(pause)
@@ -120,18 +125,49 @@ class Background(Discount[BackgroundApi]):
             self._taken(key)
             return outcome
         seconds = (now() - entry.at).total_seconds()
-        return DiscountedAnswer(outcome, entry.at, round(seconds, 3), partial(self._prices.cost, name))
+        prices = next((each for window, each in self._prices.items() if window == entry.window), None)
+        price = partial((prices or self._prices[self._window]).cost, name)
+        return DiscountedAnswer(outcome, entry.at, round(seconds, 3), price)
+
+    async def _uncancelled(
+        self, endpoint: Endpoint, key: str, request: ModelRequest
+    ) -> BackgroundEntry | ProviderError:
+        """Hand in a question. What the provider took gets to disk, also where the run ends meanwhile."""
+        task = asyncio.create_task(self._hand_in(endpoint, key, request))
+        self._handing_in.add(task)
+        task.add_done_callback(self._handed_in)
+        return await asyncio.shield(task)
+
+    def _handed_in(self, task: asyncio.Task[BackgroundEntry | ProviderError]) -> None:
+        self._handing_in.discard(task)
+        if not task.cancelled():
+            task.exception()  # where a run ended meanwhile, nobody else asks for it
+
+    async def _hand_in(
+        self, endpoint: Endpoint, key: str, request: ModelRequest
+    ) -> BackgroundEntry | ProviderError:
+        name, began = endpoint.name, now()
+        try:
+            handed_in = await self._apis[name].submit(request)
+        except NothingThereError as error:
+            raise self._not_taken(name, error.message) from error
+        except (RequestRejectedError, TransientError) as error:
+            # Where the server took it and gave no id, nobody can wait for it: that is a try, too.
+            if isinstance(error, TransientError) and error.kind != "bad_body":
+                raise
+            self._not_accepted[name] += 1
+            if name not in self._accepting and self._not_accepted[name] >= FAILURES:
+                raise self._not_taken(name, error.message) from error
+            return error
+        self._accepting.add(name)
+        entry = self._entries[key] = BackgroundEntry(
+            key=key, at=began, id=handed_in, model=name, server=server_digest(endpoint), window=self._window
+        )
+        self._log.note(entry)
+        self._under_way.add(key)
+        return entry
 
     def _taken(self, key: str) -> None:
         if (entry := self._entries.pop(key, None)) is not None:
             self._under_way.discard(key)
             self._log.note(entry.model_copy(update={"done": True}))
-
-
-async def _rejected_or(
-    submit: Callable[[ModelRequest], Awaitable[str]], request: ModelRequest
-) -> str | RequestRejectedError:
-    try:
-        return await submit(request)
-    except RequestRejectedError as error:
-        return error

@@ -37,17 +37,15 @@ from uncanny.client.endpoint import Endpoint
 from uncanny.client.prices import PriceTable
 from uncanny.errors import (
     DeferredError,
-    ModelUnusableError,
     ProviderError,
     RequestRejectedError,
-    TransientError,
 )
 from uncanny.files import open_file
 from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.models.batches import MOST_BYTES, MOST_LINES, BatchApi, LostBatch
 from uncanny.models.http_errors import NothingThereError
 from uncanny.records.batch_files import BatchEntry, BatchEvent, BatchFiles
-from uncanny.wording import counted, option
+from uncanny.wording import counted
 
 FIRST_POLL_S = 0.2
 # After a batch was handed in without an answer, before it is looked for.
@@ -99,6 +97,7 @@ class Batches(Discount[BatchApi]):
         self._held_in_all = Spend()
         # Where answers are.
         self._answers: dict[str, tuple[_Batch, int, int, int]] = {}
+        self._unread: set[str] = set()
         # Ids of batches of this run.
         self._known: set[str] = set()
         self._at_once = MOST_AT_ONCE
@@ -109,18 +108,20 @@ class Batches(Discount[BatchApi]):
         self._known = self._files.ids()
         entries = self._files.under_way()
         for entry in entries.values():
-            if not self._is_ours(entry.model, entry.server):
+            if not self._is_ours(entry.model, entry.server, len(entry.keys)):
                 continue
             batch = _Batch(entry.tag, str(entry.model), list(entry.keys), at=entry.at, id=entry.id)
             each = Spend(entry.tokens, entry.cost_usd) * (1 / max(1, len(entry.keys)))
             for key in entry.keys:
                 self._hold(key, each)
-            if batch.id is not None:
-                self._flying.append(batch)
-            elif not await self._find(batch):
+            if batch.id is None and not await self._find(batch):
                 self._end(batch)
                 continue
             self._under_way.update(batch.keys)
+            if self._files.results(batch.tag).exists():
+                await self._fetch(batch)
+            else:
+                self._flying.append(batch)
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -188,56 +189,61 @@ class Batches(Discount[BatchApi]):
                 state = await self._patiently(batch.model, self._apis[batch.model].state, batch.id)
                 if not state.ended:
                     continue
-                self._flying.remove(batch)
                 pause = FIRST_POLL_S
                 if state.rejected is None:
                     await self._fetch(batch)
+                self._flying.remove(batch)
+                if state.rejected is None:
                     continue
+                await self._forget(batch)
                 # Too much at once: again when another one has ended, or in halves where it is the only one.
                 self._at_once = max(1, len(self._flying))
                 parts = self._parts(batch, 1 if self._flying else 2) if state.over_limit else []
                 if not parts:
                     self._end(batch)
-                    raise _not_taken(batch.model, state.rejected)
-                self._note(batch, "done")
+                    raise self._not_taken(batch.model, state.rejected)
+                self._files.note(self._entry(batch, "done"))
                 self._files.lines(batch.tag).unlink(missing_ok=True)
                 queue.extendleft(reversed(parts))
 
     def consumed(self) -> None:
-        """All inputs were worked through since `settle`: what batches answered is in the answer cache."""
-        for batch in self._fetched:
-            self._end(batch)
-        self._fetched = []
+        """All inputs were worked through since `settle`: what batches answered is in the answer cache.
+
+        What nobody asked for, as with fewer inputs than last time, is kept for a later session.
+        """
+        fetched, self._fetched = self._fetched, []
+        for batch in fetched:
+            unread = [key for key in batch.keys if key in self._unread]
+            if not unread:
+                self._end(batch)
+                continue
+            self._fetched.append(batch)
+            if len(unread) < len(batch.keys):
+                batch.keys = unread
+                self._files.note(self._submitting(batch), self._entry(batch, "submitted", id=batch.id))
 
     async def _submit(self, batch: _Batch) -> None:
-        api, endpoint = self._apis[batch.model], self._endpoints[batch.model]
-        worst = sum((self._held.get(key, Spend()) for key in batch.keys), Spend())
+        api, tried = self._apis[batch.model], False
         batch.at = now()
-        self._note(
-            batch,
-            "submitting",
-            model=batch.model,
-            server=server_digest(endpoint),
-            keys=tuple(batch.keys),
-            tokens=worst.tokens,
-            cost_usd=worst.cost_usd,
-        )
+        self._files.note(self._submitting(batch))
 
         async def hand_in() -> str:
-            try:
-                return await api.submit(batch.tag, self._files.lines(batch.tag))
-            except TransientError:
+            nonlocal tried
+            if tried:
                 # It may have come through all the same, and be listed a little later.
                 await asyncio.sleep(LISTED_S)
-                if (found := await api.find(self._lost(batch))) is None:
-                    raise
-                return found
+                if (found := await api.find(self._lost(batch))) is not None:
+                    return found
+            tried = True
+            try:
+                return await api.submit(batch.tag, self._files.lines(batch.tag))
             except (NothingThereError, RequestRejectedError) as error:
                 self._end(batch)
-                raise _not_taken(batch.model, error.message) from error
+                raise self._not_taken(batch.model, error.message) from error
 
         batch.id = await self._patiently(batch.model, hand_in)
         self._submitted(batch)
+        self._flying.append(batch)
 
     async def _find(self, batch: _Batch) -> bool:
         find = self._apis[batch.model].find
@@ -252,8 +258,7 @@ class Batches(Discount[BatchApi]):
     def _submitted(self, batch: _Batch) -> None:
         assert batch.id is not None
         self._known.add(batch.id)
-        self._note(batch, "submitted", id=batch.id)
-        self._flying.append(batch)
+        self._files.note(self._entry(batch, "submitted", id=batch.id))
 
     async def _fetch(self, batch: _Batch) -> None:
         """Get the results of a batch that has ended, and note which lines have an answer."""
@@ -262,6 +267,7 @@ class Batches(Discount[BatchApi]):
         if not target.exists():
             results = await self._patiently(batch.model, api.results, batch.id)
             await asyncio.to_thread(self._files.write, target, [results])
+            await self._forget(batch)
         batch.ended = now()
         left = set(batch.keys)
         offset = 0
@@ -272,6 +278,7 @@ class Batches(Discount[BatchApi]):
                     left.remove(key)
                     if isinstance(outcome, ModelResponse):
                         self._answers[key] = batch, number, offset, len(line)
+                        self._unread.add(key)
                     else:
                         self._no_answer(key, str(outcome), final=isinstance(outcome, RequestRejectedError))
                 offset += len(line)
@@ -279,12 +286,18 @@ class Batches(Discount[BatchApi]):
             self._no_answer(key, f"{batch.model}: the results of a batch did not have it", final=False)
         self._under_way.difference_update(batch.keys)
         self._fetched.append(batch)
+
+    async def _forget(self, batch: _Batch) -> None:
+        assert batch.id is not None
         with contextlib.suppress(ProviderError):  # it goes by itself in the end
-            await api.forget(batch.id)
+            await self._apis[batch.model].forget(batch.id)
 
     def _no_answer(self, key: str, why: str, *, final: bool) -> None:
         self._release_key(key)
         super()._no_answer(key, why, final=final)
+
+    def _taken(self, key: str) -> None:
+        self._unread.discard(key)
 
     def _read(self, key: str) -> DiscountedAnswer | None:
         place = self._answers.get(key)
@@ -316,11 +329,24 @@ class Batches(Discount[BatchApi]):
             parts.append(part)
         return parts
 
-    def _note(self, batch: _Batch, event: BatchEvent, **more: object) -> None:
-        self._files.note(BatchEntry.model_validate({"tag": batch.tag, "event": event, "at": now(), **more}))
+    def _submitting(self, batch: _Batch) -> BatchEntry:
+        worst = sum((self._held.get(key, Spend()) for key in batch.keys), Spend())
+        return self._entry(
+            batch,
+            "submitting",
+            at=batch.at,
+            model=batch.model,
+            server=server_digest(self._endpoints[batch.model]),
+            keys=tuple(batch.keys),
+            tokens=worst.tokens,
+            cost_usd=worst.cost_usd,
+        )
+
+    def _entry(self, batch: _Batch, event: BatchEvent, **more: object) -> BatchEntry:
+        return BatchEntry.model_validate({"tag": batch.tag, "event": event, "at": now(), **more})
 
     def _end(self, batch: _Batch) -> None:
-        self._note(batch, "done")
+        self._files.note(self._entry(batch, "done"))
         self._files.lines(batch.tag).unlink(missing_ok=True)
         if batch.ended is None:
             self._under_way.difference_update(batch.keys)
@@ -347,10 +373,3 @@ def _result(api: BatchApi, line: bytes) -> tuple[str, ModelResponse | ProviderEr
         return "", None
     key = result.get("custom_id") if isinstance(result, dict) else None
     return (key, api.answer(result)) if isinstance(key, str) else ("", None)
-
-
-def _not_taken(model: str, why: str) -> ModelUnusableError:
-    return ModelUnusableError(
-        f"{model} did not take a batch: {why}",
-        remedy=f"Run the same without {option('batch')} to ask directly, at full price.",
-    )

@@ -304,7 +304,7 @@ class Generation(Generic[T]):
         """One call and the value its answer reads as."""
         endpoint, asked = self.endpoint, time.perf_counter()
         async with self._admission(request):
-            if (given_up := endpoint.unavailable) is not None:
+            if self.given is None and (given_up := endpoint.unavailable) is not None:
                 raise given_up.with_traceback(None)
             if self.client.cache is not None:
                 self.client.cache.check()

@@ -19,6 +19,7 @@ from typing import Final, Generic, Self, TypeVar
 
 from uncanny.client.endpoint import Endpoint
 from uncanny.errors import (
+    ENDS_INPUT,
     ModelDownError,
     ModelUnusableError,
     RequestRejectedError,
@@ -71,7 +72,7 @@ class Discount(ABC, Generic[Api]):
         self._endpoints = {each.name: each for each in endpoints}
         found = ((name, api(each)) for name, each in self._endpoints.items())
         self._apis: Mapping[str, Api] = {name: each for name, each in found if each is not None}
-        self._way, self._journal = way, journal
+        self._way, self._parameter, self._journal = way, parameter, journal
         if not self._apis:
             raise UsageError(
                 f"{', '.join(self._endpoints)} cannot be asked {way}",
@@ -84,6 +85,7 @@ class Discount(ABC, Generic[Api]):
         self._direct: set[str] = set()
         self._tries: dict[str, int] = {}
         self._refused: list[str] = []
+        self._elsewhere = 0
 
     @abstractmethod
     async def __aenter__(self) -> Self:
@@ -110,13 +112,21 @@ class Discount(ABC, Generic[Api]):
 
     def notices(self) -> list[str]:
         """What is to be known when the run ends."""
-        if not self._refused:
-            return []
-        number = counted(len(self._refused), "question")
-        were = "was" if len(self._refused) == 1 else "were"
-        return [
-            f"{number} without an answer {self._way} {were} asked directly, at full price: {self._refused[0]}"
-        ]
+        notices = []
+        if self._refused:
+            number = counted(len(self._refused), "question")
+            were = "was" if len(self._refused) == 1 else "were"
+            notices.append(
+                f"{number} without an answer {self._way} {were} asked directly, at full price: "
+                f"{self._refused[0]}"
+            )
+        if self._elsewhere:
+            number = counted(self._elsewhere, "question")
+            notices.append(
+                f"{number} under way {self._way} with another model or server address; only a run with "
+                "these waits for the answers"
+            )
+        return notices
 
     @contextlib.asynccontextmanager
     async def answer(
@@ -146,6 +156,8 @@ class Discount(ABC, Generic[Api]):
         given = await self._ask(endpoint, key, request)
         try:
             yield given
+        except ENDS_INPUT:
+            raise  # the answer is still to be used
         except Exception:
             self._taken(key)
             raise
@@ -164,9 +176,11 @@ class Discount(ABC, Generic[Api]):
             self._direct.add(key)
             self._refused.append(why)
 
-    def _is_ours(self, model: str | None, server: str | None) -> bool:
-        """Whether something that was handed in earlier can be told from here."""
-        return model is not None and model in self._apis and server == server_digest(self._endpoints[model])
+    def _is_ours(self, model: str | None, server: str | None, questions: int = 1) -> bool:
+        """Whether so many questions that were handed in earlier can be waited for here."""
+        ours = model is not None and model in self._apis and server == server_digest(self._endpoints[model])
+        self._elsewhere += 0 if ours else questions
+        return ours
 
     async def _patiently(self, model: str, call: Callable[..., Awaitable[T]], *arguments: object) -> T:
         """Again after errors that may pass, until patience is over. Raises ModelUnusableError."""
@@ -178,18 +192,24 @@ class Discount(ABC, Generic[Api]):
             except TransientError as error:
                 if clock() - began >= self._patience_s:
                     raise ModelDownError(
-                        f"{model} did not tell of what it has {self._way} for {self._patience_s:.0f} s: "
-                        f"{error.message}",
+                        f"{model} did not say for {self._patience_s:.0f} s what became of questions "
+                        f"{self._way}: {error.message}",
                         remedy="Run the same again when it is back; what was handed in goes on meanwhile.",
                     ) from error
                 await asyncio.sleep(max(pause, error.retry_after or 0.0))
                 pause = min(2 * pause, LONGEST_POLL_S)
             except (NothingThereError, RequestRejectedError) as error:
                 raise ModelUnusableError(
-                    f"{model} does not tell of what this run has {self._way}: {error.message}",
+                    f"{model} does not say what became of questions {self._way}: {error.message}",
                     remedy="Use the key of the account that handed it in. To give it up and ask again, "
                     f"remove {self._journal}.",
                 ) from error
+
+    def _not_taken(self, model: str, why: str) -> ModelUnusableError:
+        return ModelUnusableError(
+            f"{model} cannot be asked {self._way}: {why}",
+            remedy=f"Run the same without {option(self._parameter)} to ask directly, at full price.",
+        )
 
 
 def server_digest(endpoint: Endpoint) -> str:

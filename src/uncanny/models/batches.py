@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,11 +23,13 @@ import httpx2
 import orjson
 from openai import AsyncOpenAI
 
-from uncanny.errors import ProviderError, TransientError
+from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError
 from uncanny.files import read_file
 from uncanny.models.base import ModelRequest, ModelResponse, Tokens
+from uncanny.models.error_body import one_line
 from uncanny.models.http import Exchange, checked_id, read_body
-from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, from_response
+from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, bad_body, from_response
+from uncanny.models.openai_chat import count
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -130,6 +132,14 @@ class BatchApi(ABC):
         response = await self._exchange(call)
         return read_body(response.content, response.headers, self._context)
 
+    def _state(self, status: object, under_way: tuple[str, ...], ended: tuple[str, ...]) -> BatchState:
+        """Raises TransientError for a status that nobody knows: it must not be waited for without end."""
+        if status in under_way:
+            return BatchState(False)
+        if status in ended:
+            return BatchState(True)
+        raise bad_body(self._context, f"a batch has the unknown status {str(status)[:50]!r}")
+
     def _id(self, content: Mapping[str, Any]) -> str:
         return self._checked(content.get("id"))
 
@@ -141,11 +151,14 @@ class OpenAIBatches(BatchApi):
     """OpenAI's batches of chat completions; the caller's tag is in the `metadata` of a batch."""
 
     ENDPOINT: Final = "/v1/chat/completions"
-    _ENDED: Final = frozenset({"completed", "expired", "cancelled"})
+    _ENDED: Final = ("completed", "expired", "cancelled")
+    _UNDER_WAY: Final = ("validating", "in_progress", "finalizing", "cancelling")
 
     def __init__(self, client: AsyncOpenAI, context: ErrorContext, body: Body, read: Read) -> None:
         super().__init__(context, body, read)
         self._client = client
+        # What is uploaded and in no batch yet, by tag.
+        self._uploaded: dict[str, str] = {}
 
     def line(self, key: str, request: ModelRequest) -> bytes:
         body = orjson.Fragment(self._body(request))
@@ -154,18 +167,27 @@ class OpenAIBatches(BatchApi):
 
     async def submit(self, tag: str, lines: Path) -> str:
         files, batches = self._client.files.with_raw_response, self._client.batches.with_raw_response
-        data = read_file(lines)
-        uploaded = await self._json(lambda: files.create(file=(f"{tag}.jsonl", data), purpose="batch"))
-        source = self._id(uploaded)
-        made = await self._json(
-            lambda: batches.create(
-                input_file_id=source,
-                endpoint=self.ENDPOINT,
-                completion_window="24h",
-                metadata={"uncanny": tag},
+        if tag not in self._uploaded:
+            data = read_file(lines)
+            uploaded = await self._json(lambda: files.create(file=(f"{tag}.jsonl", data), purpose="batch"))
+            self._uploaded[tag] = self._id(uploaded)
+        source = self._uploaded[tag]
+        try:
+            made = await self._json(
+                lambda: batches.create(
+                    input_file_id=source,
+                    endpoint=self.ENDPOINT,
+                    completion_window="24h",
+                    metadata={"uncanny": tag},
+                )
             )
-        )
-        return self._id(made)
+        except (ModelUnusableError, RequestRejectedError):
+            with suppress(ProviderError):
+                await self._delete(source)
+            raise
+        name = self._id(made)
+        del self._uploaded[tag]
+        return name
 
     async def find(self, lost: LostBatch) -> str | None:
         async for each in _listed(self._json, self._client.batches.with_raw_response.list, "after"):
@@ -178,12 +200,12 @@ class OpenAIBatches(BatchApi):
         content = await self._batch(batch)
         status = content.get("status")
         if status != "failed":
-            return BatchState(status in self._ENDED)
-        errors = content.get("errors")
-        problems = errors.get("data") if isinstance(errors, dict) else None
-        first = problems[0] if isinstance(problems, list) and problems else {}
-        code, message = str(first.get("code")), str(first.get("message"))
-        return BatchState(True, f"{code}: {message}"[:300], over_limit=code == "token_limit_exceeded")
+            return self._state(status, self._UNDER_WAY, self._ENDED)
+        match content:
+            case {"errors": {"data": [{"code": str(code), "message": str(message)}, *_]}}:
+                why = one_line(f"{code}: {message}", self._context.secrets)
+                return BatchState(True, why[:300], over_limit=code == "token_limit_exceeded")
+        return BatchState(True, "no reason given")
 
     async def results(self, batch: str) -> bytes:
         content = await self._batch(batch)
@@ -198,7 +220,10 @@ class OpenAIBatches(BatchApi):
     async def forget(self, batch: str) -> None:
         source = self._checked((await self._batch(batch)).get("input_file_id"))
         with suppress(NothingThereError):
-            await self._json(lambda: self._client.files.with_raw_response.delete(source))
+            await self._delete(source)
+
+    async def _delete(self, file: str) -> None:
+        await self._json(lambda: self._client.files.with_raw_response.delete(file))
 
     async def _batch(self, batch: str) -> dict[str, Any]:
         name = self._checked(batch)
@@ -244,11 +269,8 @@ class AnthropicBatches(BatchApi):
             counts, created = each.get("request_counts"), _moment(each.get("created_at"))
             if created is None or created < lost.since - _CLOCKS_DIFFER:
                 break
-            if (
-                isinstance(counts, dict)
-                and sum(counts.values()) == lost.number
-                and each.get("id") not in lost.known
-            ):
+            number = sum(count(each) or 0 for each in counts.values()) if isinstance(counts, dict) else 0
+            if number == lost.number and each.get("id") not in lost.known:
                 oldest = self._id(each)
         return oldest
 
@@ -256,7 +278,7 @@ class AnthropicBatches(BatchApi):
         name = self._checked(batch)
         raw = self._client.messages.batches.with_raw_response
         content = await self._json(lambda: raw.retrieve(name))
-        return BatchState(content.get("processing_status") == "ended")
+        return self._state(content.get("processing_status"), ("in_progress", "canceling"), ("ended",))
 
     async def results(self, batch: str) -> bytes:
         # Not from the address that the answer names: the key goes to the user's server and nowhere else.
@@ -299,9 +321,10 @@ def _status(error: object) -> int:
 
 def _moment(text: object) -> datetime | None:
     try:
-        return datetime.fromisoformat(text) if isinstance(text, str) else None
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         return None
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 async def _listed(

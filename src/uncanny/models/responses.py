@@ -16,7 +16,7 @@ import orjson
 from uncanny.errors import ProviderError, TransientError
 from uncanny.models.base import Message, ModelRequest, ModelResponse, SentImage, Tokens
 from uncanny.models.http import Exchange, checked_id, read_body
-from uncanny.models.http_errors import ErrorContext, Flagged, from_response
+from uncanny.models.http_errors import ErrorContext, Flagged, bad_body, from_response
 from uncanny.models.openai_chat import count, response_format
 from uncanny.models.presets import OPENAI, Window
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 PATH: Final = "/responses"
-_UNDER_WAY: Final = frozenset({"queued", "in_progress"})
+_UNDER_WAY: Final = ("queued", "in_progress")
+_ENDED: Final = ("completed", "incomplete", "failed", "cancelled")
 # A response that failed has a code, and no status.
 _STATUSES: Final = {"invalid_prompt": 400, "rate_limit_exceeded": 429, "server_error": 500}
 
@@ -55,8 +56,12 @@ class BackgroundApi:
         content = await self._json(
             lambda: self._client.get(f"{PATH}/{checked_id(name, self._context)}", cast_to=httpx2.Response)
         )
-        if content.get("status") in _UNDER_WAY:
+        status = content.get("status")
+        if status in _UNDER_WAY:
             return None
+        if status not in _ENDED:
+            # Not an outcome: the question would be handed in, and paid for, once more.
+            raise bad_body(self._context, f"it has the unknown status {str(status)[:50]!r}")
         try:
             return read_response(content, self._context)
         except Flagged as flagged:
@@ -106,13 +111,13 @@ def read_response(content: Mapping[str, Any], context: ErrorContext) -> ModelRes
 
     Raises `Flagged` for a refused question, and `ProviderError` where it failed or ended without an answer.
     """
-    model = content.get("model")
+    model, name = content.get("model"), content.get("id")
     response = ModelResponse(
         "",
         "stop",
         _tokens(content.get("usage")),
         model if isinstance(model, str) else None,
-        content.get("id"),
+        name if isinstance(name, str) else None,
     )
     match content:
         case {"status": "completed"}:

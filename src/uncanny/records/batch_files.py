@@ -51,7 +51,8 @@ class BatchEntry(BaseModel):
 class BackgroundEntry(BaseModel):
     """A line of `background.jsonl`: the question `key` was handed in, or is `done`.
 
-    `id` is the provider's of the response, `model` and `server` as in a `BatchEntry`.
+    `id` is the provider's of the response, `model` and `server` as in a `BatchEntry`. The price depends on
+    `window`.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -61,6 +62,7 @@ class BackgroundEntry(BaseModel):
     id: ProviderId
     model: str
     server: str
+    window: str | None = None
     done: bool = False
 
 
@@ -100,9 +102,9 @@ class BatchFiles:
             check_no_links(self._path, writes=True)
             self._path.mkdir(exist_ok=True)
 
-    def note(self, entry: BatchEntry) -> None:
-        """Append an entry; it is on disk when this returns. Raises StorageError."""
-        self._log.append([entry])
+    def note(self, *entries: BatchEntry) -> None:
+        """Append all entries or none; they are on disk when this returns. Raises StorageError."""
+        self._log.append(entries)
 
     def under_way(self) -> dict[str, BatchEntry]:
         """Batches that are not done, by tag, with the provider's id where it is known. Raises UsageError."""

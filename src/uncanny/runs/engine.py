@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from uncanny.client.budget import Budget, worst_case
 from uncanny.client.calls import CallRecord
@@ -23,7 +23,7 @@ from uncanny.client.prices import PriceTable
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.images.encode import SendLimits
 from uncanny.models.base import Capabilities, Sampling, Tokens
-from uncanny.models.presets import SERVERS
+from uncanny.models.presets import SERVERS, Window
 from uncanny.models.registry import Access, ModelId, ModelOptions, open_model
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.records.batch_files import BackgroundLog, BatchFiles
@@ -157,13 +157,18 @@ def _discount(
 ) -> Discount[Any] | None:
     """What answers for less, where the run asks for it."""
     files, log = BatchFiles(folder / "batches"), BackgroundLog(folder / "background.jsonl")
-    prices = PriceTable.load(models.prices, run.processing)
     opened: Discount[Any] | None = None
     every = endpoints.values()
     if run.batch:
         from uncanny.client.batches import Batches
 
-        opened = Batches(files, every, prices=prices, budget=budget, patience_s=run.patience_s)
+        opened = Batches(
+            files,
+            every,
+            prices=PriceTable.load(models.prices, "batch"),
+            budget=budget,
+            patience_s=run.patience_s,
+        )
     elif run.completion_window is not None:
         from uncanny.client.background import Background
 
@@ -171,19 +176,19 @@ def _discount(
             log,
             every,
             window=run.completion_window,
-            prices=prices,
+            prices={each: PriceTable.load(models.prices, each) for each in get_args(Window)},
             budget=budget,
             patience_s=run.patience_s,
         )
     for left, way, parameter in (
         (0 if run.batch else sum(len(each.keys) for each in files.under_way().values()), "batches", "batch"),
-        (len(log.under_way()) if opened is None else 0, "the background", "completion_window"),
+        (0 if run.completion_window else len(log.under_way()), "the background", "completion_window"),
     ):
         if left:
             warn(
                 Words(
                     f"{counted(left, 'question')} under way in {way}; without {option(parameter, True)} "
-                    "they are asked again, at full price"
+                    "they are asked, and paid for, again"
                 )
             )
     return opened
