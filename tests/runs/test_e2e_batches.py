@@ -20,7 +20,7 @@ from tests.runs.e2e import (
     start,
     uncanny_here,
 )
-from uncanny.models import batches as batches_of_models
+from uncanny.models.discount import batches as batches_of_models
 
 IMAGES = 4
 # One question goes ahead alone.

@@ -42,7 +42,7 @@ from uncanny.errors import (
 )
 from uncanny.files import open_file
 from uncanny.models.base import ModelRequest, ModelResponse
-from uncanny.models.batches import MOST_BYTES, MOST_LINES, BatchApi, LostBatch
+from uncanny.models.discount.batches import MOST_BYTES, MOST_LINES, BatchApi, LostBatch
 from uncanny.models.http_errors import NothingThereError
 from uncanny.records.batch_files import BatchEntry, BatchEvent, BatchFiles
 from uncanny.wording import counted

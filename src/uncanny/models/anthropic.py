@@ -31,7 +31,7 @@ from uncanny.models.presets import ANTHROPIC
 from uncanny.models.views import shown_size
 
 if TYPE_CHECKING:
-    from uncanny.models.batches import BatchApi
+    from uncanny.models.discount.batches import BatchApi
 
 KEY_VARIABLE = ANTHROPIC.key_variables[0]
 # What calls add to a base URL, in the order in which it is taken off where users have it in theirs.
@@ -123,7 +123,7 @@ class AnthropicProvider(ModelProvider):
         return await self.generate(request)
 
     def batches(self) -> BatchApi:
-        from uncanny.models.batches import LARGEST_RESULTS, TIMEOUT_S, AnthropicBatches
+        from uncanny.models.discount.batches import LARGEST_RESULTS, TIMEOUT_S, AnthropicBatches
 
         def body(request: ModelRequest) -> bytes:
             # No breakpoints: lines of a batch run side by side, so each would write to the cache, which costs

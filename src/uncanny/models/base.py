@@ -19,9 +19,9 @@ from uncanny.errors import writable
 
 if TYPE_CHECKING:
     from uncanny.images.prepared import PreparedImage
-    from uncanny.models.batches import BatchApi
+    from uncanny.models.discount.batches import BatchApi
     from uncanny.models.presets import Window
-    from uncanny.models.responses import BackgroundApi
+    from uncanny.models.discount.responses import BackgroundApi
 
 Finish = Literal["stop", "length", "refusal"]
 Outcome = Literal["answered", "unparseable", "refused", "error"]

@@ -23,8 +23,8 @@ from uncanny.models.openai_chat import ChatModel, Place
 from uncanny.models.presets import COMPATIBLE, OPENAI, VLLM, Preset, Window
 
 if TYPE_CHECKING:
-    from uncanny.models.batches import BatchApi
-    from uncanny.models.responses import BackgroundApi
+    from uncanny.models.discount.batches import BatchApi
+    from uncanny.models.discount.responses import BackgroundApi
 
 KEY_VARIABLE = OPENAI.key_variables[0]
 MOST_NAMED = 5
@@ -77,7 +77,7 @@ class OpenAIProvider(ChatModel):
         self._largest_client: AsyncOpenAI | None = None
 
     def batches(self) -> BatchApi:
-        from uncanny.models.batches import LARGEST_RESULTS, TIMEOUT_S, OpenAIBatches
+        from uncanny.models.discount.batches import LARGEST_RESULTS, TIMEOUT_S, OpenAIBatches
 
         if self._largest_client is None:
             place = self._place
@@ -87,7 +87,7 @@ class OpenAIProvider(ChatModel):
         return OpenAIBatches(self._largest_client, self._place.context, self.body, self.read)
 
     def background(self, window: Window) -> BackgroundApi:
-        from uncanny.models.responses import BackgroundApi
+        from uncanny.models.discount.responses import BackgroundApi
 
         def parameters(request: ModelRequest) -> dict[str, Any]:
             named = ModelProvider.sent(self, request.sampling)

@@ -1,0 +1,1 @@
+"""The wire of requests that are answered later, for less."""
