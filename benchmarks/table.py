@@ -7,7 +7,7 @@ import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from benchmarks.common import Figure
+from benchmarks.common import SMALL, Figure
 
 Stated = tuple[str, Figure]
 """A figure, after the name of its benchmark."""
@@ -17,7 +17,8 @@ HEAD = ("Benchmark", "Figure", "Value", "Peer or limit", "Ratio", "Met")
 def machine() -> str:
     """Python, machine, and date in UTC."""
     at = f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    return f"Python {platform.python_version()}, {at}, {datetime.now(UTC):%Y-%m-%d}"
+    small = ", small sizes" if os.environ.get(SMALL) else ""
+    return f"Python {platform.python_version()}, {at}, {datetime.now(UTC):%Y-%m-%d}{small}"
 
 
 def text(stated: Sequence[Stated]) -> str:
