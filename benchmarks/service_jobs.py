@@ -32,7 +32,7 @@ from uncanny.service.store.jobs import Listener
 QUEUED, THREADS = sized(2_000, 40), 4
 STARTS = sized(100, 4)
 TAKEOVERS = sized(8, 1)
-AT_ONCE, IMAGES = sized(20, 2), sized(10, 2)
+AT_ONCE, IMAGES = sized(20, 2), 10  # fewer images end before a worker is killed
 
 
 def main() -> None:
