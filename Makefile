@@ -15,6 +15,7 @@ help:
 	@echo 'make test-all  also the slow ones, and more examples for those of Hypothesis'
 	@echo 'make check     formatting, lint, types, layers'
 	@echo 'make site      the documentation, into build/site'
+	@echo 'make bench     the benchmarks and one table of their figures: hours; ARGS=--ratios for what CI compares'
 
 setup: $(STAMP)
 
@@ -37,8 +38,8 @@ $(DEV): $(STAMP)
 demo: setup
 	$(BIN)/uncanny demo
 
-# Tests start many processes: each, and each worker, would compile all modules again where none may be kept.
-test test-all: export PYTHONDONTWRITEBYTECODE :=
+# Tests and benchmarks start many processes: each, and each worker, would compile all modules again where none may be kept.
+test test-all bench: export PYTHONDONTWRITEBYTECODE :=
 
 test: dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not vllm'
@@ -60,7 +61,7 @@ site: setup
 	$(BIN)/python -m mkdocs build --strict --quiet
 
 bench: dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
 	rm -rf $(VENV) dist build

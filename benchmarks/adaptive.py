@@ -15,11 +15,11 @@ import time
 import urllib.request
 from pathlib import Path
 
-from benchmarks.common import fake_server
+from benchmarks.common import fake_server, figure, sized
 from benchmarks.mcq_run import make_items
 
 LATENCY_MS, CONCURRENCY, TOLD, SIDE = 500, 256, 40, 32
-QUESTIONS = 2_000
+QUESTIONS = sized(2_000, 80)
 PARTS = (
     ("40 at once", "40", ((0.0, 40),)),
     ("40, 20 from 8 s on, 40 from 16 s on", "40,20@8,40@16", ((0.0, 40), (8.0, 20), (16.0, 40))),
@@ -64,17 +64,17 @@ def main() -> None:
         with fake_server("--latency-ms", str(LATENCY_MS)) as url:
             calls, wall = run_of(url, items, folder / "told", TOLD)
         ideal = ideal_s(calls, PARTS[0][2])
-        print(f"  told the limit: {calls:,} calls in {wall:.1f} s; {ideal / wall:.2f} of the ideal")
+        rate = calls / wall
+        figure("told the limit, calls/s", rate, "", calls / ideal, "ideal", wanted=None, higher=True)
         for number, (what, option, limits) in enumerate(PARTS):
             with fake_server("--latency-ms", str(LATENCY_MS), "--at-once", option) as url:
                 calls, wall = run_of(url, items, folder / f"run-{number}", CONCURRENCY)
                 with urllib.request.urlopen(f"{url}/stats") as answer:
                     stats = json.load(answer)
             ideal = ideal_s(calls, limits)
-            print(
-                f"  {what}: {calls:,} calls in {wall:.1f} s, {calls / wall:.0f}/s; ideal {ideal:.1f} s; "
-                f"{ideal / wall:.2f} of the ideal (wanted: at least 0.85); {stats['too_many']:,} refused"
-            )
+            print(f"  {what}: {calls:,} calls in {wall:.1f} s, ideal {ideal:.1f} s")
+            figure(f"{what}, calls/s", calls / wall, "", calls / ideal, "ideal", wanted=0.85, higher=True)
+            figure(f"{what}, refused calls", stats["too_many"])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from benchmarks.common import figure
+
 if TYPE_CHECKING:
     from uncanny.schema import Annotation, Anomaly, Box
 
@@ -80,11 +82,11 @@ def show(run: Path, said: Mapping[str, str]) -> None:
                 rose, fell = rose + (last > first), fell + (last < first)
     calls = sum(record.usage.calls for record in records)
     tokens = sum(record.usage.input_tokens or 0 for record in records)
-    print(
-        f"  {run}: {len(pictures)} pictures, {found} of {len(faulty)} faults found at {SURE} or more, "
-        f"{doubted} below it, {alarms} false alarms; {calls} calls, {tokens / max(len(records), 1):,.0f} "
-        f"input tokens a picture; closer looks raised {rose} doubts and lowered {fell}; fates: {dict(fates)}"
-    )
+    figure(f"{run}, found at {SURE} or more", found, "", len(faulty), "faults", wanted=None, higher=True)
+    figure(f"{run}, found below it", doubted, "", len(faulty), "faults", wanted=None, higher=True)
+    figure(f"{run}, false alarms", alarms, "", len(pictures), "pictures", wanted=None)
+    figure(f"{run}, input tokens a picture", tokens / max(len(records), 1))
+    print(f"  {calls} calls; closer looks raised {rose} doubts and lowered {fell}; fates: {dict(fates)}")
 
 
 def main() -> None:

@@ -10,39 +10,40 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from benchmarks.common import figure, sized
 from uncanny.eval.common.pixels.crops import Crop, Mask, crop, union
 from uncanny.eval.common.pixels.shapes import box_crop, polygon_crop
 from uncanny.eval.metrics.regions import instance_counts, overlap, pixel_counts, region_counts
 
-MASKS = 2_600
+MASKS = sized(2_600, 20)
 SIDE = 1024
 # Different ones; each is taken again until there are so many.
-DIFFERENT = 50
+DIFFERENT = sized(50, 4)
 # Of scikit-learn, which takes minutes for all.
-TIMED_APART = 26
-ROUNDS = 3
+TIMED_APART = sized(26, 2)
+ROUNDS = sized(3, 1)
 # Of one record, and how many of them are drawn one by one.
-BOXES = 10_000
-BOXES_TIMED_APART = 500
+BOXES = sized(10_000, 100)
+BOXES_TIMED_APART = sized(500, 50)
 
 Pair = tuple[Mask, Mask]
 
 
-def made_pairs() -> list[Pair]:
+def made_pairs(number: int = DIFFERENT) -> list[Pair]:
     """Artifacts as annotators outline them: some blots, of which the prediction has others and moved ones."""
     rng = np.random.default_rng(0)
     rows, columns = np.ogrid[:SIDE, :SIDE]
 
-    def blots(number: int) -> Mask:
+    def blots(count: int) -> Mask:
         mask = np.zeros((SIDE, SIDE), dtype=np.bool_)
-        for _ in range(number):
+        for _ in range(count):
             y, x = rng.integers(100, SIDE - 100, 2)
             height, width = rng.integers(15, 120, 2)
             mask |= ((rows - y) / height) ** 2 + ((columns - x) / width) ** 2 <= 1
         return mask
 
     pairs = []
-    for _ in range(DIFFERENT):
+    for _ in range(number):
         true = blots(int(rng.integers(1, 8)))
         pairs.append((np.roll(true, 40, axis=1) | blots(1), true))
     return pairs
@@ -110,11 +111,16 @@ def pixels() -> None:
     }
     area = np.mean([each.pixels.size for pair in crops for each in pair]) / SIDE**2
     print(f"  {MASKS:,} pairs of masks of {SIDE}², IoU, PixP, PixR and PixF1")
-    print(f"  {'uncanny, whole masks':<28} {own:8.2f} s")
-    print(f"  {'uncanny, as it scores: crops':<28} {own_crops:8.2f} s  (on average {area:.0%} of the image)")
     for name, taken in others.items():
-        print(
-            f"  {name:<28} {taken:8.2f} s  {taken / own:7.1f} × whole masks  {taken / own_crops:7.1f} × crops"
+        times = 20 if "scikit" in name else 1
+        figure("whole masks", own, "s", taken, name, wanted=1 / times)
+        figure(
+            f"as it scores: crops, on average {area:.0%} of the image",
+            own_crops,
+            "s",
+            taken,
+            name,
+            wanted=1 / times,
         )
 
 
@@ -155,8 +161,7 @@ def many_boxes() -> None:
     own = seconds(ours)
     before = seconds(lambda: drawn(some)) * BOXES / BOXES_TIMED_APART
     print(f"  one image of {SIDE}², {BOXES:,} boxes of most of it, {len(true)} true polygons")
-    print(f"  {'uncanny':<28} {own:8.2f} s")
-    print(f"  {'every box as pixels':<28} {before:8.2f} s  {before / own:7.0f} ×")
+    figure(f"one record with {BOXES:,} boxes", own, "s", before, "every box as pixels")
 
 
 def polygon(region: Crop) -> list[list[float]]:
@@ -193,10 +198,9 @@ def whole() -> None:
             scores = score(files[1], truth=files[0], resamples=resamples)
             taken = time.perf_counter() - start
             regions = scores.truth.regions
-            print(
-                f"  from files, {MASKS:,} images, {regions:,} true polygons, {resamples:,} resamples"
-                f" {taken:8.2f} s, {MASKS / taken:,.0f} images a second"
-            )
+            print(f"  from files, {MASKS:,} images, {regions:,} true polygons")
+            figure(f"{resamples:,} resamples, images a second", MASKS / taken)
+            figure(f"{resamples:,} resamples", taken, "s")
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 import sys
 import tempfile
 import time
@@ -12,9 +12,9 @@ import numpy as np
 import orjson
 
 from benchmarks import audit_coverage
-from benchmarks.common import peak_memory_mb
+from benchmarks.common import apart, figure, peak_memory_mb, sized
 
-ANNOTATIONS = 100_000
+ANNOTATIONS = sized(100_000, 600)
 # Of the published audit: 15 generators, about 6.3 anomalies an image.
 RATE = 6.3
 CASES = {
@@ -66,22 +66,20 @@ def measure(folder: Path, pair_by: str | None) -> None:
     read = time.perf_counter() - began
     result = score_audit(generators, pair_by=pair_by)
     wall, processor = time.perf_counter() - began, time.process_time() - busy
-    peak = peak_memory_mb()
     images = sum(score.images for score in result.leaderboard.generators.values())
-    print(
-        f"{images:,} annotations, {result.resamples:,} resamples: {wall:.1f} s ({read:.1f} s of it reading), "
-        f"{processor:.1f} CPU s, peak {peak:.0f} MB   (wanted: at most 20 s on two cores, 1 GB)"
-    )
+    print(json.dumps([images, result.resamples, wall, read, processor, peak_memory_mb()]))
 
 
 def main() -> None:
     for name, (generators, pair_by) in CASES.items():
         with tempfile.TemporaryDirectory() as folder:
             write_sets(Path(folder), generators)
-            print(f"  {name}: ", end="", flush=True)
-            # Its own process: the peak is then of nothing but this.
-            command = [sys.executable, "-m", "benchmarks.audit", "--child", folder, pair_by or ""]
-            subprocess.run(command, check=True)
+            images, resamples, wall, read, cpu, peak = apart("benchmarks.audit", folder, pair_by or "")
+            print(f"  {name}: {images:,} annotations, {resamples:,} resamples, on two cores")
+            figure(f"{name}, wall time", wall, "s", 20)
+            figure(f"{name}, wall time of reading", read, "s")
+            figure(f"{name}, CPU time", cpu, "s")
+            figure(f"{name}, peak memory", peak, "MB", 1_000)
     audit_coverage.main()
 
 

@@ -11,6 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
+from benchmarks.common import figure, sized
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.audit import Floats, metrics_of_sums
 from uncanny.eval.metrics.intervals import ALPHA, percentile_intervals, resampled_sums, resampled_t_test
@@ -62,7 +63,9 @@ def truth() -> dict[str, Floats]:
     }
 
 
-def coverage(*, repetitions: int = 1000, resamples: int = 2000, seed: int = 0) -> Mapping[str, Covered]:
+def coverage(
+    *, repetitions: int = sized(1000, 10), resamples: int = sized(2000, 200), seed: int = 0
+) -> Mapping[str, Covered]:
     """By kind of interval and figure."""
     right, widths = dict.fromkeys(truth(), np.zeros(3)), dict.fromkeys(truth(), np.zeros(3))
     for repetition in range(repetitions):
@@ -139,14 +142,20 @@ def told_apart(
 
 def main() -> None:
     for name, found in coverage().items():
-        print(f"  {name:<26} covered {100 * found.covered:.1f} %   mean width {found.width:.3f}")
+        figure(f"{name}, covered", 100 * found.covered, "%", 95, "nominal", wanted=None, higher=True)
+        figure(f"{name}, mean width", found.width)
+    worst: ToldApart | None = None
     print("  alike and told apart in so many audits: by intervals alone, as audits do it")
     for generators in GENERATORS:
         for rate in RATES_ALIKE:
-            often = 400 if generators < 15 else 150
+            often = sized(400 if generators < 15 else 150, 2)
             found_apart = [told_apart(images, rate, generators, repetitions=often) for images in IMAGES]
             cells = (f"{100 * each.by_intervals:>7.1f} {100 * each.by_audits:>5.1f}" for each in found_apart)
             print(f"  {generators:>2} generators, AF {rate:<4}" + "".join(cells))
+            worst = max((*found_apart, *filter(None, [worst])), key=lambda each: each.by_audits)
+    assert worst is not None
+    figure("alike and told apart as audits do it, at most", 100 * worst.by_audits, "%", 5)
+    figure("the same by intervals alone", 100 * worst.by_intervals, "%")
 
 
 if __name__ == "__main__":

@@ -22,15 +22,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import fake_server, write_folder
+from benchmarks.common import fake_server, figure, sized, write_folder
 from benchmarks.mcq_run import QUESTIONS, make_items
 
-IMAGES = 200
-KILLS = 20
+IMAGES = sized(200, 4)
+KILLS = sized(20, 2)
 SIDE = 32  # of the pictures: what counts are lines, not bytes
 MODELS = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-sonnet-4-5"}
 FAULTS = "expired=0.1,500=0.05"
-BATCH_SECONDS = 15.0
+BATCH_SECONDS = sized(15, 2)
 
 
 def uncanny(arguments: Sequence[object]) -> subprocess.Popen[bytes]:
@@ -114,12 +114,11 @@ def measure(
     for name, each in (("undisturbed", lines), ("killed", after)):
         print(
             f"  {name:<12}{each['batches']:4} batches {each['batch_lines']:6,} lines, "
-            f"{each['batch_lines_answered_again']} answered again, {each['requests']:5,} direct calls"
+            f"{each['requests']:5,} direct calls"
         )
-    print(
-        f"  US dollars: live {full:.2f}, in batches {half:.2f} ({half / full:.2f} ×), "
-        f"killed {own:.2f} ({own / full:.2f} ×)"
-    )
+        figure(f"{what}, {model}, {name}, lines answered again", each["batch_lines_answered_again"], "", 0)
+    figure(f"{what}, {model}, batches", half, "US dollars", full, "direct calls", wanted=None)
+    figure(f"{what}, {model}, killed", own, "US dollars", full, "direct calls", wanted=None)
 
 
 def stats(url: str) -> dict[str, int]:

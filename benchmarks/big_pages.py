@@ -11,16 +11,17 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 
+from benchmarks.common import figure, sized
 from benchmarks.mcq_scoring import SIZES
 
-IMAGES, MODELS = 1000, 20
+IMAGES, MODELS = sized(1000, 20), sized(20, 3)
 NAMES = (
     *("ours 2.1", "Aurora XL", "Brushwork-3", "Cobalt Image Turbo", "Dune Diffusion 1.5 Large", "Ember"),
     *("Fjord V2", "Garnet-I1-Dev", "Halcyon Image 2.0 (distilled, 4 steps)", "Iris", "Juniper 7B"),
@@ -145,24 +146,25 @@ def make_audit(folder: Path) -> Path:
     result = uncanny.audit(
         folder / "now", own=first, before={first: folder / "before" / first}, pair_by="stem"
     )
-    return _timed("  page", lambda: result.report(folder / "audit.html", title="Release 2.1"))
+    return _timed("audit", lambda: result.report(folder / "audit.html", title="Release 2.1"))
 
 
 def make_mcq(folder: Path) -> Path:
     from uncanny.mcq import load, score
 
     scores = score(load(folder / "items.jsonl"), [folder / f"{model:02}.jsonl" for model in range(MODELS)])
-    return _timed("  page", lambda: scores.report(folder / "mcq.html"))
+    return _timed("mcq", lambda: scores.report(folder / "mcq.html"))
 
 
 def _timed(what: str, made: Callable[[], Path]) -> Path:
     busy = time.process_time()
     path = made()
-    print(f"{what}: {time.process_time() - busy:.1f} CPU s, {path.stat().st_size / 1e6:.1f} MB")
+    figure(f"{what}, page written, CPU time", time.process_time() - busy, "s")
+    figure(f"{what}, size of the page", path.stat().st_size / 1e6, "MB")
     return path
 
 
-def in_browser(page: Path, pictures: Path | None) -> Iterator[str]:
+def in_browser(page: Path, pictures: Path | None) -> None:
     """Time to load and to scroll through, and the height, at two widths; screenshots in `pictures`."""
     from playwright.sync_api import sync_playwright
 
@@ -181,11 +183,12 @@ def in_browser(page: Path, pictures: Path | None) -> Iterator[str]:
             nodes = tab.evaluate("() => document.querySelectorAll('*').length")
             ordered = sorted(frames)
             middle, late = ordered[len(ordered) // 2], ordered[int(0.95 * len(ordered))]
-            yield (
-                f"  {width} px: ready {times[0] / 1e3:.2f} s, loaded {times[1] / 1e3:.2f} s, {height:,} px "
-                f"high, {nodes:,} elements; a frame while scrolling through: median {middle:.0f} ms, "
-                f"p95 {late:.0f} ms, longest {ordered[-1]:.0f} ms"
-            )
+            print(f"  {height:,} px high, {nodes:,} elements")
+            at = f"{page.stem}, {width} px"
+            figure(f"{at}, ready", times[0] / 1e3, "s")
+            figure(f"{at}, loaded", times[1] / 1e3, "s")
+            for what, frame in (("median", middle), ("p95", late), ("longest", ordered[-1])):
+                figure(f"{at}, frame while scrolling, {what}", frame, "ms")
             if pictures is not None:
                 for part in range(min(12, -(-height // 1700))):
                     tab.set_viewport_size({"width": width, "height": 1700})
@@ -209,12 +212,10 @@ def main(folder: Path | None = None) -> None:
         for name, write, make in (("audit", write_audit, make_audit), ("mcq", write_mcq, make_mcq)):
             if not (place / name).exists():
                 write(place / name)
-            print(f"{name}:")
             busy = time.process_time()
             page = make((place / name).resolve())
-            print(f"  read, scored and written: {time.process_time() - busy:.1f} CPU s")
-            for line in in_browser(page, folder):
-                print(line, flush=True)
+            figure(f"{name}, read, scored and written, CPU time", time.process_time() - busy, "s")
+            in_browser(page, folder)
 
 
 if __name__ == "__main__":

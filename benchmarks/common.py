@@ -1,4 +1,4 @@
-"""What measurements share: images to measure with, and the fake server.
+"""What measurements share: figures, sizes, images to measure with, and the fake server.
 
 The server is a process of its own, so that its work is not counted as ours.
 """
@@ -6,14 +6,104 @@ The server is a process of its own, so that its work is not counted as ours.
 from __future__ import annotations
 
 import io
+import json
+import os
 import random
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
+
+SMALL = "UNCANNY_BENCHMARKS_SMALL"
+"""The variable that makes sizes small; processes that a benchmark starts inherit it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure with what it is compared to: the figure of a peer, or a limit.
+
+    `wanted` is the most that the ratio to `beside` may be, or the least if `higher` is better. None: the two
+    are only shown side by side.
+    """
+
+    what: str
+    value: float
+    unit: str = ""
+    beside: float | None = None
+    peer: str = "limit"
+    wanted: float | None = 1.0
+    higher: bool = False
+
+    @property
+    def ratio(self) -> float | None:
+        """None without a peer or limit, and where that is 0."""
+        return self.value / self.beside if self.beside else None
+
+    @property
+    def met(self) -> bool | None:
+        """None where nothing is wanted."""
+        if self.beside is None or self.wanted is None:
+            return None
+        most = self.wanted * self.beside
+        return self.value >= most if self.higher else self.value <= most
+
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """What, value, peer or limit, ratio, and whether it is met."""
+        beside = "" if self.beside is None else f"{self.peer} {_number(self.beside)} {self.unit}".rstrip()
+        word = "at least" if self.higher else "at most"
+        wanted = "" if self.wanted in (None, 1.0) else f" ({word} {_number(self.wanted)})"
+        ratio = "" if self.ratio is None else f"{_number(self.ratio)}{wanted}"
+        met = {None: "", True: "met", False: "not met"}[self.met]
+        return self.what, f"{_number(self.value)} {self.unit}".rstrip(), beside, ratio, met
+
+
+FIGURES: list[Figure] = []
+"""All figures stated in this process, in order."""
+
+
+def figure(
+    what: str,
+    value: float,
+    unit: str = "",
+    beside: float | None = None,
+    peer: str = "limit",
+    *,
+    wanted: float | None = 1.0,
+    higher: bool = False,
+) -> None:
+    """State a figure: it is printed, and collected for the table. See `Figure` for the arguments."""
+    stated = Figure(what, value, unit, beside, peer, wanted, higher)
+    FIGURES.append(stated)
+    name, shown, other, ratio, met = stated.cells()
+    more = ", ".join(filter(None, (other, ratio and f"ratio {ratio}", met)))
+    print(f"  {name:<56} {shown:>14}" + (f"   ({more})" if more else ""), flush=True)
+
+
+def _number(value: float | None) -> str:
+    """Three digits, or all of a larger number."""
+    if value is None or value != value:
+        return "not measured"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def sized(full: int, small: int) -> int:
+    """The size of a real run, or one that only tries whether the benchmark runs."""
+    return small if os.environ.get(SMALL) else full
+
+
+def apart(module: str, *arguments: object, env: dict[str, str] | None = None) -> Any:
+    """What `python -m MODULE --child ARGUMENTS…` prints last, read as JSON.
+
+    A process of its own: its peak memory and its imports are of nothing but this.
+    """
+    command = [sys.executable, "-m", module, "--child", *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=env)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def peak_memory_mb() -> float:

@@ -14,11 +14,13 @@ from typing import Any
 
 import orjson
 
-IMAGES, EACH = 10_000, 6
+from benchmarks.common import figure, sized
+
+IMAGES, EACH = sized(10_000, 20), 6
 # Half of what the second run says is the first one's in other words, the rest is new.
 IN_COMMON, WORDS_CHANGED = 0.5, 0.25
 # sacrebleu takes some seven minutes for all images: measured on some of them.
-NAIVE_IMAGES = 100
+NAIVE_IMAGES = sized(100, 5)
 # Words of a phenomenon and of a reasoning, from a few to the longest that models write.
 _WORDS = {"phenomenon": (18, 45), "reasoning": (22, 60)}
 _WANTED_S = 30
@@ -27,7 +29,7 @@ _WANTED_S = 30
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="uncanny-") as folder:
         files = [Path(folder) / f"{name}.jsonl" for name in "ab"]
-        _write(files)
+        write(files)
         _whole(files)
         _side_by_side(files)
 
@@ -41,30 +43,44 @@ def _whole(files: list[Path]) -> None:
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000
     anomalies = content["anomalies"]
     print(f"  `uncanny compare`, {IMAGES:,} images x 2 runs x {EACH} anomalies, chrF, 10,000 resamples:")
-    print(f"    {wall:.1f} s, CPU {cpu:.1f} s (wanted: at most {_WANTED_S} s), peak memory {peak:,} MB")
+    figure("wall time", wall, "s", _WANTED_S)
+    figure("CPU time", cpu, "s")
+    figure("peak memory", peak, "MB")
     print(f"    {anomalies['in_common']:,} in common, {anomalies['only_a']:,} only A")
+
+
+def paired(files: list[Path]) -> tuple[Any, Any]:
+    """Pairs of records of the same image, and how their anomalies are matched."""
+    from uncanny.eval.compare.data import pair_runs, read_runs
+    from uncanny.eval.compare.score.match import THRESHOLDS, MatchSettings
+
+    first, second = read_runs(files, None)
+    return pair_runs(first, second, "image").pairs, MatchSettings(THRESHOLDS["chrf"])
+
+
+def texts(pair: Any) -> Any:
+    from uncanny.eval.compare.score.match import fields_of
+
+    return fields_of(pair.a.anomalies, pair.b.anomalies)
 
 
 def _side_by_side(files: list[Path]) -> None:
     """The matches themselves, ours and with sacrebleu's own call for every pair of texts."""
     from uncanny.eval.common.similarity.base import mutual, open_measure
-    from uncanny.eval.compare.data import pair_runs, read_runs
-    from uncanny.eval.compare.score.match import THRESHOLDS, MatchSettings, fields_of, match_anomalies
+    from uncanny.eval.compare.score.match import match_anomalies
 
-    settings = MatchSettings(THRESHOLDS["chrf"])
-    first, second = read_runs(files, None)
-    pairs = pair_runs(first, second, "image").pairs
-    some = [fields_of(pair.a.anomalies, pair.b.anomalies) for pair in pairs[:NAIVE_IMAGES]]
+    pairs, settings = paired(files)
+    some = [texts(pair) for pair in pairs[:NAIVE_IMAGES]]
     started = time.process_time()
-    naive = [_naive(each) for each in some]
+    by_pairs = [naive(each) for each in some]
     naive_s = time.process_time() - started
     started = time.process_time()
     ours = list(mutual(open_measure("chrf"), some, 0.5, settings.similarity))
     ours_s = time.process_time() - started
     whole = mutual(open_measure("chrf"), some, 0.5, 0.0)
-    worst = max(float(abs(a - b).max()) for a, b in zip(naive, whole, strict=True))
+    worst = max(float(abs(a - b).max()) for a, b in zip(by_pairs, whole, strict=True))
     matched = []
-    for matrices in (naive, ours):
+    for matrices in (by_pairs, ours):
         rows = zip(pairs, matrices, strict=False)
         matched.append(
             [
@@ -78,12 +94,11 @@ def _side_by_side(files: list[Path]) -> None:
             ]
         )
     print(f"  chrF of all pairs of {NAIVE_IMAGES} images, both directions and fields, CPU:")
-    print(f"    sacrebleu pair by pair      {naive_s:6.2f} s  {naive_s / ours_s:6.1f} of ours")
-    print(f"    ours                        {ours_s:6.2f} s")
+    figure("CPU time of the matches", ours_s, "s", naive_s, "sacrebleu pair by pair")
     print(f"    largest difference of a similarity {worst:.1e}; the same matches: {matched[0] == matched[1]}")
 
 
-def _naive(fields: Any) -> Any:
+def naive(fields: Any) -> Any:
     import numpy as np
     from sacrebleu.metrics.chrf import CHRF
 
@@ -96,11 +111,11 @@ def _naive(fields: Any) -> Any:
     return (cells[0] + cells[1]) / 2
 
 
-def _write(files: list[Path]) -> None:
+def write(files: list[Path], images: int = IMAGES) -> None:
     rng = random.Random(0)
     words = _vocabulary(rng)
     with files[0].open("wb") as first, files[1].open("wb") as second:
-        for number in range(IMAGES):
+        for number in range(images):
             ours = [_anomaly(rng, words) for _ in range(EACH)]
             theirs = [
                 _in_other_words(each, rng, words) if rng.random() < IN_COMMON else _anomaly(rng, words)
@@ -118,8 +133,8 @@ def _vocabulary(rng: random.Random) -> list[str]:
 
 
 def _anomaly(rng: random.Random, words: list[str]) -> dict[str, Any]:
-    texts = {field: " ".join(_drawn(rng, words, rng.randint(*span))) for field, span in _WORDS.items()}
-    return {"name": "made up", **texts, "severity": rng.randrange(101), "objects": []}
+    made = {field: " ".join(_drawn(rng, words, rng.randint(*span))) for field, span in _WORDS.items()}
+    return {"name": "made up", **made, "severity": rng.randrange(101), "objects": []}
 
 
 def _drawn(rng: random.Random, words: list[str], number: int) -> Iterator[str]:
@@ -128,14 +143,14 @@ def _drawn(rng: random.Random, words: list[str], number: int) -> Iterator[str]:
 
 
 def _in_other_words(anomaly: dict[str, Any], rng: random.Random, words: list[str]) -> dict[str, Any]:
-    texts = {
+    changed = {
         field: " ".join(
             next(_drawn(rng, words, 1)) if rng.random() < WORDS_CHANGED else word
             for word in anomaly[field].split()
         )
         for field in _WORDS
     }
-    return anomaly | texts
+    return anomaly | changed
 
 
 def _record(number: int, anomalies: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom  # type: ignore[import-untyped]
 
+from benchmarks.common import figure, sized
 from uncanny.eval.metrics.intervals import (
     Interval,
     Mean,
@@ -27,7 +28,7 @@ from uncanny.eval.metrics.paired import paired_interval
 
 SIZES = (20, 100, 475)
 SHARES = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98)
-RESAMPLES, REPETITIONS = 2_000, 2_000
+RESAMPLES, REPETITIONS = sized(2_000, 100), sized(2_000, 40)
 # Both right, only the first, only the second, neither: alike, far apart, nearly always right, nearly never.
 PAIRS = {
     "60 and 60 %, differ on 20 %": (0.50, 0.10, 0.10, 0.30),
@@ -130,29 +131,46 @@ def of_groups(groups: int, most: int, share: float, likeness: float, *, seed: in
 
 def main() -> None:
     print("  share       " + "".join(f"   n = {n:<4} Wilson  bootstrap" for n in SIZES))
+    lowest: dict[str, list[float]] = {}
     for share in SHARES:
-        cells = (
-            f"{100 * of_share(n, share, wilson):>15.1f} {100 * of_share(n, share, bootstrap):>10.1f}"
-            for n in SIZES
-        )
-        print(f"  {share:<12.2f}" + "".join(cells))
+        both = [(of_share(n, share, wilson), of_share(n, share, bootstrap)) for n in SIZES]
+        print(f"  {share:<12.2f}" + "".join(f"{100 * a:>15.1f} {100 * b:>10.1f}" for a, b in both))
+        _keep(lowest, "share, Wilson", "bootstrap", both)
     print("  paired difference, Newcombe / bootstrap")
     for name, chances in PAIRS.items():
-        cells = (" / ".join(f"{100 * covered:.1f}" for covered in of_pair(n, chances)) for n in SIZES)
-        print(f"  {name:<32}" + "".join(f"{cell:>16}" for cell in cells))
+        both = [of_pair(n, chances) for n in SIZES]
+        print(f"  {name:<32}" + _cells(both))
+        _keep(lowest, "paired difference, Newcombe", "bootstrap", both)
     print("  share of images in groups of 1 to 8, with the design effect / as if independent")
     print("  share, correlation in a group   " + "".join(f"{groups:>9} groups" for groups in GROUPS))
     for share, likeness in GROUPED:
-        cells = (
-            " / ".join(f"{100 * covered:.1f}" for covered in of_groups(groups, 8, share, likeness))
-            for groups in GROUPS
-        )
-        print(f"  {share:<5.2f} {likeness:<26}" + "".join(f"{cell:>16}" for cell in cells))
+        both = [of_groups(groups, 8, share, likeness) for groups in GROUPS]
+        print(f"  {share:<5.2f} {likeness:<26}" + _cells(both))
+        _keep(lowest, "share of groups, design effect", "as if independent", both)
     print("  bootstrap, of what is 0 or 1 on every image Wilson's")
     for name, kinds in MEANS.items():
-        print(f"  {name:<32}" + "".join(f"{100 * of_mean(n, *kinds):>16.1f}" for n in SIZES))
+        alone = [(of_mean(n, *kinds),) for n in SIZES]
+        print(f"  {name:<32}" + _cells(alone))
+        _keep(lowest, f"mean, {name}", "", alone)
     for name, detector in DETECTORS.items():
-        print(f"  {name:<32}" + "".join(f"{100 * of_f1(n, *detector):>16.1f}" for n in SIZES))
+        alone = [(of_f1(n, *detector),) for n in SIZES]
+        print(f"  {name:<32}" + _cells(alone))
+        _keep(lowest, name, "", alone)
+    for what, (own, *others) in lowest.items():
+        name, _, peer = what.partition(" | ")
+        beside = 100 * others[0] if others else None
+        figure(f"lowest coverage: {name}", 100 * own, "%", beside, peer, wanted=None, higher=True)
+
+
+def _cells(covered: Sequence[tuple[float, ...]]) -> str:
+    return "".join(f"{' / '.join(f'{100 * each:.1f}' for each in cell):>16}" for cell in covered)
+
+
+def _keep(lowest: dict[str, list[float]], name: str, peer: str, found: Sequence[tuple[float, ...]]) -> None:
+    """The lowest of each column, with those kept before."""
+    what = f"{name} | {peer}"
+    rows = [*found, *([tuple(lowest[what])] if what in lowest else [])]
+    lowest[what] = [min(column) for column in zip(*rows, strict=True)]
 
 
 if __name__ == "__main__":

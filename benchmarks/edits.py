@@ -16,6 +16,7 @@ from PIL import Image, ImageFilter
 from scipy import ndimage  # type: ignore[import-untyped]
 from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
 
+from benchmarks.common import figure, sized
 from uncanny.edits import EditPair, load
 from uncanny.eval.edits.data import EditFiles
 from uncanny.eval.edits.parameters import MeasureConfig
@@ -24,8 +25,9 @@ from uncanny.eval.metrics.edits import squared_difference, ssim
 from uncanny.eval.metrics.post_edit import post_edit
 from uncanny.images.prepared import read_rgb
 
-SIDE, PAIRS, ROUNDS = 1024, 24, 3
+SIDE, PAIRS, ROUNDS = 1024, sized(24, 2), sized(3, 1)
 EDITED = 300
+OTHERS = "scikit-image and SciPy"
 Pixels = NDArray[np.uint8]
 Kind = Literal["pasted back", "regenerated"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -37,7 +39,7 @@ def main() -> None:
     print(f"{PAIRS} pairs of {SIDE}², PNG, {cores} cores, median of {ROUNDS} rounds; load {busy:.1f}\n")
     with tempfile.TemporaryDirectory() as folder:
         for kind in KINDS:
-            files = list(load(_written(Path(folder) / kind, kind)))
+            files = list(load(written(Path(folder) / kind, kind)))
             _check(files[0])
             _compare(kind, files, cores)
         _pools(files, cores)
@@ -45,26 +47,27 @@ def main() -> None:
 
 def _compare(kind: Kind, files: list[EditFiles], cores: int) -> None:
     first, second = _pixels(files[0])
-    ours, our_cpu = _median(lambda: _on_all_cores(_uncanny, files, cores))
-    plain, plain_cpu = _median(lambda: _on_all_cores(_plain, files, cores))
+    ours, our_cpu = _median(lambda: _on_all_cores(uncanny_way, files, cores))
+    plain, plain_cpu = _median(lambda: _on_all_cores(plain_way, files, cores))
     _, decoding = _median(lambda: [_pixels(each) for each in files])
     _, of_ssim = _median(lambda: [ssim(first, second) for _ in files])
     _, of_mask = _median(lambda: [post_edit(squared_difference(first, second)) for _ in files])
     print(f"{kind}, one square of {EDITED} pixels edited")
-    for name, wall, cpu in (("uncanny", ours, our_cpu), ("plain", plain, plain_cpu)):
-        print(f"  {name:8} {PAIRS / wall:6.1f} pairs/s, CPU {1000 * cpu / PAIRS:6.1f} ms a pair")
-    print(f"  ratio    {plain / ours:6.1f} ×, of CPU {plain_cpu / our_cpu:.1f} ×")
+    figure(f"{kind}, pairs a second", PAIRS / ours, "", PAIRS / plain, OTHERS, higher=True)
+    scale = 1000 / PAIRS
+    figure(f"{kind}, CPU a pair", scale * our_cpu, "ms", scale * plain_cpu, OTHERS)
     shares = [100 * each / our_cpu for each in (decoding, of_ssim, of_mask)]
     print("  of our CPU: decoding {:.0f} %, SSIM {:.0f} %, MSE and mask {:.0f} %".format(*shares))
-    print(f"  decoding left out: CPU {(plain_cpu - decoding) / (our_cpu - decoding):.1f} ×\n")
+    ours, plain = scale * (our_cpu - decoding), scale * (plain_cpu - decoding)
+    figure(f"{kind}, CPU a pair without decoding", ours, "ms", plain, OTHERS)
 
 
-def _written(folder: Path, kind: Kind) -> list[EditPair]:
+def written(folder: Path, kind: Kind, pairs: int = PAIRS) -> list[EditPair]:
     """Soft noise that compresses as photographs do; the edit is a bright square with noise of its own."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(3)
-    pairs = []
-    for number in range(PAIRS):
+    made = []
+    for number in range(pairs):
         original = _picture(random)
         edited = original.copy()
         if kind == "regenerated":  # as by a decoder of latents: every pixel a little different
@@ -75,8 +78,8 @@ def _written(folder: Path, kind: Kind) -> list[EditPair]:
         paths = [folder / f"{number}-{side}.png" for side in ("original", "edited")]
         for path, pixels in zip(paths, (original, edited), strict=True):
             Image.fromarray(pixels).save(path, compress_level=6)
-        pairs.append(EditPair(id=str(number), original=str(paths[0]), edited=str(paths[1])))
-    return pairs
+        made.append(EditPair(id=str(number), original=str(paths[0]), edited=str(paths[1])))
+    return made
 
 
 def _picture(random: np.random.Generator) -> Pixels:
@@ -96,11 +99,11 @@ def _on_all_cores(work: Callable[[EditFiles], object], files: list[EditFiles], w
         return list(pool.map(work, files))
 
 
-def _uncanny(files: EditFiles) -> Any:
+def uncanny_way(files: EditFiles) -> Any:
     return measure_edit(files, Work(MeasureConfig()))
 
 
-def _plain(files: EditFiles) -> dict[str, float]:
+def plain_way(files: EditFiles) -> dict[str, float]:
     """The same figures, each by the library function for it."""
     from skimage import metrics, morphology
 
@@ -125,8 +128,8 @@ def _plain(files: EditFiles) -> dict[str, float]:
 
 def _check(files: EditFiles) -> None:
     """Both give the same figures, or the comparison says nothing."""
-    ours = _uncanny(files)
-    for name, value in _plain(files).items():
+    ours = uncanny_way(files)
+    for name, value in plain_way(files).items():
         assert abs(getattr(ours, name) - value) < 1e-6, (name, getattr(ours, name), value)
 
 
@@ -143,10 +146,11 @@ def _median(work: Callable[[], object]) -> tuple[float, float]:
 
 def _pools(files: list[EditFiles], cores: int) -> None:
     """Threads against processes, for the same work."""
-    single, _ = _median(lambda: [_uncanny(each) for each in files])
-    threads, _ = _median(lambda: _on_all_cores(_uncanny, files, cores))
+    single, _ = _median(lambda: [uncanny_way(each) for each in files])
+    threads, _ = _median(lambda: _on_all_cores(uncanny_way, files, cores))
     with ProcessPoolExecutor(cores) as pool:
-        list(pool.map(_uncanny, files[:cores]))
-        processes, _ = _median(lambda: list(pool.map(_uncanny, files)))
-    print(f"one thread {PAIRS / single:.1f} pairs/s, {cores} threads {PAIRS / threads:.1f}, ", end="")
-    print(f"{cores} processes {PAIRS / processes:.1f}")
+        list(pool.map(uncanny_way, files[:cores]))
+        processes, _ = _median(lambda: list(pool.map(uncanny_way, files)))
+    one = "one thread"
+    figure(f"pairs a second with {cores} threads", PAIRS / threads, "", PAIRS / single, one, higher=True)
+    figure(f"pairs a second with {cores} processes", PAIRS / processes, "", PAIRS / single, one, wanted=None)

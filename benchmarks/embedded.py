@@ -25,7 +25,7 @@ import numpy as np
 from fastapi import FastAPI, Request
 from PIL import Image
 
-from benchmarks.common import fake_server
+from benchmarks.common import fake_server, figure, sized
 
 Way = Literal["annotate", "pillow", "alone"]
 REQUESTS: Final = 50
@@ -164,21 +164,23 @@ def photograph(number: int, width: int, height: int) -> bytes:
 
 
 def main() -> None:
-    small = [photograph(number, 1024, 768) for number in range(REQUESTS)]
-    large = [photograph(number, 4000, 3000) for number in range(8)]
+    requests, few = sized(REQUESTS, 6), sized(8, 2)
+    small = [photograph(number, 1024, 768) for number in range(requests)]
+    large = [photograph(number, 4000, 3000) for number in range(few)]
     for name, way, images in (
-        (f"{REQUESTS} requests, 1024x768", "annotate", small),
+        (f"{requests} requests, 1024x768", "annotate", small),
         (f"{len(large)} requests, 4000x3000, bytes", "annotate", large),
-        ("4 requests, 4000x3000, Pillow images", "pillow", large[:4]),
-        (f"{REQUESTS} requests, a session each", "alone", small),
+        (f"{len(large[:4])} requests, 4000x3000, Pillow images", "pillow", large[:4]),
+        (f"{requests} requests, a session each", "alone", small),
     ):
         held = burst(way, images)  # type: ignore[arg-type]
-        print(
-            f"  {name:42} longest stall {held.longest_ms:6.1f} ms (idle {held.idle_ms:4.1f} ms)"
-            f"   {held.above_20_ms:3} above 20 ms   calls at the server at once {held.most_calls:3}"
-            f"   TLS contexts {held.tls_contexts:2}   {held.seconds:5.1f} s"
-        )
-    print(f"  Wanted: at most {WANTED_MS:g} ms, {CONCURRENCY} calls, and 1 TLS context for the whole session")
+        limits = (None, None) if way == "alone" else (CONCURRENCY, 1)
+        figure(f"{name}, longest stall", held.longest_ms, "ms", WANTED_MS)
+        figure(f"{name}, longest stall when idle", held.idle_ms, "ms")
+        figure(f"{name}, stalls above 20 ms", held.above_20_ms)
+        figure(f"{name}, calls at the server at once", held.most_calls, "", limits[0])
+        figure(f"{name}, TLS contexts", held.tls_contexts, "", limits[1])
+        figure(f"{name}, wall time", held.seconds, "s")
 
 
 def _serve(server: str) -> None:

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-IMAGES, ANOMALIES, REVIEWERS = 20_000, 4, 2
+from benchmarks.common import figure, sized
+
+IMAGES, ANOMALIES, REVIEWERS = sized(20_000, 1_000), 4, 2
 FORMS = ("jsonl", "csv", "parquet", "coco", "labelstudio", "cvat", "sft", "agents")
 _READ = """
 import sys
@@ -24,14 +26,15 @@ def main() -> None:
         run = Path(folder) / "run"
         run.mkdir()
         _write(run)
-        print(f"  {IMAGES:,} images x {ANOMALIES} anomalies x {REVIEWERS} verdicts; CPU, peak memory:")
+        print(f"  {IMAGES:,} images x {ANOMALIES} anomalies x {REVIEWERS} verdicts")
         alone, memory = _measured([sys.executable, "-c", _READ, str(run)])
-        print(f"    reading the records alone: {alone:.1f} s, {memory:,} MB")
+        figure("reading the records alone, peak memory", memory, "MB")
         for form in FORMS:
             out = str(Path(folder) / form)
             command = [sys.executable, "-m", "uncanny", "export", str(run), "--to", form, "-o", out, "-q"]
             cpu, memory = _measured(command)
-            print(f"    --to {form}: {cpu:.1f} s, {cpu / alone:.1f} times, {memory:,} MB")
+            figure(f"--to {form}, CPU time", cpu, "s", alone, "reading the records alone", wanted=None)
+            figure(f"--to {form}, peak memory", memory, "MB")
 
 
 def _measured(command: list[str]) -> tuple[float, int]:

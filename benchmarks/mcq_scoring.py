@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 import sys
 import time
 
-from benchmarks.common import peak_memory_mb
+from benchmarks.common import apart, figure, peak_memory_mb, sized
 from uncanny.eval.mcq.data.items import Answer, Item, Split
 
-MODELS = 20
+MODELS = sized(20, 2)
 SIZES: dict[Split, int] = {"art_dg": 356, "art_pg": 119, "ref_real": 356, "ref_pg": 119}
 
 
@@ -35,28 +35,34 @@ def release_like() -> list[Item]:
     return items
 
 
-def measure() -> None:
+def drawn_answers(items: list[Item], models: int) -> list[Answer]:
+    """Random answers of so many models to all questions."""
     from uncanny.eval.mcq.score.controls import baseline_answers
+
+    return [
+        answer.model_copy(update={"model": f"model-{model}"})
+        for model in range(models)
+        for answer in baseline_answers(items, "random", seed=model)
+    ]
+
+
+def measure() -> None:
     from uncanny.eval.mcq.score.score import score
 
     items = release_like()
-    answers: list[Answer] = []
-    for model in range(MODELS):
-        drawn = baseline_answers(items, "random", seed=model)
-        answers += [answer.model_copy(update={"model": f"model-{model}"}) for answer in drawn]
+    answers = drawn_answers(items, MODELS)
     began, busy = time.perf_counter(), time.process_time()
     scores = score(items, answers)
     wall, processor = time.perf_counter() - began, time.process_time() - busy
-    peak = peak_memory_mb()
-    print(
-        f"  {len(answers):,} answers of {len(scores)} models: {wall:.1f} s, {processor:.1f} CPU s, "
-        f"peak {peak:.0f} MB   (wanted: at most 10 s on two cores)"
-    )
+    print(json.dumps([len(answers), len(scores), wall, processor, peak_memory_mb()]))
 
 
 def main() -> None:
-    # Its own process: the peak is then of nothing but this.
-    subprocess.run([sys.executable, "-m", "benchmarks.mcq_scoring", "--child"], check=True)
+    answers, models, wall, processor, peak = apart("benchmarks.mcq_scoring")
+    print(f"  {answers:,} answers of {models} models, on two cores")
+    figure("wall time", wall, "s", 10)
+    figure("CPU time", processor, "s")
+    figure("peak memory", peak, "MB")
 
 
 if __name__ == "__main__":

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.common import peak_memory_mb, write_folder
+from benchmarks.common import apart, figure, peak_memory_mb, sized, write_folder
 
-IMAGES = 20_000
-STEPS = (1_000, 20_000)
+IMAGES = sized(20_000, 40)
+STEPS = (sized(1_000, 10), IMAGES)
 SCHEDULES = ("packed", "paper")
 
 
 def timed(folder: Path, run: Path, schedule: str, limit: int) -> tuple[float, float]:
     """Wall seconds and peak MB of one `uncanny annotate`, as its own process."""
-    arguments = (str(folder), str(run), schedule, str(limit))
-    command = [sys.executable, "-m", "benchmarks.memory", "--child", *arguments]
     began = time.perf_counter()
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return time.perf_counter() - began, float(out.split()[-1])
+    peak = apart("benchmarks.memory", folder, run, schedule, limit)
+    return time.perf_counter() - began, peak
 
 
 def child(folder: str, run: str, schedule: str, limit: str) -> None:
@@ -33,7 +31,7 @@ def child(folder: str, run: str, schedule: str, limit: str) -> None:
     except SystemExit as end:
         if end.code != 0:
             raise
-    print(peak_memory_mb())
+    print(json.dumps(peak_memory_mb()))
 
 
 def main() -> None:
@@ -41,15 +39,14 @@ def main() -> None:
         folder = Path(tmp) / "images"
         write_folder(folder, IMAGES, None)
         for schedule in SCHEDULES:
-            print(f"{schedule}:")
             for limit in STEPS:
                 run = Path(tmp) / f"run-{schedule}-{limit}"
                 seconds, peak = timed(folder, run, schedule, limit)
-                print(
-                    f"  {limit:>6,} images: peak {peak:4.0f} MB, {seconds:6.1f} s   (wanted: at most 400 MB)"
-                )
+                figure(f"{schedule}, {limit:,} images, peak memory", peak, "MB", 400)
+                figure(f"{schedule}, {limit:,} images, wall time", seconds, "s")
             seconds, peak = timed(folder, run, schedule, IMAGES)
-            print(f"  resuming the finished run: {seconds:.2f} s, peak {peak:.0f} MB   (wanted: at most 3 s)")
+            figure(f"{schedule}, resuming the finished run", seconds, "s", 3)
+            figure(f"{schedule}, resuming the finished run, peak memory", peak, "MB")
 
 
 if __name__ == "__main__":

@@ -18,13 +18,13 @@ from typing import Final
 
 import orjson
 
-from benchmarks.common import fake_server, noise_png
+from benchmarks.common import fake_server, figure, noise_png, sized
 from uncanny.agents.steps import ScheduleName
 
 SIDE = 592  # 1.05 MB as PNG
-IMAGES = 12
+IMAGES = sized(12, 2)
 CONCURRENCY = 16
-ROUNDS = 3
+ROUNDS = sized(3, 1)
 OBJECTS = 8
 SCHEDULES: Final[tuple[ScheduleName, ...]] = ("packed", "paper")
 PROMPT_CHARACTERS = 2_000
@@ -118,11 +118,12 @@ def compare(url: str, folder: Path, runs: Path, urls: list[str], schedule: Sched
         bare_ms.append(1000 * bare / len(calls))
         seeing_ms.append(1000 * seeing / seen)
     print(f"{schedule}: {len(calls)} calls, {seen} of them with the image")
-    for name, figures in (("annotation run, all of it", ours_ms), ("bare loop, same mix of calls", bare_ms)):
-        a_call = statistics.median(figures)
-        print(f"  {name:<32} {a_call:6.2f} ms CPU a call, {a_call * len(calls) / IMAGES:4.0f} ms an image")
-    print(f"  bare loop, calls with image only {statistics.median(seeing_ms):6.2f} ms CPU a call")
-    print(f"  ratio to the same mix            {statistics.median(ratios):6.2f}   (wanted: at most 0.50)")
+    own, other = statistics.median(ours_ms), statistics.median(bare_ms)
+    loop, scale = "bare loop, same mix of calls", len(calls) / IMAGES
+    figure(f"{schedule}, CPU a call", own, "ms", other, loop, wanted=None)
+    figure(f"{schedule}, CPU an image", own * scale, "ms", other * scale, loop, wanted=None)
+    figure(f"{schedule}, bare loop, CPU a call with image only", statistics.median(seeing_ms), "ms")
+    figure(f"{schedule}, median ratio of CPU to the bare loop", statistics.median(ratios), "", 0.50)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ is measured beside it: what has to be done to see the pixels at all.
 from __future__ import annotations
 
 import io
-import subprocess
+import json
 import sys
 import tempfile
 import time
@@ -15,11 +15,11 @@ from pathlib import Path
 
 from PIL import Image
 
-from benchmarks.common import peak_memory_mb, photo_jpeg
+from benchmarks.common import apart, figure, peak_memory_mb, photo_jpeg, sized
 
 SIZE = (4_000, 3_000)
-STEPS = (100, 1_000)
-ROUNDS = 5
+STEPS = (sized(100, 2), sized(1_000, 4))
+ROUNDS = sized(5, 1)
 
 
 def child(folder: str, run: str, limit: str) -> None:
@@ -29,7 +29,7 @@ def child(folder: str, run: str, limit: str) -> None:
     done = uncanny.annotate(folder, model="noop", out=run, limit=int(limit), progress=False)
     cpu = time.process_time() - began
     regions = {len((record.model_extra or {})["regions"]) for record in done.annotations}
-    print(min(regions), max(regions), cpu, peak_memory_mb())
+    print(json.dumps([min(regions), max(regions), cpu, peak_memory_mb()]))
 
 
 def decoding(data: bytes) -> float:
@@ -45,7 +45,8 @@ def decoding(data: bytes) -> float:
 
 def main() -> None:
     data = photo_jpeg(0, SIZE)
-    print(f"  the decoder alone: {decoding(data):.2f} s CPU an image, once ({len(data) / 1e6:.1f} MB)")
+    alone = decoding(data)
+    figure(f"the decoder alone, once, CPU an image of {len(data) / 1e6:.1f} MB", alone, "s")
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp) / "images"
         folder.mkdir()
@@ -53,15 +54,13 @@ def main() -> None:
             # Different bytes, equal pixels: a comment behind the image.
             (folder / f"{number:04d}.jpg").write_bytes(data + f"number {number}".encode())
         for limit in STEPS:
-            arguments = (str(folder), str(Path(tmp) / f"run-{limit}"), str(limit))
-            command = [sys.executable, "-m", "benchmarks.regions", "--child", *arguments]
             began = time.perf_counter()
-            out = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-            least, most, cpu, peak = int(out[0]), int(out[1]), float(out[2]), float(out[3])
-            print(
-                f"  {limit:>5,} images, {least} to {most} parts each: {cpu / limit:.2f} s CPU an image "
-                f"(wanted: at most 0.4), peak {peak:.0f} MB, {time.perf_counter() - began:.0f} s"
-            )
+            least, most, cpu, peak = apart("benchmarks.regions", folder, Path(tmp) / f"run-{limit}", limit)
+            wall, what = time.perf_counter() - began, f"{limit:,} images, {least} to {most} parts each"
+            figure(f"{what}, CPU an image", cpu / limit, "s", 0.4)
+            figure(f"{what}, CPU an image", cpu / limit, "s", alone, "the decoder alone", wanted=None)
+            figure(f"{what}, peak memory", peak, "MB")
+            figure(f"{what}, wall time", wall, "s")
 
 
 if __name__ == "__main__":

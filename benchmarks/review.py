@@ -21,15 +21,18 @@ import orjson
 from PIL import Image
 
 import uncanny
+from benchmarks.common import figure, sized
 from uncanny.records.reviews import Decision, ReviewLog, new_review
 from uncanny.schema import Annotation
 
-IMAGES, FINDINGS = 16_700, 6
+IMAGES, FINDINGS = sized(16_700, 40), 6
 PICTURES, SIDE = 40, 1024
-JUDGED = 50_000
+JUDGED = sized(50_000, 60)
 # Images of the sample that is judged whole.
-SAMPLE = 500
-STEPS = 200
+SAMPLE = sized(500, 8)
+STEPS = sized(200, 6)
+# The most that is wanted, as medians.
+READY_MS, PAINTED_MS = 300, 50
 WORDS = [
     "hand",
     "shadow",
@@ -60,14 +63,15 @@ def main() -> None:
         for judged, options in ((0, ()), (0, ("--sample",)), (JUDGED, ())):
             if judged:
                 _judge(folder, judged)
-            print(f"  {IMAGES * FINDINGS:,} findings, {judged:,} of them judged {' '.join(options)}")
+            of = f"{judged:,} judged {' '.join(options)}".rstrip()
+            print(f"  {IMAGES * FINDINGS:,} findings, {of}")
             began = time.perf_counter()
             with _server(folder, *options) as (address, pid):
-                print(f"    server listens after          {time.perf_counter() - began:8.2f} s")
-                print(f"    its memory                    {_memory(pid) / 1e6:8.0f} MB")
+                figure(f"{of}, server listens after", time.perf_counter() - began, "s")
+                figure(f"{of}, memory of the server", _memory(pid) / 1e6, "MB")
                 if not options:
-                    _requests(address)
-                _browser(address, "a" * FINDINGS + "c" if options else "aru")
+                    _requests(address, of)
+                _browser(address, "a" * FINDINGS + "c" if options else "aru", of)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -148,11 +152,11 @@ def _memory(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _requests(address: str) -> None:
+def _requests(address: str, of: str) -> None:
     """What the server alone takes, by a client that reads the page's own marks."""
     with httpx2.Client(base_url=address, headers={"Origin": address}) as client:
         pages = [_timed(partial(client.get, "/")) for _ in range(21)]
-        _print("page, server alone", [seconds for seconds, _ in pages])
+        _print(f"{of}, page, server alone", [seconds for seconds, _ in pages])
         text = pages[-1][1].text
         verdicts = []
         for number in range(STEPS):
@@ -162,13 +166,13 @@ def _requests(address: str) -> None:
             assert answer.status_code == 200, answer.text
             verdicts.append(seconds)
             text = answer.text
-        _print("verdict and next finding, server alone", verdicts)
+        _print(f"{of}, verdict and next finding, server alone", verdicts)
         for name, query in (("ties", "show=ties"), ("kind, file order", "show=todo&kind=light&order=file")):
             firsts = [_timed(partial(client.get, f"/finding?{query}"))[0] for _ in range(21)]
-            _print(f"first finding by {name}", firsts)
+            _print(f"{of}, first finding by {name}", firsts)
 
 
-def _browser(address: str, keys: str) -> None:
+def _browser(address: str, keys: str, of: str) -> None:
     """From each of `keys`, again and again, to the next finding on the screen, its picture included."""
     from playwright.sync_api import sync_playwright
 
@@ -184,7 +188,7 @@ def _browser(address: str, keys: str) -> None:
                 page.wait_for_selector("body[data-shown]")
                 # From the start of the navigation to the first finding with its picture.
                 loads.append(page.evaluate("() => performance.getEntriesByName('shown')[0].startTime / 1000"))
-            _print(f"page ready in Chromium, {cache} cache", loads)
+            _print(f"{of}, page ready in Chromium, {cache} cache", loads, READY_MS)
         # Between two frames: from the key's event to the frame after the one that has the new finding.
         page.evaluate(
             """() => { window.painted = []; addEventListener('keydown', () => {
@@ -198,7 +202,7 @@ def _browser(address: str, keys: str) -> None:
             while page.evaluate("() => window.painted.length") <= number:
                 time.sleep(0.002)
             page.wait_for_timeout(60)
-        _print("key to next finding painted", page.evaluate("() => window.painted"))
+        _print(f"{of}, key to next finding painted", page.evaluate("() => window.painted"), PAINTED_MS)
         browser.close()
 
 
@@ -212,7 +216,8 @@ def _mark(text: str, name: str) -> str:
     return text.split(f'data-{name}="')[1].split('"')[0]
 
 
-def _print(what: str, seconds: list[float]) -> None:
+def _print(what: str, seconds: list[float], most_ms: float | None = None) -> None:
     ordered = sorted(seconds)
     late = ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
-    print(f"    {what:<42} median {statistics.median(ordered) * 1e3:7.1f} ms, p95 {late * 1e3:7.1f} ms")
+    figure(f"{what}, median", statistics.median(ordered) * 1e3, "ms", most_ms)
+    figure(f"{what}, p95", late * 1e3, "ms")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-IMAGES, EACH = 200, 6
+from benchmarks.common import sized
+
+IMAGES, EACH = sized(200, 4), 6
 # Words of a phenomenon and of a reasoning, from a few to the longest that models write.
 _WORDS = {"phenomenon": (18, 45), "reasoning": (22, 60)}
 _STARTS, _ENDS = 24_000, 6_000

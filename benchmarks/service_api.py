@@ -22,10 +22,11 @@ from typing import NamedTuple
 
 import httpx2
 
+from benchmarks.common import figure, sized
 from benchmarks.review import make_annotations
 
-CONNECTIONS, SECONDS = 16, 4.0
-JOBS, IMAGES = 2_000, 5_000
+CONNECTIONS, SECONDS = 16, sized(4, 1)
+JOBS, IMAGES, VERDICTS = sized(2_000, 60), sized(5_000, 100), sized(10_000, 200)
 BARE = """
 import uvicorn
 from fastapi import FastAPI
@@ -75,11 +76,12 @@ def main() -> None:
 
 
 def _show(name: str, load: Load, bare: Load | None) -> Load:
-    beside = "" if bare is None else f"   {load.rate / bare.rate:5.2f} of the bare route"
-    print(
-        f"  {name:24} {load.rate:7,.0f} a second   median {load.median_ms:6.1f} ms"
-        f"   p99 {load.p99_ms:6.1f} ms   CPU {load.cpu_ms:5.2f} ms{beside}"
-    )
+    other = None if bare is None else bare.rate
+    figure(f"{name}, answers a second", load.rate, "", other, "bare route", wanted=None, higher=True)
+    other = None if bare is None else bare.cpu_ms
+    figure(f"{name}, CPU", load.cpu_ms, "ms", other, "bare route", wanted=None)
+    figure(f"{name}, median", load.median_ms, "ms")
+    figure(f"{name}, p99", load.p99_ms, "ms")
     return load
 
 
@@ -106,7 +108,7 @@ def _verdicts(address: str, job: str) -> list[bytes]:
     bodies: list[bytes] = []
     with httpx2.Client(base_url=address, timeout=60) as client:
         after: str | None = None
-        while len(bodies) < 10_000:
+        while len(bodies) < VERDICTS:
             query = {"limit": "200"} | ({} if after is None else {"after": after})
             page = client.get(f"/api/v1/jobs/{job}/findings", params=query).raise_for_status().json()
             for finding in page["findings"]:

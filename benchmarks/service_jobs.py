@@ -22,17 +22,17 @@ from typing import Any
 
 from PIL import Image
 
-from benchmarks.common import fake_server
+from benchmarks.common import fake_server, figure, sized
 from uncanny.service import ENDED
 from uncanny.service.answers import Job
 from uncanny.service.jobs.worker import Pace, Worker
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Listener
 
-QUEUED, THREADS = 2_000, 4
-STARTS = 100
-TAKEOVERS = 8
-AT_ONCE, IMAGES = 20, 10
+QUEUED, THREADS = sized(2_000, 40), 4
+STARTS = sized(100, 4)
+TAKEOVERS = sized(8, 1)
+AT_ONCE, IMAGES = sized(20, 2), 10  # fewer images end before a worker is killed
 
 
 def main() -> None:
@@ -41,17 +41,16 @@ def main() -> None:
     with postgres() as server, fake_server("--latency-ms", "300", "--jitter-ms", "100") as url:
         os.environ |= {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "any-key"}
         for name, address in (("SQLite", lambda: None), ("PostgreSQL", server.database)):
-            print(f"  {name}")
             for measure in (_queue, _start, _takeover, _at_once):
                 folder = Path(tempfile.mkdtemp(prefix="uncanny-jobs-"))
                 try:
                     _pictures(folder / "root" / "in")
-                    measure(folder, address())
+                    measure(folder, address(), name)
                 finally:
                     shutil.rmtree(folder)
 
 
-def _queue(folder: Path, address: str | None) -> None:
+def _queue(folder: Path, address: str | None, on: str) -> None:
     """Submitted, taken, renewed and ended, with nothing to do in between."""
     with Service.open(folder / "data", database=address) as service:
 
@@ -70,23 +69,25 @@ def _queue(folder: Path, address: str | None) -> None:
             cpu = time.process_time()
             working = _seconds(lambda: list(pool.map(work, range(THREADS))))
             work_ms = (time.process_time() - cpu) / QUEUED * 1e3
-    print(
-        f"    submitted {QUEUED / submitting:,.0f}/s, CPU {submit_ms:.2f} ms each; taken, renewed and ended "
-        f"{QUEUED / working:,.0f}/s, CPU {work_ms:.2f} ms each"
-    )
+    for what, seconds, cpu_ms in (
+        ("submitted", submitting, submit_ms),
+        ("taken, renewed and ended", working, work_ms),
+    ):
+        figure(f"{on}, {what}, jobs a second", QUEUED / seconds)
+        figure(f"{on}, {what}, CPU a job", cpu_ms, "ms")
 
 
-def _start(folder: Path, address: str | None) -> None:
+def _start(folder: Path, address: str | None, on: str) -> None:
     """From a job's being submitted to a waiting worker's having it, on PostgreSQL one of another process."""
     with Service.open(folder / "data", database=address) as service:
         if address is None:
-            _print_starts(_starts(service, service))
+            _print_starts(_starts(service, service), on)
             return
         with Service.open(folder / "data", database=address) as other:
             listener = Listener(other.database, other.jobs.queued)
             listener.start()
             time.sleep(1)
-            _print_starts(_starts(service, other))
+            _print_starts(_starts(service, other), on)
             listener.stop()
 
 
@@ -118,11 +119,10 @@ def _starts(submitting: Service, working: Service) -> list[float]:
     return delays
 
 
-def _print_starts(delays: list[float]) -> None:
+def _print_starts(delays: list[float], on: str) -> None:
     p95 = sorted(delays)[int(len(delays) * 0.95)]
-    print(
-        f"    a waiting worker has a job after {statistics.median(delays) * 1e3:.1f} ms, p95 {p95 * 1e3:.1f}"
-    )
+    figure(f"{on}, a waiting worker has a job after, median", statistics.median(delays) * 1e3, "ms")
+    figure(f"{on}, a waiting worker has a job after, p95", p95 * 1e3, "ms")
 
 
 WORKER = """
@@ -137,7 +137,7 @@ time.sleep(600)
 """
 
 
-def _takeover(folder: Path, address: str | None) -> None:
+def _takeover(folder: Path, address: str | None, on: str) -> None:
     """From the death of a worker to another one's having its job; on SQLite the same one started again."""
     delays: list[float] = []
     for number in range(TAKEOVERS):
@@ -162,10 +162,11 @@ def _takeover(folder: Path, address: str | None) -> None:
         second.wait()
     lease = Pace().lease_s
     words = f"after a kill, lease {lease:g} s" if address else "after a kill and a restart"
-    print(f"    a job goes on {statistics.median(delays):.1f} s {words}, at most {max(delays):.1f} s")
+    figure(f"{on}, a job goes on {words}, median", statistics.median(delays), "s")
+    figure(f"{on}, a job goes on {words}, longest", max(delays), "s")
 
 
-def _at_once(folder: Path, address: str | None) -> None:
+def _at_once(folder: Path, address: str | None, on: str) -> None:
     with Service.open(folder / "data", database=address, roots=[folder / "root"]) as service:
         for at_once in (1, AT_ONCE):
             worker = Worker(service, jobs=at_once)
@@ -177,10 +178,9 @@ def _at_once(folder: Path, address: str | None) -> None:
             worker.stop()
             states = {service.jobs.get(job.id).state for job in jobs}
             assert states == {"finished"}, states
-            print(
-                f"    {at_once} job{'s' * (at_once > 1)} at once, {IMAGES} images each: {seconds:.1f} s, "
-                f"of the service's own CPU {cpu / seconds:.1%} of a core"
-            )
+            what = f"{on}, {at_once} job{'s' * (at_once > 1)} at once, {IMAGES} images each"
+            figure(what, seconds, "s")
+            figure(f"{what}, the service's own CPU", 100 * cpu / seconds, "% of a core")
 
 
 def _all_ended(service: Service, jobs: list[Job]) -> bool:

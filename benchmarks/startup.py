@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 
-RUNS = 9
+from benchmarks.common import figure, sized
+
+RUNS = sized(9, 1)
 # Name → arguments of Python, and the seconds it may take.
 COMMANDS = {
     "python -c pass": (["-c", "pass"], None),
@@ -35,8 +37,7 @@ def main() -> None:
             began = time.perf_counter()
             subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
             seconds.append(time.perf_counter() - began)
-        wanted = "" if most is None else f"   (wanted: at most {most})"
-        print(f"  {name:<28} {statistics.median(seconds):.3f} s{wanted}")
+        figure(name, statistics.median(seconds), "s", most)
 
 
 if __name__ == "__main__":

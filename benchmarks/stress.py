@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 import sys
 import tempfile
 import time
@@ -12,26 +12,26 @@ from typing import Any
 import numpy as np
 import orjson
 
-from benchmarks.common import peak_memory_mb
+from benchmarks.common import apart, figure, peak_memory_mb, sized
 
-EDITS, REAL = 70_000, 30_000
+EDITS, REAL = sized(70_000, 700), sized(30_000, 300)
 METRICS = ("mask_ratio", "ssim", "mse", "post_edit_ratio", "largest_component_ratio", "lpips")
 LEVELS = ("method", "model", "dataset", "shape")
-PHRASES = 2_000
+PHRASES = sized(2_000, 20)
 
 
-def write_tables(folder: Path) -> None:
+def write_tables(folder: Path, edits: int = EDITS, real: int = REAL) -> None:
     """Edits as `edits measure` writes them, with originals, and predictions on both as JSON Lines."""
     rng = np.random.default_rng(0)
-    figures = {name: rng.random(EDITS) for name in METRICS}
-    levels = {name: rng.integers(0, 3 + place * 3, EDITS) for place, name in enumerate(LEVELS)}
-    phrases = rng.integers(0, PHRASES, EDITS)
+    figures = {name: rng.random(edits) for name in METRICS}
+    levels = {name: rng.integers(0, 3 + place * 3, edits) for place, name in enumerate(LEVELS)}
+    phrases = rng.integers(0, PHRASES, edits)
     scores = np.clip(rng.normal(0.4 + 0.4 * figures["mask_ratio"], 0.2), 0, 1)
     with (folder / "edits.jsonl").open("wb") as meta, (folder / "p.jsonl").open("wb") as predictions:
-        for place in range(EDITS):
+        for place in range(edits):
             edit: dict[str, Any] = {
                 "id": f"e{place}",
-                "original": f"original/{place % REAL:06}.png",
+                "original": f"original/{place % real:06}.png",
                 "edited": f"edited/{place:06}.png",
                 "label": f"thing {phrases[place]}",
                 "edited_label": "another thing",
@@ -40,7 +40,7 @@ def write_tables(folder: Path) -> None:
             }
             meta.write(orjson.dumps(edit) + b"\n")
             predictions.write(orjson.dumps({"image": edit["edited"], "score": float(scores[place])}) + b"\n")
-        for place, score in enumerate(np.clip(rng.normal(0.35, 0.2, REAL), 0, 1).tolist()):
+        for place, score in enumerate(np.clip(rng.normal(0.35, 0.2, real), 0, 1).tolist()):
             predictions.write(orjson.dumps({"image": f"original/{place:06}.png", "score": score}) + b"\n")
 
 
@@ -83,8 +83,7 @@ def measure(kind: str, folder: Path) -> None:
     began = time.perf_counter()
     recalls = ours(folder) if kind == "ours" else plain(folder)
     wall = time.perf_counter() - began
-    peak = peak_memory_mb()
-    (folder / f"{kind}.json").write_bytes(orjson.dumps({"recalls": recalls, "wall": wall, "peak": peak}))
+    print(json.dumps({"recalls": recalls, "wall": wall, "peak": peak_memory_mb()}))
 
 
 def main() -> None:
@@ -95,24 +94,21 @@ def main() -> None:
         results: dict[str, Any] = {}
         for _ in range(3):
             for kind in walls:
-                # Its own process: imports count, and the peak is of nothing but this.
-                command = [sys.executable, "-m", "benchmarks.stress", "--child", kind, name]
-                subprocess.run(command, check=True)
-                results[kind] = orjson.loads((folder / f"{kind}.json").read_bytes())
+                results[kind] = apart("benchmarks.stress", kind, folder)
                 walls[kind].append(results[kind]["wall"])
     same = results["ours"]["recalls"].keys() == results["plain"]["recalls"].keys() and all(
         abs(value - results["plain"]["recalls"][key]) < 1e-9
         for key, value in results["ours"]["recalls"].items()
     )
     wall, other = (sorted(walls[kind])[1] for kind in ("ours", "plain"))
-    print(
-        f"  {EDITS + REAL:,} predictions, {EDITS:,} edits, {len(results['ours']['recalls']):,} groups: "
-        f"{wall:.2f} s, peak {results['ours']['peak']:.0f} MB   (wanted: at most 10 s, better 3)"
-    )
-    print(
-        f"  recall alone with pandas: {other:.2f} s, peak {results['plain']['peak']:.0f} MB; "
-        f"ratio {wall / other:.2f}; the same recalls: {same}"
-    )
+    groups = len(results["ours"]["recalls"])
+    print(f"  {EDITS + REAL:,} predictions, {EDITS:,} edits, {groups:,} groups; the same recalls: {same}")
+    figure("wall time (better: 3 s)", wall, "s", 10)
+    for what, unit, own, plains in (
+        ("wall time", "s", wall, other),
+        ("peak memory", "MB", results["ours"]["peak"], results["plain"]["peak"]),
+    ):
+        figure(what, own, unit, plains, "recall alone with pandas", wanted=None)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.common import write_folder
+from benchmarks.common import apart, figure, sized, write_folder
 
-IMAGES = 120  # beyond `MOST_IN_ONE_TRACE`: each has a trace of its own
+IMAGES = sized(120, 8)  # beyond `MOST_IN_ONE_TRACE`: each has a trace of its own
 CALLS = 52
-ROUNDS = 5
+ROUNDS = sized(5, 1)
 ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 SAMPLED: Final = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.01"}
 # An endpoint that takes everything; it counts the bytes.
@@ -109,24 +109,21 @@ def main() -> None:
         for turn in range(ROUNDS):
             for name, variables in ways.items():
                 env = clean | variables | ({} if name == "not asked for" else {ENDPOINT: url})
-                command = [
-                    sys.executable,
-                    "-m",
-                    "benchmarks.telemetry",
-                    f"{tmp}/images",
-                    f"{tmp}/{name}-{turn}",
-                ]
-                done = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
-                measured, sending = json.loads(done.stdout)
+                folders = f"{tmp}/images", f"{tmp}/{name}-{turn}"
+                measured, sending = apart("benchmarks.telemetry", *folders, env=env)
                 figures[name].append(1e6 * measured / (IMAGES * CALLS))
                 if name == "sent":
                     last.append(1000 * sending)
     print(f"{IMAGES * CALLS:,} calls of the schedule of the paper, median of {ROUNDS} rounds")
-    print(f"  {'the contexts of a call, not asked for':<40} {not_asked_for():6.0f} ns")
+    figure("the contexts of a call, not asked for", not_asked_for(), "ns")
+    without = statistics.median(figures["not asked for"])
     for name, spent in figures.items():
-        print(f"  {f'a run, {name}':<40} {statistics.median(spent):6.0f} µs CPU a call")
-    print(f"  {'sending what is left at the end':<40} {statistics.median(last):6.0f} ms CPU")
+        beside = None if name == "not asked for" else without
+        figure(
+            f"a run, {name}, CPU a call", statistics.median(spent), "µs", beside, "not asked for", wanted=None
+        )
+    figure("sending what is left at the end, CPU", statistics.median(last), "ms")
 
 
 if __name__ == "__main__":
-    child(Path(sys.argv[1]), Path(sys.argv[2]))
+    child(Path(sys.argv[2]), Path(sys.argv[3]))

@@ -13,11 +13,12 @@ from typing import Literal
 
 import numpy as np
 
+from benchmarks.common import figure, sized
 from uncanny.eval.metrics.corrected import Design, Fit, corrected, fit_mean, fit_product, fit_share
 from uncanny.eval.metrics.corrected_difference import difference
 from uncanny.eval.metrics.intervals import Bools, Codes, Floats, wilson_interval
 
-REPETITIONS = 2_000
+REPETITIONS = sized(2_000, 3)
 FRAME, POPULATION = 5_000, 400_000
 SIZES = (50, 100, 200, 400)
 Drawing = Literal["random", "active"]
@@ -32,7 +33,7 @@ MODELS = ((0.3, 0.3), (0.6, 0.6), (0.9, 0.3), (0.9, 0.9))
 # The implausibility of an anomaly, as in the published audit.
 BETA = (4.2, 1.8)
 FIGURES = ("af", "mai", "cap")
-RESAMPLES = 1_000
+RESAMPLES = sized(1_000, 50)
 PROMPTS, A_PROMPT = 1_250, 4
 
 Rng = np.random.Generator
@@ -305,9 +306,9 @@ def main() -> None:
     )
     for part in PARTS.values():
         part(lowest)
-    print("\nlowest coverage")
+    print()
     for (name, kind), coverage in lowest.items():
-        print(f"  {name:<20}{kind:<12}{coverage:>6.1f}")
+        figure(f"lowest coverage, {name}, {kind}", coverage, "%", 95, "nominal", wanted=None, higher=True)
 
 
 if __name__ == "__main__":

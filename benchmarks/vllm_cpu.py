@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.common import figure, sized
 from uncanny.models import registry
 from uncanny.models.base import Message, ModelProvider, ModelRequest, ModelResponse
 from uncanny.models.openai import VLLMProvider
@@ -28,7 +29,7 @@ from uncanny.models.vllm.server import VllmServer
 
 VENV_VARIABLE = "UNCANNY_VLLM_VENV"
 TOOLS = Path(__file__).parents[1] / "tests" / "vllm_cpu"
-ROUNDS = 2
+ROUNDS = sized(2, 1)
 CONCURRENCY = 8
 MOST_OBJECTS = 2
 # By default the tiny model shrinks images to 64 tokens. Real models see these scenes with 432.
@@ -213,13 +214,12 @@ def show(name: str, rounds: Sequence[Figures], ours: Sequence[Figures]) -> None:
         f"    cached by usage {cached:.1%}, prefix cache {hits:,.0f}/{queries:,.0f} = {hits / queries:.1%},"
         f" image cache {seen:,.0f}/{asked:,.0f} = {seen / asked:.1%}"
     )
-    pairs = list(zip(rounds, ours, strict=True))
-    print(
-        f"    computed {statistics.mean(each.computed for each in rounds):,.0f} prompt tokens a call,"
-        f" {statistics.mean(each.computed / own.computed for each, own in pairs):.2f} times ours,"
-        f" in {statistics.mean(each.prefill_ms for each in rounds):.0f} ms,"
-        f" {statistics.mean(each.prefill_ms / own.prefill_ms for each, own in pairs):.2f} times ours"
-    )
+    for what, unit, each in (
+        ("computed prompt tokens a call", "", lambda one: one.computed),
+        ("time of prompts a call", "ms", lambda one: one.prefill_ms),
+    ):
+        value, beside = (statistics.mean(map(each, side)) for side in (rounds, ours))
+        figure(f"{name}, {what}", value, unit, beside, "ours", wanted=None)
 
 
 def main() -> None:
