@@ -9,8 +9,8 @@ import pytest
 
 from uncanny.errors import ProviderError, RequestRejectedError, TransientError
 from uncanny.models.base import Message, ModelRequest, ModelResponse, Sampling, Tokens, encode_image
-from uncanny.models.http_errors import ErrorContext, Flagged
 from uncanny.models.discount.responses import read_response, response_body
+from uncanny.models.http_errors import ErrorContext, Flagged
 
 CONTEXT = ErrorContext("openai/gpt-4o", "gpt-4o", "https://api.openai.com/v1", "OPENAI_API_KEY", ("key",))
 USAGE = {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 2}

@@ -21,9 +21,9 @@ from uncanny.client.endpoint import FAILURES, Endpoint
 from uncanny.client.prices import PriceTable
 from uncanny.errors import ProviderError, RequestRejectedError, TransientError
 from uncanny.models.base import ModelRequest, ModelResponse
+from uncanny.models.discount.responses import BackgroundApi
 from uncanny.models.http_errors import NothingThereError
 from uncanny.models.presets import Window
-from uncanny.models.discount.responses import BackgroundApi
 from uncanny.records.batch_files import BackgroundEntry, BackgroundLog
 from uncanny.wording import counted
 

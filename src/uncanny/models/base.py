@@ -20,8 +20,8 @@ from uncanny.errors import writable
 if TYPE_CHECKING:
     from uncanny.images.prepared import PreparedImage
     from uncanny.models.discount.batches import BatchApi
-    from uncanny.models.presets import Window
     from uncanny.models.discount.responses import BackgroundApi
+    from uncanny.models.presets import Window
 
 Finish = Literal["stop", "length", "refusal"]
 Outcome = Literal["answered", "unparseable", "refused", "error"]
