@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import orjson
@@ -159,3 +160,14 @@ def test_without_the_option_a_run_says_what_is_under_way(images: Path, run: Run)
         done = uncanny_here(*command(images, server, run))
     assert run.statuses() == {"ok": IMAGES}
     assert "3 questions under way in the background; without" in done.err
+
+
+def test_what_is_never_answered_is_handed_in_once_more_and_asked_then(
+    images: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uncanny.client.background.LONGEST", timedelta(seconds=0.5))
+    with serving(batch_seconds=600.0) as server:
+        code, err = background(images, server, run)
+        assert asked(server) == (2 * HANDED_IN, IMAGES)
+    assert (code, run.statuses()) == (0, {"ok": IMAGES})
+    assert "no answer within 0:00:00.5" in err

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from functools import partial
 from typing import Self
 
@@ -28,6 +29,8 @@ from uncanny.records.batch_files import BackgroundEntry, BackgroundLog
 from uncanny.wording import counted
 
 FIRST_POLL_S = 0.5
+# Well above the longest window.
+LONGEST = timedelta(hours=32)
 # For questions that are being handed in when a run ends.
 HAND_IN_S = 10.0
 
@@ -119,6 +122,9 @@ class Background(Discount[BackgroundApi]):
             entry = handed_in
         pause = FIRST_POLL_S
         while (outcome := await self._patiently(name, api.result, entry.id)) is None:
+            if now() - entry.at > LONGEST:
+                outcome = TransientError(f"{name}: no answer within {LONGEST}", kind="background")
+                break
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, LONGEST_POLL_S)
         if not isinstance(outcome, ModelResponse):

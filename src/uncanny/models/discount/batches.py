@@ -41,8 +41,7 @@ LARGEST_RESULTS: Final = 512 * 1024 * 1024
 """Bytes of the results of a batch after which no more is read."""
 TIMEOUT_S: Final = 900.0
 """Of one upload or download, in seconds."""
-# Of one page, and of all pages that are looked through for a batch.
-_PAGE, _MOST_LISTED = 100, 1_000
+_PAGE = 100
 _CLOCKS_DIFFER = timedelta(minutes=10)
 
 Body = Callable[[ModelRequest], bytes]
@@ -190,7 +189,8 @@ class OpenAIBatches(BatchApi):
         return name
 
     async def find(self, lost: LostBatch) -> str | None:
-        async for each in _listed(self._json, self._client.batches.with_raw_response.list, "after"):
+        listed = self._client.batches.with_raw_response.list
+        async for each in _listed(self._json, listed, "after", lost.since):
             metadata = each.get("metadata")
             if isinstance(metadata, dict) and metadata.get("uncanny") == lost.tag:
                 return self._id(each)
@@ -263,12 +263,9 @@ class AnthropicBatches(BatchApi):
 
     async def find(self, lost: LostBatch) -> str | None:
         oldest = None
-        async for each in _listed(
-            self._json, self._client.messages.batches.with_raw_response.list, "after_id"
-        ):
-            counts, created = each.get("request_counts"), _moment(each.get("created_at"))
-            if created is None or created < lost.since - _CLOCKS_DIFFER:
-                break
+        listed = self._client.messages.batches.with_raw_response.list
+        async for each in _listed(self._json, listed, "after_id", lost.since):
+            counts = each.get("request_counts")
             number = sum(count(each) or 0 for each in counts.values()) if isinstance(counts, dict) else 0
             if number == lost.number and each.get("id") not in lost.known:
                 oldest = self._id(each)
@@ -319,27 +316,32 @@ def _status(error: object) -> int:
     return 500
 
 
-def _moment(text: object) -> datetime | None:
+def _moment(given: object) -> datetime | None:
+    """In seconds, as OpenAI has it, or in words, as Anthropic."""
     try:
-        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
+        if isinstance(given, int):
+            return datetime.fromtimestamp(given, UTC)
+        moment = datetime.fromisoformat(given) if isinstance(given, str) else None
+    except (ValueError, OverflowError, OSError):
         return None
     return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 async def _listed(
-    json: Callable[[Callable[[], Any]], Any], page: Callable[..., Any], cursor: str
+    json: Callable[[Callable[[], Any]], Any], page: Callable[..., Any], cursor: str, since: datetime
 ) -> AsyncIterator[dict[str, Any]]:
-    """Batches of the account, the newest first, up to `_MOST_LISTED`."""
+    """Batches of the account, the newest first, back to `since`."""
     after: dict[str, Any] = {}
-    seen = 0
-    while seen < _MOST_LISTED:
+    while True:
         content = await json(partial(page, limit=_PAGE, **after))
         data = content.get("data")
         batches = [each for each in data if isinstance(each, dict)] if isinstance(data, list) else []
         for each in batches:
+            created = _moment(each.get("created_at"))
+            if created is None or created < since - _CLOCKS_DIFFER:
+                return
             yield each
-        seen += len(batches)
-        if not batches or content.get("has_more") is not True:
+        following = {cursor: batches[-1].get("id")} if batches else after
+        if following == after or content.get("has_more") is not True:
             return
-        after = {cursor: batches[-1].get("id")}
+        after = following
