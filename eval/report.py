@@ -66,7 +66,7 @@ def report(run: str | PathLike[str], parameters: ReportParameters) -> Path:
     if manifest is not None and known is not None and not known.report:
         raise UsageError(
             f"{path} is a run of `{' '.join(known.command)}`, which has no page",
-            remedy=f"They are in {path / (manifest.record_file or '')}.",
+            remedy=f"Its records are in {path / (manifest.record_file or '')}.",
         )
     if task is not None:
         raise UsageError(

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.metrics.corrected import Corrected, Design, Fit, corrected, fit_mean, fit_product, fit_share
+from uncanny.eval.metrics.corrected import (
+    LEAST_JUDGED,
+    Corrected,
+    Design,
+    Fit,
+    corrected,
+    fit_mean,
+    fit_product,
+    fit_share,
+)
 from uncanny.eval.metrics.intervals import Codes
 from uncanny.eval.trust.data import COUNT, KIND_COLUMN, UNREAL, VISIBLE, Floats, JudgedRun, read_judged
 from uncanny.records.sample import SAMPLE
@@ -85,6 +94,8 @@ class Trusted:
                 "extend it with `uncanny sample`"
             )
         if design.missing:
+            if design.n + design.missing > design.size:
+                return f"{judged}, and it has only {counted(design.size, 'image')}; {LEAST_JUDGED} are needed"
             return f"{judged}; {design.missing:,} more are needed for corrected figures"
         if self.groups is not None and design.independent < groups:
             return f"{judged}, of {design.independent:,} prompts; corrected figures need {groups}"

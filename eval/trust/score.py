@@ -247,7 +247,8 @@ class TrustResult(RowsResult):
             yield f"{skipped_words(judged)}."
         yield from verdict_words(self.trusted)
         if judged.gone:
-            yield f"{counted(len(judged.gone), 'image')} of the sample are not in the run any more."
+            are = "is" if len(judged.gone) == 1 else "are"
+            yield f"{counted(len(judged.gone), 'image')} of the sample {are} not in the run any more."
         if judged.sure:
             yield f"{judged.sure}."
 
@@ -257,7 +258,8 @@ class TrustResult(RowsResult):
         if self.calibration_error is not None:
             yield f"Expected calibration error: {self.calibration_error:.2f}.{self._calibrated_words()}"
         if self.agreement.alpha is not None:
-            yield f"Agreement of reviewers: Krippendorff's α {self.agreement.alpha:.2f}."
+            alpha = Column("", digits=2).show(self.agreement.alpha).text
+            yield f"Agreement of reviewers: Krippendorff's α {alpha}."
 
     def _calibrated_words(self) -> str:
         if self.calibration is None:
@@ -272,8 +274,13 @@ class TrustResult(RowsResult):
     def next_steps(self) -> Iterator[str]:
         """What to do next, a sentence each."""
         visible = self.figures["visible"].corrected
-        if missing := self.judged.design.missing:
-            yield f"Judge {counted(missing, 'more image')}: with fewer than 30 there is no interval."
+        design = self.judged.design
+        if missing := design.missing:
+            few = "with fewer than 30 there is no interval"
+            if design.n + missing > design.size:
+                yield f"The run has only {counted(design.size, 'image')}: {few}."
+            else:
+                yield f"Judge {counted(missing, 'more image')}: {few}."
         elif visible.low is not None and visible.high is not None:
             half = (visible.high - visible.low) / 2
             more = ceil(visible.n * (half / WANTED_HALF) ** 2) - visible.n

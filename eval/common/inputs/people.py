@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from uncanny.errors import ItemsError, Problem
+from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.inputs.problems import parse_records
 from uncanny.schema import Record
 
@@ -16,14 +17,19 @@ def read_people(folders: Sequence[Path], kinds: Mapping[str, type[Record]]) -> l
     """The records of each kind, by the name of its file, in the order of the lines; all have a `person`.
 
     Files of the first kind may be named in place of folders, and have to be there; the others lie beside
-    them. A last line that is half-written is passed over. A person who is in several folders counts as one in
-    each, named with the folder: two people may have the same name. Raises ItemsError with every invalid line,
-    UsageError for what cannot be read.
+    them. A file that is named twice is read once. A last line that is half-written is passed over. A person
+    who is in several folders counts as one in each, named with the folder: two people may have the same name.
+    Raises ItemsError with every invalid line, UsageError for what cannot be read.
     """
     problems: list[Problem] = []
     read: dict[Path, list[list[Any]]] = {}
-    for folder in dict.fromkeys(folders):
-        first = folder / next(iter(kinds)) if folder.is_dir() else folder
+    # A folder and its file, and other spellings of them, are one: nobody is counted twice.
+    firsts = {each: each / next(iter(kinds)) if each.is_dir() else each for each in folders}
+    once = {os.path.realpath(first): (each, first) for each, first in reversed(firsts.items())}
+    for folder, first in reversed(once.values()):
+        if not first.exists():
+            lacks = f"contains no {first.name}" if folder.is_dir() else "does not exist"
+            raise UsageError(f"{folder} {lacks}", remedy="Pass a folder in which people answered.")
         read[folder] = []
         for place, (name, kind) in enumerate(kinds.items()):
             file = first.with_name(name) if place else first

@@ -118,11 +118,12 @@ class _Said(NamedTuple):
 
 
 def _said(recorded: Sequence[Rating], known: Mapping[str, EditFiles]) -> _Said:
-    last: dict[tuple[str, bool, str], Rating] = {}
-    failed: set[tuple[str, bool, str]] = set()
+    # A pair has up to three trials: itself, and its original in a check of either kind.
+    last: dict[tuple[str, Change | None, str], Rating] = {}
+    failed: set[tuple[str, Change | None, str]] = set()
     unknown = stale = repeated = 0
     for each, is_stale in zip(recorded, replaced(recorded, known), strict=True):
-        at = (each.person, each.check is not None, each.id)
+        at = (each.person, each.check, each.id)
         if each.check is None and each.id not in known:
             unknown += 1
         elif each.change is None:
@@ -132,8 +133,8 @@ def _said(recorded: Sequence[Rating], known: Mapping[str, EditFiles]) -> _Said:
         else:
             repeated += at in last
             last[at] = each
-    ratings = [each for (_, check, _), each in last.items() if not check]
-    checks = [each for (_, check, _), each in last.items() if check]
+    ratings = [each for (_, check, _), each in last.items() if check is None]
+    checks = [each for (_, check, _), each in last.items() if check is not None]
     return _Said(ratings, checks, unknown, len(failed - last.keys()), stale, repeated)
 
 

@@ -52,7 +52,8 @@ class ItemReview(Record):
     """One line of `item_reviews.jsonl`: whether a person finds that an item is as it should be.
 
     `decision` is None if the item could not be shown, and `error` says why. `content` is the `item_digest` of
-    what was checked, `sha256` that of the image; None in reviews of other tools. `seconds` are from when the
+    what was checked, `sha256` that of the image, and `overlay_sha256` that of the item's own picture with
+    boxes; None in reviews of other tools, and where the item has no such picture. `seconds` are from when the
     image was to be seen to the end of the answer, without those in which the page was hidden.
     """
 
@@ -62,9 +63,15 @@ class ItemReview(Record):
     note: str | None = None
     content: str | None = None
     sha256: str | None = None
+    overlay_sha256: str | None = None
     seconds: Annotated[Number, Field(ge=0, allow_inf_nan=False)] | None = None
     error: str | None = None
     at: str | None = None
+
+    def files(self, item: Item, items: ItemSet) -> set[RecordedFile]:
+        """The pictures of the item that were shown, with their bytes then; without those that are unknown."""
+        shown = (items.image_path(item), self.sha256), (items.overlay_path(item), self.overlay_sha256)
+        return {RecordedFile(path, digest, None) for path, digest in shown if path and digest}
 
 
 def item_digest(item: Item) -> str:
@@ -181,8 +188,9 @@ def keep(items: ItemSource, reviews: ReviewSource, parameters: KeepParameters) -
     """The items that reviewers agree on, and how far they do.
 
     `items` are as in `load`, `reviews` run folders of `uncanny mcq review`, or files of `ItemReview`
-    records. Where a person has checked an item twice, the last time counts. With `out` the items that are
-    kept are written to this file, without the mark of a draft, with image paths that start at its folder.
+    records. Where a person has checked an item twice, the last time counts; people of the same name in two of
+    them are two people. With `out` the items that are kept are written to this file, without the mark of a
+    draft, with image paths that start at its folder.
 
     An item is `agreed` on if the rule accepts it, `rejected` if the rule rejects it, `disputed` if some find
     it correct and others wrong, `unsure` if the unsure keep it from a decision, and `open` with too few
@@ -250,22 +258,19 @@ def _last(
 ) -> tuple[dict[tuple[str, str], ItemReview], int, int, int]:
     """The last review of each item and person that is about the item as it is; the others, counted."""
     digests = {item.id: item_digest(item) for item in items}
-    paths = {item.id: items.image_path(item) for item in items}
-    shown = [
-        RecordedFile(paths[each.id], each.sha256, None) if each.id in paths and each.sha256 else None
-        for each in reviews
-    ]
-    changed = changed_files({file for file in shown if file is not None})
+    by_id = {item.id: item for item in items}
+    shown = [each.files(by_id[each.id], items) if each.id in by_id else set() for each in reviews]
+    changed = changed_files(set().union(*shown))
     last: dict[tuple[str, str], ItemReview] = {}
     failed: set[tuple[str, str]] = set()
     stale = unknown = 0
-    for each, file in zip(reviews, shown, strict=True):
+    for each, files in zip(reviews, shown, strict=True):
         at = (each.id, each.person)
         if each.id not in digests:
             unknown += 1
         elif each.decision is None:
             failed.add(at)
-        elif file in changed or each.content not in (None, digests[each.id]):
+        elif files & changed or each.content not in (None, digests[each.id]):
             stale += 1
         else:
             last[at] = each

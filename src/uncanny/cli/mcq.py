@@ -166,10 +166,13 @@ def check_command(items: str, reviews: tuple[Path, ...], **values: Any) -> None:
     if reviews:
         item_set = load(items, root=values["root"])
         ours = partial(kept_before, items=item_set)
-        own = [] if out is None else [Output(out, "a file of these items", ours)]
+        own = [] if out is None else [Output(out, "a file of these items as they are now", ours)]
         files.check(KEYS, KeptItems.columns, [item_set.file, *(run / ITEM_REVIEWS for run in reviews)], *own)
-    elif files.outputs(()) or out is not None:
-        raise UsageError("-o, --json and tables need --reviews", remedy="Pass the folder of the reviewers.")
+    elif files.piped or files.outputs(()) or KeepParameters.model_validate(given) != KeepParameters():
+        raise UsageError(
+            "-o, --agree, --least-verdicts, --json, --csv and tables need --reviews",
+            remedy="Pass the folder of the reviewers.",
+        )
     problems = check(items, **given_parameters(CheckParameters, values))
     if problems:
         (complain if files.piped else say)(layout(map(str, problems)))

@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.alike import Origin
 from uncanny.eval.common.groups import Groups
-from uncanny.eval.common.inputs.runs import ReadRun, open_annotations, stream_annotations
+from uncanny.eval.common.inputs.runs import ReadRun, images_of, open_annotations, stream_annotations
 from uncanny.eval.common.json_fields import JsonFields, json_of
 from uncanny.eval.common.tables.table import MISSING, Table, TableResult
 from uncanny.eval.metrics.significance import Agreement
@@ -170,6 +170,11 @@ def export(run: str | PathLike[str], parameters: ExportParameters) -> ExportResu
         check_recorded(path, read.file.name)
     log = ReviewLog.of_run(read.folder.path)
     if not parameters.all and not log.path.is_file():
+        if images_of(read.file) is not None:
+            raise UsageError(
+                f"Nobody has looked at the images of {path} yet",
+                remedy="Annotate them with `uncanny review`.",
+            )
         raise UsageError(
             f"{path} has no reviews, so none of its anomalies is verified",
             remedy=f"Review it with `uncanny review`, or give {option('all', True)} to include all.",

@@ -112,6 +112,10 @@ def test_a_sample_that_is_hardly_judged_corrects_nothing_and_says_what_is_missin
     (outcome,) = result.gate(["visible<1"]).outcomes
     assert (outcome.state, "18 more are needed" in outcome.why) == ("undecided", True)
     assert audited({"a": tmp_path / "run"}, uncorrected=True).gate(["visible>1"]).passed
+    # What no judging brings is not asked for.
+    judged_run(tmp_path / "small", 12, 1, size=12)
+    small = "a: 12 images of its sample are judged, and it has only 12 images; 30 are needed."
+    assert small in audited({"a": tmp_path / "small"}).leaderboard.notices
 
 
 def gate(places: dict[str, Path], junit: Path, *conditions: str) -> tuple[int, JUnitXml]:

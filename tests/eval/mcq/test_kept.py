@@ -100,6 +100,13 @@ def test_what_changed_since_is_stale(items: ItemSet, tmp_path: Path) -> None:
 def test_reviewers_of_the_same_name_and_what_cannot_be_read(items: ItemSet, tmp_path: Path) -> None:
     runs = [write(tmp_path / name, [review(items[0].id, "ann", "accept")]) for name in ("a", "b")]
     assert mcq.keep(items, runs, least_verdicts=2).verdicts[items[0].id].keys() == {"ann (a)", "ann (b)"}
+    # Two spellings of one folder are not two people.
+    same = [runs[0], runs[0] / "item_reviews.jsonl", runs[1] / ".." / "a"]
+    assert mcq.keep(items, same, least_verdicts=1).verdicts[items[0].id].keys() == {"ann"}
+    with pytest.raises(UsageError, match="does not exist"):
+        mcq.keep(items, tmp_path / "nowhere")
+    with pytest.raises(UsageError, match=r"contains no item_reviews\.jsonl"):
+        mcq.keep(items, tmp_path)
     with pytest.raises(UsageError, match="no reviews of items yet"):
         mcq.keep(items, write(tmp_path / "none", []))
     with pytest.raises(UsageError, match="about one of these items"):
@@ -130,4 +137,5 @@ def test_the_command(items: ItemSet, tmp_path: Path) -> None:
     assert uncanny_here(*command, "-o", out).code == 2
     none = uncanny_here(*command, "-o", tmp_path / "none.jsonl", "--least-verdicts", "50")
     assert (none.code, "pass a smaller number with --least-verdicts" in none.told) == (2, True)
-    assert "need --reviews" in uncanny_here("mcq", "check", items.file, "-o", out).told
+    for unused in (("-o", out), ("--csv", "-"), ("--json", "-"), ("--agree", "majority")):
+        assert "need --reviews" in uncanny_here("mcq", "check", items.file, *unused).told, unused

@@ -75,7 +75,7 @@ def test_findings_are_told_by_kind_agent_and_confidence_and_what_was_missed(tmp_
     # Everybody is told what the few judged images do not tell.
     visible = result.figures["visible"].corrected
     assert (visible.value, visible.low, result.judged.design.missing) == (1.0, None, 26)
-    assert next(iter(result.next_steps())).startswith("Judge 26 more images")
+    assert next(iter(result.next_steps())).startswith("The run has only 4 images: with fewer than 30")
     assert orjson.loads(orjson.dumps(result.to_json()))["corrected"]["visible"]["low"] is None
     assert {name: each.corrected.value for name, each in result.kinds.items()} == {
         **{"anatomy": 0.75, "count": 0.75},

@@ -83,6 +83,20 @@ def test_a_changed_item_and_a_replaced_image_are_checked_again(items: ItemSet, c
     assert again.progress("ann") == (2, 4)
 
 
+def test_a_replaced_picture_with_boxes_is_checked_again(items: ItemSet, tmp_path: Path) -> None:
+    drawn = mcq.overlay(items, out=tmp_path / "drawn")
+    checks = PeopleChecks(drawn, tmp_path / "run")
+    check_all(checks, "ann", "accept", "accept", "accept", "accept")
+    assert mcq.keep(drawn, checks.folder, least_verdicts=1).counts["agreed"] == 4
+    first, second = drawn.overlay_path(drawn[0]), drawn.overlay_path(drawn[1])
+    assert first is not None
+    assert second is not None
+    first.write_bytes(second.read_bytes())
+    kept = mcq.keep(drawn, checks.folder, least_verdicts=1)
+    assert (kept.stale, kept.counts["agreed"]) == (1, 3)
+    assert PeopleChecks(drawn, checks.folder).progress("ann") == (3, 4)
+
+
 def test_an_item_that_cannot_be_shown_is_passed_over(items: ItemSet, tmp_path: Path) -> None:
     items.image_path(items[0]).write_bytes(b"no image")
     checks = PeopleChecks(items, tmp_path / "run")
@@ -115,3 +129,5 @@ def test_a_folder_of_answers_is_not_one_of_checks(items: ItemSet, checks: People
         PeopleAnswers(items, checks.folder)
     done = uncanny_here("mcq", "people", items.file, "-o", checks.folder)
     assert "a run of `mcq review`, which `mcq people` cannot resume" in done.told
+    no_page = uncanny_here("report", checks.folder).told
+    assert f"Its records are in {checks.folder / 'item_reviews.jsonl'}" in no_page

@@ -196,3 +196,14 @@ def test_breaks(client: TestClient, rating: PeopleRating) -> None:
         rating.rate("ann", view.key, "some", 1.0)
     assert "Time for a break" in client.get("/panel").text
     assert "Time for a break" not in client.get("/panel?rested=1").text
+
+
+def test_both_checks_of_one_original_count(pairs: EditSet, tmp_path: Path) -> None:
+    """An original beside itself and beside another one are two checks of the same pair."""
+    rating = PeopleRating(pairs, tmp_path / "run", check_every=1)
+    trials = rate_all(rating, "ann")
+    checks = [each for each in trials if each.check is not None]
+    assert len({each.id for each in checks}) < len(checks)
+    scores = score_ratings(pairs, tmp_path / "run", resamples=0)
+    assert (scores.raters["ann"].passed, scores.raters["ann"].checks) == (len(checks), len(checks))
+    assert scores.left.repeated == 0

@@ -39,6 +39,8 @@ def test_people_annotate_and_are_compared_with_agents(agents: Path, tmp_path: Pa
     assert run.progress(Filters("all"), "ann").findings == 0
     first = run.walk(None, "next", SAMPLE, "ann")
     assert isinstance(first, ImageEnd)
+    with pytest.raises(UsageError, match="Nobody has looked at the images"):
+        uncanny.export(folder, to="jsonl", out=tmp_path / "people.jsonl")
     with TestClient(
         Guard(review_app(ReviewSite(run, reviewer="ann", sample=True))), base_url="http://127.0.0.1:8000"
     ) as client:

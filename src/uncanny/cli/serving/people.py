@@ -347,8 +347,8 @@ def people_score_command(pairs: str, people: tuple[Path, ...], **values: Any) ->
     "--checks",
     type=Place(),
     metavar="FILE",
-    help="Pairs with their right answer in the column `change`, as attention checks.  [default: pairs of two "
-    "identical images]",
+    help="Pairs with their right answer in the column `change`, as attention checks.  [default: originals "
+    "beside themselves or each other]",
 )
 @click.option(
     "--per-pair",

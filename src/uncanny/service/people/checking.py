@@ -13,10 +13,11 @@ from pathlib import Path
 from uncanny.eval.mcq.data.items import Item, ItemSet, Question
 from uncanny.eval.mcq.data.kept import ITEM_REVIEWS, ItemReview, item_digest
 from uncanny.eval.mcq.data.texts import question_text
-from uncanny.images.file_bytes import RecordedFile, changed_files
+from uncanny.images.file_bytes import RecordedFile
 from uncanny.records.reviews import Decision
 from uncanny.service.people.answers import ItemsSession, Line, asked_lines, choices_of, item_key
 from uncanny.service.people.session import now, rounded
+from uncanny.service.people.trials import PictureFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class PeopleChecks(ItemsSession[Item, ItemReview, ItemView]):
     def __init__(self, items: ItemSet, run: Path) -> None:
         """Makes the folder, or goes on with one. Raises UsageError, RunMismatchError, RecordError."""
         self._digests = {item.id: item_digest(item) for item in items}
+        self._pictures = PictureFiles()
         super().__init__(items, run)
         self._catch_up()
 
@@ -65,6 +67,7 @@ class PeopleChecks(ItemsSession[Item, ItemReview, ItemView]):
 
         def line(item: Item) -> ItemReview:
             picture = self._file(item, boxed=False)
+            overlay = None if item.overlay is None else self._file(item, boxed=True)
             return ItemReview(
                 id=item.id,
                 person=person,
@@ -72,6 +75,7 @@ class PeopleChecks(ItemsSession[Item, ItemReview, ItemView]):
                 note=note or None,
                 content=self._digests[item.id],
                 sha256=picture.sha256 if isinstance(picture, RecordedFile) else None,
+                overlay_sha256=overlay.sha256 if isinstance(overlay, RecordedFile) else None,
                 seconds=rounded(seconds),
                 at=now(),
             )
@@ -103,8 +107,7 @@ class PeopleChecks(ItemsSession[Item, ItemReview, ItemView]):
         item = self._by_id.get(line.id)
         if item is None or line.content not in (None, self._digests[item.id]):
             return None
-        shown = RecordedFile(self.items.image_path(item), line.sha256 or "", None)
-        return None if line.sha256 and changed_files([shown]) else (line.person, line.id)
+        return None if self._pictures.replaced(line.files(item, self.items)) else (line.person, line.id)
 
     def _error(self, line: ItemReview) -> str | None:
         return (line.error or "") if line.decision is None else None
