@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 INTERRUPTED = 130
 USAGE = 2
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-# A name that no file can have, or one that nobody may use, is a slip of whoever wrote it.
+# A name that no file can have, or one that nobody may use, is the user's mistake.
 _SLIPS = frozenset({errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS})
 _REMEDIES = {
     **dict.fromkeys(_FULL, ". Free some disk space, or write it elsewhere."),

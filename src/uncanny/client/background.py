@@ -102,7 +102,7 @@ class Background(Discount[BackgroundApi]):
                 self._no_answer(key, outcome.message, final=isinstance(outcome, RequestRejectedError))
             return None
         finally:
-            # Whoever takes the answer books it.
+            # The caller books what the answer costs.
             async with self._changed:
                 self._held, self._held_by = self._held - worst, self._held_by - 1
                 self._changed.notify_all()

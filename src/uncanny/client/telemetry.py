@@ -124,7 +124,7 @@ def telemetry() -> Telemetry:
 
 
 def has_providers() -> bool:
-    """Whether the program has set providers; whoever has, has imported them."""
+    """Whether the program has set providers, for which it must have imported them."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return False

@@ -153,7 +153,7 @@ def majority(decisions: Iterable[Decision]) -> Decision | None:
 
 
 def disputed(decisions: Iterable[Decision]) -> bool:
-    """Whether some accept what others reject; whoever is unsure disagrees with nobody."""
+    """Whether some accept what others reject. Being unsure disagrees with nobody."""
     return {"accept", "reject"} <= set(decisions)
 
 

@@ -303,7 +303,7 @@ def wait_for(future: Future[T]) -> T:
 
 
 def check_done(done: Iterable[asyncio.Task[None]], _pending: object) -> None:
-    """Raises what one of the tasks raised. Whoever cancelled one knows why."""
+    """Raises what one of the tasks raised. One that was cancelled is passed over."""
     for task in done:
         if not task.cancelled() and (defect := task.exception()) is not None:
             raise defect
