@@ -210,7 +210,7 @@ class OpenSource:
 
 
 def open_source(source: Source, root: Path | None) -> OpenSource:
-    """Raises UsageError for images that have no annotations yet, for what is not a run, and for a run of people.
+    """Raises UsageError for images without annotations, for what is not a run, and for a run of people.
 
     `root` is where the image paths of annotation files start, their folder unless given.
     """
