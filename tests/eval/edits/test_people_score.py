@@ -322,7 +322,7 @@ def test_invalid_lines_are_named(pairs: Path, tmp_path: Path, name: str) -> None
 
 
 def test_what_cannot_be_scored_is_said(pairs: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="does not exist"):
         score_people(pairs, tmp_path / "nowhere")
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(UsageError, match="no judgements yet"):
