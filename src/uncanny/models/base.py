@@ -239,6 +239,10 @@ class ModelProvider(ABC):
         """How requests are handed in as a batch; None where they cannot be."""
         return None
 
+    async def is_up(self) -> bool:
+        """Whether the server answers at all, asked without a call to the model."""
+        return True
+
     async def close(self) -> None:  # noqa: B027 - most have nothing open
         """Close what the provider has open."""
 
