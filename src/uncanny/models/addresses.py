@@ -93,12 +93,12 @@ def parse_address(
         ) from None
 
 
-_BETWEEN = re.compile(r"[,\s]+(?=https?://)", re.IGNORECASE)
+_BETWEEN = re.compile(r"[,\s](?=https?://)", re.IGNORECASE)
 
 
 def each_address(text: str) -> list[str]:
     """The base URLs in a text, which has commas between several servers of one model."""
-    return _BETWEEN.split(text.strip())
+    return [each.strip(", \t\n") for each in _BETWEEN.split(text.strip())]
 
 
 def redacted(text: str) -> str:
