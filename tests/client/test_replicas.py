@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
@@ -24,7 +25,14 @@ from uncanny.client.calls import CallRecord, CallScope, cache_key
 from uncanny.client.client import ModelClient
 from uncanny.client.endpoint import Endpoint
 from uncanny.client.replicas import REST_S, Replica, Replicas
-from uncanny.errors import ModelDownError, ModelUnusableError, ProviderError, RefusedError, TransientError
+from uncanny.errors import (
+    ModelDownError,
+    ModelUnusableError,
+    ProviderError,
+    RefusedError,
+    RequestRejectedError,
+    TransientError,
+)
 from uncanny.models.base import ModelRequest, ModelResponse
 
 IMAGES = [picture(f"image {number}".encode()) for number in range(200)]
@@ -283,6 +291,49 @@ async def test_a_request_that_waits_for_a_slot_of_a_replica_moves_when_that_dies
         setting.servers[1].error = refused_connection()
         assert set(await asyncio.gather(*map(setting.ask, mine))) == {0}
         assert len(setting.servers[1].requests) - before == 8  # those that had a slot
+
+
+class Mortal(Setting):
+    """Servers of ours that one of the images kills, and that are back a minute later."""
+
+    def __init__(self, servers: int, deadly: int) -> None:
+        super().__init__(servers)
+        self.deaths = [0] * servers
+        self.at_once: list[int] = []
+        for number, (replica, server) in enumerate(zip(self.replicas.members, self.servers, strict=True)):
+            replica.waited_for = True
+            replica.revive = partial(self._restart, number)
+            replica.restarts = partial(self.deaths.__getitem__, number)
+            server._script = partial(self._answer, server, IMAGES[deadly].sha256)
+
+    async def _answer(self, server: Server, deadly: str, request: ModelRequest) -> ModelResponse:
+        image = request.first_image()
+        for _ in range(3):
+            await asyncio.sleep(1)
+            if image is not None and image.sha256 == deadly:
+                server.error = refused_connection()
+            if server.error is not None:
+                self.at_once.append(server.now)
+                raise server.error
+        return text_response(server.answer)
+
+    async def _restart(self, number: int) -> None:
+        self.deaths[number] += 1
+        await asyncio.sleep(60)
+        self.servers[number].error = None
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+@virtual_time
+async def test_a_request_that_servers_die_of_is_given_up_and_all_others_are_answered(servers: int) -> None:
+    setting = Mortal(servers, deadly=17)
+    async with setting.replicas:
+        answers = await asyncio.gather(*map(setting.ask, range(len(REQUESTS))), return_exceptions=True)
+    (error,) = [answer for answer in answers if isinstance(answer, BaseException)]
+    assert error is answers[17]
+    assert isinstance(error, RequestRejectedError)
+    assert "script/one: its server died 2 times while it answered this question" in str(error)
+    assert sum(setting.deaths) == 2
 
 
 async def test_a_refusal_is_not_the_servers_failure() -> None:

@@ -37,6 +37,7 @@ from uncanny.client.calls import (
     store_answer,
 )
 from uncanny.client.endpoint import Endpoint, Retries, Slot
+from uncanny.client.replicas import Suspicion
 from uncanny.client.telemetry import telemetry
 from uncanny.client.waiting import Gate, Ticket
 from uncanny.errors import (
@@ -274,6 +275,11 @@ class Generation(Generic[T]):
     _calls: list[CallRecord] = field(default_factory=list)
     _repairs: int = 0
     _failures: int = 0
+    _suspicion: Suspicion | None = None
+
+    def __post_init__(self) -> None:
+        if self.endpoint.replicas is not None:
+            self._suspicion = Suspicion(self.endpoint.replicas)
 
     async def answer(self) -> T:
         """Raises what `ModelClient.generate` documents."""
@@ -373,7 +379,7 @@ class Generation(Generic[T]):
     def _admission(self, request: ModelRequest, server: Endpoint) -> AbstractAsyncContextManager[None]:
         """Around one call: its prefix is warm, the budget covers it, and the server has a slot for it."""
         slot, prefix = server.limiter.slot(self.ticket), self._prefix(request)
-        at_once = prefix is None and self.client.budget is None
+        at_once = prefix is None and self.client.budget is None and self._suspicion is None
         return slot if at_once else self._in_order(request, prefix, slot)
 
     @asynccontextmanager
@@ -381,6 +387,8 @@ class Generation(Generic[T]):
         self, request: ModelRequest, prefix: Prefix | None, slot: Slot
     ) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
+            if self._suspicion is not None:
+                await stack.enter_async_context(self._suspicion.asking(self.endpoint.name))
             if prefix is not None:
                 # The first call with a prefix goes ahead alone, so that the others find it cached.
                 gate = self.scope.warm.get(prefix)
@@ -440,7 +448,8 @@ class Generation(Generic[T]):
         if isinstance(error, TransientError):
             if error.overloaded or error.retry_after is not None:
                 server.limiter.overloaded(error.retry_after)
-            if replicas is not None:
+            if replicas is not None and self._suspicion is not None:
+                self._suspicion.failed(server, error)
                 replicas.failed(server, error, self.scope.order)
             self.endpoint.breaker.failed(error, self.scope.order)
         elif isinstance(error, RequestRejectedError | ProviderDefectError):

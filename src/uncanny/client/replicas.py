@@ -10,18 +10,27 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from uncanny.errors import ModelDownError, ModelUnusableError, TransientError, UncannyError
-from uncanny.wording import Words, marked
+from uncanny.errors import (
+    ModelDownError,
+    ModelUnusableError,
+    RequestRejectedError,
+    TransientError,
+    UncannyError,
+)
+from uncanny.wording import Words, marked, option
 
 if TYPE_CHECKING:
     from uncanny.client.endpoint import Breaker, Endpoint
 
 FAILURES_EACH: Final = 2
 """So often a request fails at one replica before the next one is tried."""
+DEATHS: Final = 2
+"""So many servers die of one request before it is given up."""
 REST_S: Final = 60.0
 """Seconds without calls for a replica that can be reached and yet only fails."""
 
@@ -33,13 +42,14 @@ class Replica:
     `revive` returns when the server answers again, having started it if it is ours, and raises
     `ModelUnusableError` where it never will. `waited_for`: while no replica is up, requests wait for this
     one; for a server that is not ours nobody knows whether it comes back, so it is asked again.
-    `place` names it in messages.
+    `place` names it in messages. `restarts` says how often it was started again.
     """
 
     endpoint: Endpoint
     place: str
     revive: Callable[[], Awaitable[None]]
     waited_for: bool = False
+    restarts: Callable[[], int] = lambda: 0
     state: Literal["up", "away", "gone"] = "up"
 
 
@@ -58,6 +68,7 @@ class Replicas:
         self._tasks: set[asyncio.Task[None]] = set()
         self._checked: set[Replica] = set()
         self._error: ModelUnusableError | None = None
+        self.suspected = asyncio.Lock()
 
     async def __aenter__(self) -> Replicas:
         return self
@@ -75,6 +86,9 @@ class Replicas:
         while (chosen := self._choice(pin, failures)) is None:
             await self._changed.wait()
         return chosen.endpoint
+
+    def of(self, endpoint: Endpoint) -> Replica:
+        return self._by_endpoint[id(endpoint)]
 
     def moved(self, endpoint: Endpoint, pin: str, failures: int) -> bool:
         """Whether the request would now go elsewhere: it has waited for its slot meanwhile."""
@@ -105,7 +119,7 @@ class Replicas:
 
     def failed(self, endpoint: Endpoint, error: TransientError, about: Hashable) -> None:
         """Count a failed call, by the input it is about; a replica that does not answer gets no more."""
-        replica = self._by_endpoint[id(endpoint)]
+        replica = self.of(endpoint)
         if replica.state != "up":
             return
         if error.kind == "connection":
@@ -122,11 +136,13 @@ class Replicas:
             self._keep(self._check(replica, error))
 
     def unusable(self, endpoint: Endpoint, error: ModelUnusableError) -> bool:
-        """Ask this replica nothing more; whether there is another one to ask."""
-        replica = self._by_endpoint[id(endpoint)]
+        """Ask this replica nothing more, if there is another one to ask; whether there is."""
+        replica = self.of(endpoint)
+        if all(each.state == "gone" for each in self.members if each is not replica):
+            return False  # the error is the model's
         if replica.state != "gone":
             self._give_up(replica, error)
-        return any(each.state != "gone" for each in self.members)
+        return True
 
     async def _check(self, replica: Replica, error: TransientError) -> None:
         """A server that answers with errors may be on its way out."""
@@ -181,6 +197,48 @@ class Replicas:
         task: asyncio.Task[None] = asyncio.create_task(coroutine)  # type: ignore[arg-type]
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+class Suspicion:
+    """Whether it is one generation's request that servers die of.
+
+    All requests under way at a death are suspected, and asked one at a time from then on. The one that is
+    under way at a second death is given up: without that it would end every server, one restart after the
+    other.
+    """
+
+    __slots__ = ("_asked", "_deaths", "_replicas")
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+        self._asked: list[tuple[Replica, int]] = []
+        self._deaths = 0
+
+    @asynccontextmanager
+    async def asking(self, name: str) -> AsyncIterator[None]:
+        """Around one call and the waiting for it. Raises `RequestRejectedError` after `DEATHS` deaths."""
+        self._deaths += sum(
+            replica.state != "up" or replica.restarts() > before for replica, before in self._asked
+        )
+        self._asked.clear()
+        if self._deaths >= DEATHS:
+            raise RequestRejectedError(
+                f"{name}: its server died {self._deaths} times while it answered this question",
+                remedy="The server's log says why. Perhaps a smaller image helps: "
+                f"{option('max_side', 1024)}.",
+            )
+        async with self._replicas.suspected if self._deaths else nullcontext():
+            yield
+
+    def failed(self, endpoint: Endpoint, error: TransientError) -> None:
+        """The call has failed: perhaps its server, if that is ours, has died."""
+        replica = self._replicas.of(endpoint)
+        if replica.waited_for and _may_be_dead(error):
+            self._asked.append((replica, replica.restarts()))
+
+
+def _may_be_dead(error: TransientError) -> bool:
+    return error.kind == "connection" or error.kind.startswith("http_5")
 
 
 def _is_awaited(replica: Replica) -> bool:

@@ -202,6 +202,7 @@ async def _endpoint(
                     f"{model} at {parse_address(url or '')}",
                     own[number].revive if own else partial(_until_up, provider),
                     waited_for=bool(own),
+                    restarts=partial(getattr, own[number], "restarts") if own else lambda: 0,
                 )
                 for number, (provider, url) in enumerate(zip(providers, urls, strict=True))
             ]
