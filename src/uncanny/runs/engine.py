@@ -280,4 +280,7 @@ async def _own_servers(
         )
         on_wait(partial(starting, servers))
         async with started(servers):
-            yield servers
+            try:
+                yield servers
+            finally:
+                on_wait(lambda: None)  # they end now, and nobody waits for them to start

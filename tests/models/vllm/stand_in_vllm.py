@@ -83,6 +83,6 @@ if __name__ == "__main__":
     child.stdout.readline()
     threading.Thread(target=end_with, args=(child,), daemon=True).start()
     if MODEL == "sleeps":
-        print("Loading weights: 40 %", flush=True)
+        print("(Worker pid=7) INFO 11-27 12:40:19 [manager.py:242] Loading weights: 40 %", flush=True)
         time.sleep(600)
     serve(int(sys.argv[sys.argv.index("--port") + 1]))

@@ -158,7 +158,7 @@ async def test_one_replica_that_does_not_start_stops_the_others() -> None:
 
 async def test_what_a_starting_server_prints_can_be_shown() -> None:
     servers = fleet("sleeps")
-    assert starting(servers) == "starting vLLM: "
+    assert starting(servers) == "starting vLLM"
     opening = asyncio.ensure_future(started(servers).__aenter__())
     while starting(servers) != "starting vLLM: Loading weights: 40 %":  # noqa: ASYNC110 - a file
         await asyncio.sleep(0.05)
@@ -209,6 +209,12 @@ def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert environments(2) == ["5", "7"]
     with pytest.raises(UsageError, match="3 replicas need a GPU each, but CUDA_VISIBLE_DEVICES names 2"):
         environments(3)
+
+
+@pytest.mark.parametrize("words", [["--port", "9000"], ["--port=9000"]])
+def test_the_port_is_not_one_of_vllms_own_options(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="--port is not for vLLM's own options"):
+        fleet(extra_args=words)
 
 
 async def test_a_server_with_several_gpus_splits_the_model() -> None:

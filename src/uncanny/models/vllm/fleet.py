@@ -51,8 +51,14 @@ def vllm_fleet(
         on_restart: gets a sentence about each restart.
 
     Raises:
-        UsageError: for GPUs that cannot be shared out, and for a folder without an adapter.
+        UsageError: for GPUs that cannot be shared out, for a folder without an adapter, and for a port in
+            `extra_args`, where it would not be waited for.
     """
+    if any(each.partition("=")[0] == "--port" for each in extra_args):
+        raise UsageError(
+            "--port is not for vLLM's own options: uncanny would wait at another port",
+            remedy=f"Remove it there. `uncanny vllm up` has {option('port')}.",
+        )
     environments = _environments(replicas, gpus)
     each = len(gpus) // replicas
     parallel = ("--tensor-parallel-size", str(each)) if each > 1 else ()
@@ -169,4 +175,5 @@ def starting(servers: Sequence[VllmServer]) -> str | None:
     """How far those are that have to start before anything can be asked; None while one is ready."""
     if any(server.ready for server in servers):
         return None
-    return f"starting vLLM: {servers[0].last_line()[:_SHOWN]}"
+    line = servers[0].last_line()[:_SHOWN]
+    return f"starting vLLM: {line}" if line else "starting vLLM"

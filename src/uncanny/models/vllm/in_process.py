@@ -119,7 +119,8 @@ class InProcessProvider(ModelProvider):
         """End the engine's thread. Requests that wait for it get an error."""
         if self._thread is not None:
             self._queue.put(None)
-            await asyncio.to_thread(self._thread.join, _STOP_S)
+            # A model that is still being loaded is not waited for: the thread ends with the process.
+            await asyncio.to_thread(self._thread.join, _STOP_S if self._loaded.is_set() else 1.0)
 
     def _run(self) -> None:
         """The engine's thread: requests by its name of them, until it is told to end or the engine fails."""

@@ -56,6 +56,7 @@ LOOK_S = 5.0
 """How long it may take to say whether it is well."""
 _LOG_READ = 1_000_000
 _LAST_LINE_READ = 4_000
+_LOGGED = re.compile(r"^(?:\([^()]*\) )?(?:[A-Z]+ \S+ \S+ \[[^][]*\] )?")
 _COUNTER = re.compile(r"^vllm:prefix_cache_(queries|hits)_total(?:\{.*\})? (\S+)", re.MULTILINE)
 
 
@@ -133,12 +134,13 @@ class VllmServer:
         return self._ready and self._watcher is not None and self._watcher.poll() is None
 
     def last_line(self) -> str:
-        """The last line of its log, empty where there is none yet."""
+        """The last line of its log without process, time and place, empty where there is none yet."""
         try:
             lines = self._log_lines(_LAST_LINE_READ)
         except OSError:
             return ""
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        texts = (_LOGGED.sub("", line).strip() for line in reversed(lines))
+        return next(filter(None, texts), "")
 
     async def __aenter__(self) -> Self:
         self._port = _free_port(self._port)

@@ -68,6 +68,7 @@ class LLM:
     made: ClassVar[list[LLM]] = []
 
     def __init__(self, model: str, **options: Any) -> None:
+        time.sleep(0.2)  # as long as it takes until all requests of a test are there
         if model == "broken":
             raise ValueError("No available memory for the cache blocks.")
         self.options = options
