@@ -193,8 +193,9 @@ async def test_servers_are_kept_up_until_the_last_is_lost() -> None:
             await keeping
 
 
-def environments(replicas: int, gpus: Sequence[str] = ()) -> list[str | None]:
-    return [server._env.get(DEVICES_VARIABLE) for server in fleet(replicas=replicas, gpus=gpus)]
+def environments(replicas: int, gpus: Sequence[str] = (), *words: str) -> list[str | None]:
+    servers = fleet(replicas=replicas, gpus=gpus, extra_args=words)
+    return [server._env.get(DEVICES_VARIABLE) for server in servers]
 
 
 def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,10 +206,15 @@ def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert environments(2, ["GPU-a", "GPU-a"]) == ["GPU-a", "GPU-a"]
     with pytest.raises(UsageError, match="3 GPUs cannot be shared out evenly among 2 replicas"):
         environments(2, ["0", "1", "2"])
+    assert environments(2, (), "--tensor-parallel-size", "2") == ["0,1", "2,3"]
+    assert environments(2, (), "-tp=4") == ["0,1,2,3", "4,5,6,7"]
+    assert environments(1, (), "-tp", "4") == [None]
     monkeypatch.setenv(DEVICES_VARIABLE, "5,7")
     assert environments(2) == ["5", "7"]
     with pytest.raises(UsageError, match="3 replicas need a GPU each, but CUDA_VISIBLE_DEVICES names 2"):
         environments(3)
+    with pytest.raises(UsageError, match="2 replicas need 2 GPUs each, but CUDA_VISIBLE_DEVICES names 2"):
+        environments(2, (), "-tp", "2")
 
 
 @pytest.mark.parametrize("words", [["--port", "9000"], ["--port=9000"]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,10 +18,11 @@ from uncanny.models.vllm.server import VllmServer
 from uncanny.wording import counted, option
 
 DEVICES_VARIABLE: Final = "CUDA_VISIBLE_DEVICES"
-# What vLLM takes for `--max-lora-rank`; its default is 16.
 _SHOWN: Final = 60
 _POLL_S: Final = 0.5
 _LOOK_EVERY_S: Final = 30.0
+_SPLIT: Final = re.compile(r"(?:--tensor-parallel-size|-tp)[= ](\d+)(?!\S)")
+# What vLLM takes for `--max-lora-rank`; its default is 16.
 _RANKS: Final = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
@@ -43,7 +45,8 @@ def vllm_fleet(
         log_path: log of the first replica; `vllm.log` is followed by `vllm-2.log`.
         replicas: how many servers, from 1.
         gpus: devices, as `CUDA_VISIBLE_DEVICES` names them, to be shared out evenly. Without any, several
-            replicas get one device each, in order, and one replica all there are.
+            replicas get the first ones in order, as many each as `extra_args` split the model over, and one
+            replica sees all there are.
         port: of the first replica, each of the others one more; 0 takes free ones.
         adapters: folders of LoRA adapters by the name that requests ask them under.
         extra_args: for `vllm serve`; they win over those from here.
@@ -59,7 +62,8 @@ def vllm_fleet(
             "--port is not for vLLM's own options: uncanny would wait at another port",
             remedy=f"Remove it there. `uncanny vllm up` has {option('port')}.",
         )
-    environments = _environments(replicas, gpus)
+    split = _SPLIT.search(" ".join(extra_args))
+    environments = _environments(replicas, gpus, 1 if split is None else int(split[1]))
     each = len(gpus) // replicas
     parallel = ("--tensor-parallel-size", str(each)) if each > 1 else ()
     arguments = (*parallel, *_adapter_arguments(adapters or {}), *extra_args)
@@ -77,16 +81,19 @@ def vllm_fleet(
     ]
 
 
-def _environments(replicas: int, gpus: Sequence[str]) -> list[dict[str, str]]:
-    """The devices that each replica sees."""
+def _environments(replicas: int, gpus: Sequence[str], split: int) -> list[dict[str, str]]:
+    """The devices that each replica sees; `split` is how many a model takes."""
     if not gpus and replicas == 1:
         return [{}]
     if not gpus:
+        needed = replicas * split
         visible = [each.strip() for each in os.environ.get(DEVICES_VARIABLE, "").split(",") if each.strip()]
-        gpus = (visible or [str(number) for number in range(replicas)])[:replicas]
-        if len(gpus) < replicas:
+        gpus = (visible or [str(number) for number in range(needed)])[:needed]
+        if len(gpus) < needed:
+            each_needs = "a GPU" if split == 1 else counted(split, "GPU")
             raise UsageError(
-                f"{counted(replicas, 'replica')} need a GPU each, but {DEVICES_VARIABLE} names {len(gpus)}",
+                f"{counted(replicas, 'replica')} need {each_needs} each, but {DEVICES_VARIABLE} names "
+                f"{len(gpus)}",
                 remedy=f"Start fewer, or name the same one several times with {option('gpus')}.",
             )
     if len(gpus) % replicas:
