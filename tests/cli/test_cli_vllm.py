@@ -109,6 +109,7 @@ def test_a_signal_while_it_starts_ends_all(tmp_path: Path) -> None:
     assert (done.code, done.out) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_is_started_again_until_it_died_too_often(tmp_path: Path) -> None:
     with up(tmp_path, "--max-restarts", 1) as running:
         running.until_ready()
@@ -183,6 +184,7 @@ def test_options_of_vllm_come_after_two_dashes(tmp_path: Path) -> None:
     assert "--max-model-len 4096" in (tmp_path / "vllm.log").read_text()
 
 
+@pytest.mark.slow
 def test_at_a_terminal_the_last_line_of_the_log_is_shown(tmp_path: Path) -> None:
     name = f"sleeps@{tmp_path}"
     command = ("vllm", "up", name, "--port", "0", "--log", str(tmp_path / "vllm.log"))

@@ -80,6 +80,9 @@ class Setting:
         self.endpoint.replicas = self.replicas
         self.client: ModelClient = client_of(self.endpoint, on_call=self.calls.append)
 
+    def states(self) -> list[str]:
+        return [replica.state for replica in self.replicas.members]
+
     async def ask(self, number: int) -> int:
         return await generate(self.client, REQUESTS[number], CallScope(f"{number}.png"))
 
@@ -219,13 +222,13 @@ async def test_requests_wait_for_a_server_of_ours_that_starts_again() -> None:
         asked = asyncio.gather(*map(setting.ask, range(50)))
         await asyncio.sleep(3_000)
         assert not asked.done()
-        assert setting.replicas.waiting()
+        assert setting.states() == ["away"]
         failed = len(setting.calls)
         assert failed <= 8  # as many as were in flight
         setting.servers[0].error = None
         ready.set()
         assert await asked == [0] * 50
-        assert not setting.replicas.waiting()
+        assert setting.states() == ["up"]
     assert len(setting.calls) == failed + 50
 
 
@@ -336,6 +339,49 @@ async def test_a_request_that_servers_die_of_is_given_up_and_all_others_are_answ
     assert sum(setting.deaths) == 2
 
 
+@virtual_time
+async def test_of_a_server_that_comes_and_goes_little_is_told() -> None:
+    setting = Setting(2)
+    async with setting.replicas:
+        number = (await setting.ask_all()).index(1)
+        for _ in range(20):
+            setting.servers[1].error = refused_connection()
+            assert await setting.ask(number) == 0
+            setting.servers[1].error = None
+            await asyncio.sleep(5)
+            assert await setting.ask(number) == 1
+    assert len(setting.said) == 6
+    assert setting.said[-1].endswith(", and later losses are not told")
+
+
+@virtual_time
+async def test_a_server_that_runs_and_drops_connections_is_an_outage_all_the_same() -> None:
+    """As when we have no file left to open: it looks well, and no call gets there."""
+
+    async def well() -> None:
+        return
+
+    setting = Setting(1, revive=well)
+    setting.servers[0]._script = always(refused_connection())
+    async with setting.replicas:
+        await asyncio.sleep(0)
+        with pytest.raises(ModelDownError):
+            await setting.ask_all()
+    assert setting.said == []
+
+
+@virtual_time
+async def test_a_defect_in_reviving_does_not_let_requests_wait_for_ever() -> None:
+    async def revive() -> None:
+        raise ZeroDivisionError("a defect")
+
+    setting = Setting(1, revive=revive)
+    async with setting.replicas:
+        setting.servers[0].error = refused_connection()
+        with pytest.raises(ModelUnusableError, match="ZeroDivisionError: a defect"):
+            await setting.ask(0)
+
+
 async def test_a_refusal_is_not_the_servers_failure() -> None:
     setting = Setting(2)
     async with setting.replicas:
@@ -344,7 +390,7 @@ async def test_a_refusal_is_not_the_servers_failure() -> None:
         with pytest.raises(RefusedError):
             await setting.ask(0)
     assert setting.said == []
-    assert [replica.state for replica in setting.replicas.members] == ["up", "up"]
+    assert setting.states() == ["up", "up"]
 
 
 def test_an_endpoint_without_replicas_is_its_own_server() -> None:

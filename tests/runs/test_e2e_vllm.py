@@ -26,20 +26,20 @@ def environment(**more: object) -> dict[str, str | None]:
     return {COMMAND_VARIABLE: shlex.join(STAND_IN), "VLLM_BASE_URL": None, **own}
 
 
-def command(images: Path, run: Run) -> list[object]:
-    return ["annotate", images, "--model", f"vllm/{model(run)}", "-o", run.path, *QUIET]
+def command(images: Path, run: Run, kind: str = "annotates") -> list[object]:
+    return ["annotate", images, "--model", f"vllm/{model(run, kind)}", "-o", run.path, *QUIET]
 
 
-def model(run: Run) -> str:
+def model(run: Run, kind: str = "annotates") -> str:
     """A name that no other test's processes have."""
-    return f"annotates@{run.path}"
+    return f"{kind}@{run.path}"
 
 
 def servers(run: Run) -> list[int]:
     """Main processes of the run's servers."""
     return [
         process.pid
-        for process in naming(model(run))
+        for process in naming(f"@{run.path}")
         if process.cmdline()[1:2] == [STAND_IN[1]] and process.cmdline()[2] == "serve"
     ]
 
@@ -105,6 +105,22 @@ def test_a_signal_ends_run_and_server_in_good_order(number: signal.Signals, tmp_
         process.send_signal(number)
         assert finish(process).code == 130
     assert naming(model(run)) == []
+
+
+@pytest.mark.slow
+def test_a_run_can_be_stopped_while_its_server_starts_again(tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", IMAGES)
+    with start(*command(images, run, "annotates-once"), env=environment()) as process:
+        wait_for_a_record(run, process)
+        (first,) = servers(run)
+        os.kill(first, signal.SIGKILL)
+        while first in servers(run) or not servers(run):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        done = finish(process, 60)
+    assert done.code == 130, done.err
+    assert naming(f"@{run.path}") == []
+    assert run.manifest()["state"] == "interrupted"
 
 
 @pytest.mark.slow

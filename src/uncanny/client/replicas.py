@@ -21,6 +21,7 @@ from uncanny.errors import (
     RequestRejectedError,
     TransientError,
     UncannyError,
+    text_of,
 )
 from uncanny.wording import Words, marked, option
 
@@ -31,6 +32,8 @@ FAILURES_EACH: Final = 2
 """So often a request fails at one replica before the next one is tried."""
 DEATHS: Final = 2
 """So many servers die of one request before it is given up."""
+MOST_TOLD: Final = 3
+"""Of so many losses of one replica the user is told."""
 REST_S: Final = 60.0
 """Seconds without calls for a replica that can be reached and yet only fails."""
 
@@ -42,7 +45,8 @@ class Replica:
     `revive` returns when the server answers again, having started it if it is ours, and raises
     `ModelUnusableError` where it never will. `waited_for`: while no replica is up, requests wait for this
     one; for a server that is not ours nobody knows whether it comes back, so it is asked again.
-    `place` names it in messages. `restarts` says how often it was started again.
+    `place` names it in messages. `restarts` says how often it was started again, `losses` how often it did
+    not answer.
     """
 
     endpoint: Endpoint
@@ -51,6 +55,7 @@ class Replica:
     waited_for: bool = False
     restarts: Callable[[], int] = lambda: 0
     state: Literal["up", "away", "gone"] = "up"
+    losses: int = 0
 
 
 class Replicas:
@@ -94,10 +99,6 @@ class Replicas:
         """Whether the request would now go elsewhere: it has waited for its slot meanwhile."""
         chosen = self._choice(pin, failures)
         return chosen is None or chosen.endpoint is not endpoint
-
-    def waiting(self) -> bool:
-        """Whether requests wait for a server that starts again."""
-        return not any(each.state == "up" for each in self.members) and any(map(_is_awaited, self.members))
 
     def _choice(self, pin: str, failures: int) -> Replica | None:
         order = self.members if len(self.members) == 1 else self._order(pin)
@@ -145,7 +146,7 @@ class Replicas:
         return True
 
     async def _check(self, replica: Replica, error: TransientError) -> None:
-        """A server that answers with errors may be on its way out."""
+        """A server that answers with errors may be about to end."""
         try:
             if replica.state == "up" and not await replica.endpoint.provider.is_up():
                 self._lose(replica, error, at_once=True)
@@ -160,27 +161,32 @@ class Replicas:
         self._tell()
 
     async def _revive(self, replica: Replica, error: UncannyError, *, at_once: bool) -> None:
-        began = asyncio.get_running_loop().time()
-        others = len(self.members) > 1 and not replica.waited_for
-        if others:
-            self._warn(_sentence(f"{replica.place} is not asked for now", error))
+        began, restarts = asyncio.get_running_loop().time(), replica.restarts()
+        told = False
         try:
+            if not at_once or not await replica.endpoint.provider.is_up():
+                # Of restarts the server itself tells.
+                replica.losses += not replica.waited_for
+                told = 0 < replica.losses <= MOST_TOLD and len(self.members) > 1
+            if told:
+                self._warn(_sentence(f"{replica.place} is not asked for now", error))
             if not at_once:
                 await asyncio.sleep(REST_S)
             await replica.revive()
         except ModelUnusableError as gone:
             self._give_up(replica, gone)
             return
-        except (UncannyError, OSError) as gone:
-            self._give_up(replica, ModelUnusableError(str(gone)))
+        except Exception as gone:  # whoever waits for it would wait for ever
+            self._give_up(replica, _unusable(gone))
             return
         replica.state = "up"
         replica.endpoint.breaker.restarted()
-        if replica.waited_for:
+        if replica.restarts() > restarts:
             self._breaker.restarted()
-        if others:
+        if told:
             seconds = asyncio.get_running_loop().time() - began
-            self._warn(f"{replica.place} was back after {seconds:.0f} s")
+            again = ", and later losses are not told" if replica.losses == MOST_TOLD else ""
+            self._warn(f"{replica.place} was back after {seconds:.0f} s{again}")
         self._tell()
 
     def _give_up(self, replica: Replica, error: ModelUnusableError) -> None:
@@ -239,6 +245,12 @@ class Suspicion:
 
 def _may_be_dead(error: TransientError) -> bool:
     return error.kind == "connection" or error.kind.startswith("http_5")
+
+
+def _unusable(error: Exception) -> ModelUnusableError:
+    if isinstance(error, UncannyError):
+        return ModelUnusableError(marked(error.message), remedy=error.remedy and marked(error.remedy))
+    return ModelUnusableError(text_of(error))
 
 
 def _is_awaited(replica: Replica) -> bool:

@@ -2,9 +2,9 @@
 
 The model's name decides: `dies` and `sleeps` never get ready, `once` gets ready the first time only (a file
 of that name in the current folder says that it was there), `stubborn` has a child that ignores SIGTERM,
-`bare` exposes no counters, `annotates` answers like the fake server, anything else is well. What comes after
-an @ is for the test to tell its own processes by. Like vLLM it has a child process that does not notice the
-death of its parent, and it ends when the child does.
+`bare` exposes no counters, `annotates` answers like the fake server, `annotates-once` too, but never gets
+ready again, anything else is well. What comes after an @ is for the test to tell its own processes by. Like
+vLLM it has a child process that does not notice the death of its parent, and it ends when the child does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHILD = "import signal, time; {}; print('child', flush=True); time.sleep(600)"
 IGNORE = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
 # Long enough for a test to kill something in the midst of a run.
 LATENCY_MS = 30.0
-MODEL = sys.argv[2].partition("@")[0] if len(sys.argv) > 2 else ""
+MODEL, _, TAG = (sys.argv[2] if len(sys.argv) > 2 else "").partition("@")
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -82,7 +82,11 @@ if __name__ == "__main__":
     assert child.stdout is not None
     child.stdout.readline()
     threading.Thread(target=end_with, args=(child,), daemon=True).start()
-    if MODEL == "sleeps":
+    again = Path(f"{TAG}.started")
+    sleeps = MODEL == "sleeps" or (MODEL == "annotates-once" and again.exists())
+    if MODEL == "annotates-once":
+        again.touch()
+    if sleeps:
         print("(Worker pid=7) INFO 11-27 12:40:19 [manager.py:242] Loading weights: 40 %", flush=True)
         time.sleep(600)
     serve(int(sys.argv[sys.argv.index("--port") + 1]))
