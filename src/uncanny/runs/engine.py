@@ -94,9 +94,9 @@ async def open_engine(
 
     `agents` maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
     `on_ready` is called when all is in order but for servers of our own, which take minutes to start;
-    `on_wait` gets what says how far these are, None while all answer. A model
-    that was given up is tried again after `rest_s` seconds, or never. Raises UsageError and
-    ModelUnusableError before anything is asked.
+    `on_wait` gets what says how far these are, None while all answer. A model that was given up is
+    tried again after `rest_s` seconds, or never. Raises UsageError and ModelUnusableError before anything is
+    asked.
     """
     check_roles(models, agents)
     if run.batch and answers is None:
@@ -108,14 +108,20 @@ async def open_engine(
     check_prices(models, run, prices)
     async with AsyncExitStack() as stack:
         endpoints: dict[ModelId, Endpoint] = {}
+        started: list[VllmServer] = []
+        waits: list[Callable[[], str | None]] = []
+        on_wait(lambda: next(filter(None, (wait() for wait in waits)), None))
         for model in sorted(models.all_models(), key=lambda each: _needs_server(each, models)):
             own: Sequence[VllmServer] = ()
             if _needs_server(model, models):
                 on_ready()
                 on_ready = lambda: None  # noqa: E731  it was said
-                own = await stack.enter_async_context(_own_servers(model, server_log, warn, on_wait))
-            opening = _endpoint(model, models, run, prices, own, warn=warn, rest_s=rest_s)
-            endpoints[model] = await stack.enter_async_context(opening)
+                opening = _own_servers(model, server_log, len(started), warn, waits)
+                own = await stack.enter_async_context(opening)
+                started += own
+            endpoint = _endpoint(model, models, run, prices, own, warn=warn, rest_s=rest_s)
+            endpoints[model] = await stack.enter_async_context(endpoint)
+            waits.append(endpoints[model].provider.starting)
         in_batches: Batches | None = None
         files = None if batches is None else BatchFiles(batches)
         if run.batch and files is not None:
@@ -261,9 +267,11 @@ def check_prices(models: ModelOptions, run: RunOptions, prices: PriceTable) -> N
 async def _own_servers(
     model: ModelId,
     log_path: Path | None,
+    before: int,
     warn: Callable[[str], None],
-    on_wait: Callable[[Callable[[], str | None]], None],
+    waits: list[Callable[[], str | None]],
 ) -> AsyncIterator[Sequence[VllmServer]]:
+    """Those of one model, after so many of other models, which have logs of their own."""
     from uncanny.models.vllm.fleet import started, starting, vllm_fleet
 
     with contextlib.ExitStack() as stack:
@@ -272,15 +280,15 @@ async def _own_servers(
             log_path = Path(folder) / "vllm.log"
         servers = vllm_fleet(
             model.name,
-            log_path=log_path,
+            log_path=log_path.with_stem(f"{log_path.stem}-{before + 1}") if before else log_path,
             replicas=settings().vllm_replicas,
             extra_args=shlex.split(settings().vllm_args or ""),
             max_restarts=settings().vllm_restarts,
             on_restart=warn,
         )
-        on_wait(partial(starting, servers))
+        waits.append(partial(starting, servers))
         async with started(servers):
             try:
                 yield servers
             finally:
-                on_wait(lambda: None)  # they end now, and nobody waits for them to start
+                waits.clear()  # they end now, and nobody waits for them to start

@@ -47,7 +47,12 @@ def engine() -> Any:
 async def test_requests_at_the_same_time_are_one_batch() -> None:
     async with opened() as provider:
         asked = [provider.generate(make_request(f"question {number}")) for number in range(16)]
-        responses = await asyncio.gather(*asked)
+        assert provider.starting() is None
+        waiting = asyncio.gather(*asked)
+        await asyncio.sleep(0.02)
+        assert provider.starting() == "loading the model"
+        responses = await waiting
+        assert provider.starting() is None
         late = await provider.generate(make_request("late"))
     assert [response.text for response in responses] == [f"question {number}" for number in range(16)]
     assert late.text == "late"

@@ -115,6 +115,10 @@ class InProcessProvider(ModelProvider):
         finally:
             work.cancelled = True  # of no effect on one that is done
 
+    def starting(self) -> str | None:
+        """That the model is being loaded, while it is."""
+        return "loading the model" if self._thread is not None and not self._loaded.is_set() else None
+
     async def close(self) -> None:
         """End the engine's thread. Requests that wait for it get an error."""
         if self._thread is not None:
