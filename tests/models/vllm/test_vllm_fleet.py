@@ -16,7 +16,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.models.vllm.processes import STAND_IN, members, until_gone
-from uncanny.errors import ModelUnusableError, UsageError
+from uncanny.errors import ModelUnusableError, UncannyError, UsageError
 from uncanny.models.vllm import server as server_module
 from uncanny.models.vllm.fleet import DEVICES_VARIABLE, keep_up, started, starting, vllm_fleet
 from uncanny.models.vllm.server import COMMAND_VARIABLE, VllmServer, served_models
@@ -87,7 +87,7 @@ async def test_after_the_last_restart_its_reason_is_the_error() -> None:
             ModelUnusableError, match=r"ended by SIGABRT, after 2 restarts; its log"
         ) as caught:
             await server.revive()
-    assert "start a server by hand" in str(caught.value)
+    assert "start a server yourself" in str(caught.value)
 
 
 async def test_a_restart_that_fails_counts_and_tells_why() -> None:
@@ -174,7 +174,7 @@ async def test_what_a_starting_server_prints_can_be_shown() -> None:
 
 @pytest.mark.slow
 async def test_servers_are_kept_up_until_the_last_is_lost() -> None:
-    lost: list[ModelUnusableError] = []
+    lost: list[UncannyError] = []
     servers = fleet(replicas=2, max_restarts=1)
     async with started(servers):
         keeping = asyncio.create_task(keep_up(servers, on_lost=lost.append))

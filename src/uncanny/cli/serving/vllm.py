@@ -54,8 +54,9 @@ def command() -> None:
     "gpus",
     type=Several(click.STRING),
     default=None,
+    metavar="GPU,…",
     help="GPUs to use, as CUDA_VISIBLE_DEVICES names them. They are shared out evenly; a server with several "
-    "splits the model over them.  [default: the first ones, one for each server]",
+    "splits the model over them.  [default: one for each server; a single server sees all]",
 )
 @click.option(
     "--lora",

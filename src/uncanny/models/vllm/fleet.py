@@ -13,7 +13,7 @@ from typing import Final
 
 import orjson
 
-from uncanny.errors import ModelUnusableError, UsageError
+from uncanny.errors import UncannyError, UsageError
 from uncanny.models.vllm.server import VllmServer
 from uncanny.wording import counted, option
 
@@ -146,7 +146,7 @@ async def started(servers: Sequence[VllmServer]) -> AsyncIterator[None]:
         yield
 
 
-async def keep_up(servers: Sequence[VllmServer], *, on_lost: Callable[[ModelUnusableError], None]) -> None:
+async def keep_up(servers: Sequence[VllmServer], *, on_lost: Callable[[UncannyError], None]) -> None:
     """Start again what dies, until cancelled; servers have to be started.
 
     `on_lost` gets why a server is not started again while others are left; raises that of the last one.
@@ -162,7 +162,7 @@ async def keep_up(servers: Sequence[VllmServer], *, on_lost: Callable[[ModelUnus
                 continue
             try:
                 await server.revive()
-            except ModelUnusableError as error:
+            except UncannyError as error:
                 left -= 1
                 if not left:
                     raise

@@ -168,7 +168,7 @@ class InProcessProvider(ModelProvider):
             return error
         return ModelUnusableError(
             one_line(f"{self.name} cannot be used: {text_of(error)}", ()),
-            remedy="Mend what it names, in UNCANNY_VLLM_ARGS if it is about an option.",
+            remedy="Fix the cause. Options of vLLM are in UNCANNY_VLLM_ARGS.",
         )
 
     def _new(self, *, wait: bool) -> Iterator[_Work | None]:

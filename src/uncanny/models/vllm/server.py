@@ -232,7 +232,7 @@ class VllmServer:
         again = f", after {counted(restarts, 'restart')}" if restarts else ""
         return ModelUnusableError(
             f"The vLLM server for {self.model!r} {what}{again}; its log {self.log_path} says: {causes}",
-            remedy="Mend what it names, or start a server by hand and pass its address as "
+            remedy="Fix the cause, or start a server yourself and pass its address as "
             f"{server_address('VLLM_BASE_URL')}",
         )
 
