@@ -147,8 +147,9 @@ def test_a_refusal_of_the_second_turn_is_partial_and_asked_again(
 ) -> None:
     images = pictures(tmp_path / "in", 12)
     with serving(objects=2, faults={"refusal": 0.3}, seed=1) as server:
-        command = ("detect", images, *server.asked(provider), "-o", run.path, "--no-report")
-        done = uncanny_here(*command)
+        # One at a time, so that the same questions are refused every time.
+        asked = (*server.asked(provider), "--concurrency", "1")
+        done = uncanny_here("detect", images, *asked, "-o", run.path, "--no-report")
         assert done.code == 1
         partial = {record.image for record in detections(run) if record.status == "partial"}
         assert partial
