@@ -38,6 +38,8 @@ PROGRESS = re.compile(r"[\d,]+(/[\d,]+)? \w+(\n|,? [·\d])")
 VLLM, COMPATIBLE = (pytest.param(each, marks=pytest.mark.slow) for each in ("vllm", "openai-compatible"))
 # Servers of tests end by themselves, whatever becomes of the test.
 SERVER_LIFE_S = 900.0
+# One call at a time: faults strike by the number of the request, so the same ones every time.
+IN_ORDER = ("--concurrency", "1")
 
 
 @dataclass(frozen=True, slots=True)

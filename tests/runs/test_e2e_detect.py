@@ -16,6 +16,7 @@ import pytest
 from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import (
     COMPATIBLE,
+    IN_ORDER,
     VLLM,
     Run,
     Server,
@@ -147,9 +148,8 @@ def test_a_refusal_of_the_second_turn_is_partial_and_asked_again(
 ) -> None:
     images = pictures(tmp_path / "in", 12)
     with serving(objects=2, faults={"refusal": 0.3}, seed=1) as server:
-        # One at a time, so that the same questions are refused every time.
-        asked = (*server.asked(provider), "--concurrency", "1")
-        done = uncanny_here("detect", images, *asked, "-o", run.path, "--no-report")
+        command = ("detect", images, *server.asked(provider), "-o", run.path, "--no-report")
+        done = uncanny_here(*command, *IN_ORDER)
         assert done.code == 1
         partial = {record.image for record in detections(run) if record.status == "partial"}
         assert partial
@@ -176,7 +176,8 @@ def test_a_wrong_list_is_asked_for_again_and_then_fails(tmp_path: Path, run: Run
     # An empty first answer has no second turn, an empty second one is repaired.
     images = pictures(tmp_path / "in", 12)
     with serving(objects=2, faults={"malformed": 0.4}, seed=3) as server:
-        uncanny_here("detect", images, *server.asked(), "-o", run.path, "-q", "--no-report")
+        command = ("detect", images, *server.asked(), "-o", run.path, "-q", "--no-report")
+        uncanny_here(*command, *IN_ORDER)
     repairs = [call for call in run.calls() if call["repair"]]
     assert repairs
     assert {call["step"] for call in repairs} == {2}

@@ -11,7 +11,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
+from tests.runs.e2e import IN_ORDER, Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.demo.server.faults import FAULT_NAMES, FaultName
 
 KINDS = {"unparseable", "refused", "truncated", "infrastructure", "rejected"}
@@ -154,7 +154,7 @@ def test_half_of_all_answers_cut_off_is_only_slower(tmp_path: Path, run: Run) ->
 def test_a_failed_object_makes_an_image_partial_and_names_the_step(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 6)
     with serving(objects=4, faults={"refusal": 0.06}, seed=4) as server:
-        options = ("-o", run.path, "--schedule", "paper")
+        options = ("-o", run.path, "--schedule", "paper", *IN_ORDER)
         done = uncanny_here("annotate", images, *server.asked(), *options)
     assert done.code == 1
     partial = [record for record in run.records() if record.status == "partial"]
@@ -173,7 +173,7 @@ def test_a_failed_object_makes_an_image_partial_and_names_the_step(tmp_path: Pat
 def test_a_refused_closer_look_makes_an_image_partial(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 30)
     with serving(objects=8, faults={"refusal": 0.2}, seed=4) as server:
-        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path)
+        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path, *IN_ORDER)
     assert done.code == 1
     partial = [record for record in run.records() if record.status == "partial"]
     assert any(error.agent == "AttributeAnalyzer" for record in partial for error in record.errors)
