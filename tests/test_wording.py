@@ -38,7 +38,8 @@ SOURCE = Path(uncanny.__file__).parent
 # The mechanism itself, the options of another program, commands that are put together to be started, and a
 # card that shows them in blocks of shell.
 MENTIONS = (
-    *("wording.py", "models/vllm/server.py", "models/presets.py", "images/discover.py"),
+    *("wording.py", "models/vllm/server.py", "models/vllm/fleet.py", "models/vllm/in_process.py"),
+    *("models/presets.py", "images/discover.py"),
     *("service/jobs/kinds.py", "service/jobs/params.py", "service/web/new_page.py", "service/web/views.py"),
     *("service/jobs/references.py", "eval/mcq/data/card.py", "parameters.py"),
 )

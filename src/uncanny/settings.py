@@ -36,13 +36,14 @@ class Settings(BaseSettings):
     `concurrency`: most calls in flight at each model. `timeout_s`: seconds for one call. `patience_s`:
     seconds without one good answer before a failing model is given up. `cache_dir`: a folder of answers
     shared by all runs, None for one in each run. `prices`: a price file. `vllm_args`: more options for a
-    vLLM server that a run starts itself, as on a command line. `embeddings_dir`: where embeddings of texts
-    stay between runs, None for the user's cache folder. `embeddings_gb`: how much of them, in 10⁹ bytes,
-    0 for none. `run_name`: what a run is called on its page, None for the name of its folder. `progress`:
-    `jsonl` has runs say how far they are as JSON. `folders`: where images and masks may lie, links
-    followed, None for anywhere; a file of records may name any file. `input_folders`: the same for every
-    file that a command is given, as a service says it of jobs; only the configuration and the price file of
-    `prices` may lie elsewhere.
+    vLLM server that a run starts itself, as on a command line; `vllm_replicas`: how many it starts of each
+    model, with a GPU each; `vllm_restarts`: how often each that died is started again. `embeddings_dir`:
+    where embeddings of texts stay between runs, None for the user's cache folder. `embeddings_gb`: how much
+    of them, in 10⁹ bytes, 0 for none. `run_name`: what a run is called on its page, None for the name of its
+    folder. `progress`: `jsonl` has runs say how far they are as JSON. `folders`: where images and masks may
+    lie, links followed, None for anywhere; a file of records may name any file. `input_folders`: the same for
+    every file that a command is given, as a service says it of jobs; only the configuration and the price
+    file of `prices` may lie elsewhere.
     `scenes`: a link to the bundled scenes, by which results name them.
     `langsmith`: whether LangGraph may send what agents see and say to LangSmith, where its own variables
     tell it to.
@@ -56,6 +57,8 @@ class Settings(BaseSettings):
     cache_dir: Path | None = None
     prices: Path | None = None
     vllm_args: str | None = None
+    vllm_replicas: Annotated[int, Field(ge=1, le=64)] = 1
+    vllm_restarts: Annotated[int, Field(ge=0, le=1_000)] = 3
     embeddings_dir: Path | None = None
     embeddings_gb: Annotated[float, Field(ge=0, le=1e9)] = 10.0
     progress: Literal["jsonl"] | None = None

@@ -153,7 +153,7 @@ def test_a_dry_run_forecasts_each(task: str, tmp_path: Path) -> None:
         (["-m", "openai/a", "-m", "anthropic/b", "--base-url", "http://h/v1"], ["--base-url PROVIDER=URL"]),
         (
             ["-m", "openai/a", "--base-url", "http://h/v1", "--base-url", "http://i/v1"],
-            ["gives openai two addresses"],
+            ["openai has 2 addresses, but only servers of your own can be several"],
         ),
     ],
     ids=lambda value: " ".join(value),

@@ -14,7 +14,15 @@ import uncanny.models
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.base import ModelProvider, Provider
 from uncanny.models.presets import ALL
-from uncanny.models.registry import PROVIDERS, WITHOUT_NAME, Access, ModelId, open_model, parse_model
+from uncanny.models.registry import (
+    PROVIDERS,
+    WITHOUT_NAME,
+    WITHOUT_SERVER,
+    Access,
+    ModelId,
+    open_model,
+    parse_model,
+)
 from uncanny.runs.forecast import CACHED_PREFIX
 
 KEYS = tuple(name for preset in ALL.values() for name in preset.key_variables)
@@ -25,6 +33,7 @@ LOCAL = Access("http://127.0.0.1:9/v1", 5.0)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEYS:
         monkeypatch.setenv(name, "any-key")
+    monkeypatch.syspath_prepend(Path(__file__).parent / "vllm" / "fake_vllm")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +78,7 @@ async def test_every_provider_opens_under_the_name_the_user_wrote(provider: str)
     try:
         assert opened.name == str(model)
         assert opened.capabilities.media_types >= {"image/png", "image/jpeg"}
-        assert (opened.endpoint is None) == (provider in WITHOUT_NAME)
+        assert (opened.endpoint is None) == (provider in WITHOUT_SERVER)
         assert inspect.iscoroutinefunction(opened.generate)
         if provider in CACHED_PREFIX:  # what forecasts know of it
             assert opened.capabilities.prefix_cache

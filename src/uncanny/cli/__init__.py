@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("export:import_command", "Import verdicts, texts and boxes from other tools."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),
     "serve": ("serving.serve:command", "Start the service: web pages and an HTTP API."),
+    "vllm": ("serving.vllm:command", "Start vLLM servers and keep them running."),
     "token": ("serving.serve:token_command", "Create, list and revoke tokens for the service."),
     "fake-server": (
         "demo:fake_server_command",
@@ -104,8 +105,8 @@ def uncanny() -> None:
       uncanny annotate photos/ --model openai/gpt-4o -o runs/a     run; the same command resumes
 
     Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
-    dashscope, moonshot, vllm, sglang, ollama, lmstudio, llamacpp, openai-compatible, demo. `uncanny
-    providers` lists them and their keys. `uncanny COMMAND --help` shows the options of a command.
+    dashscope, moonshot, vllm, vllm-inproc, sglang, ollama, lmstudio, llamacpp, openai-compatible, demo.
+    `uncanny providers` lists them and their keys. `uncanny COMMAND --help` shows the options of a command.
     """
 
 

@@ -37,6 +37,7 @@ from uncanny.client.calls import (
     store_answer,
 )
 from uncanny.client.endpoint import Endpoint, Retries, Slot
+from uncanny.client.replicas import Suspicion
 from uncanny.client.telemetry import telemetry
 from uncanny.client.waiting import Gate, Ticket
 from uncanny.errors import (
@@ -104,9 +105,7 @@ class ModelClient:
         self._on_fallback = on_fallback
         self.telemetry = telemetry()
         # Takes keys out of a response before anything else reads it.
-        self.mask = KeyMask(
-            secret for endpoint in self._all_endpoints() for secret in endpoint.provider.secrets
-        )
+        self.mask = KeyMask(secret for server in self._servers() for secret in server.provider.secrets)
         self._in_flight: dict[str, Gate] = {}
 
     def endpoints(self, agent: str) -> tuple[Endpoint, ...]:
@@ -125,16 +124,15 @@ class ModelClient:
 
     def drain(self) -> None:
         """Start no further call; those in flight come back and are kept."""
-        for endpoint in self._all_endpoints():
-            endpoint.limiter.close()
+        for server in self._servers():
+            server.limiter.close()
 
     def in_flight(self) -> int:
-        return sum(endpoint.limiter.active for endpoint in self._all_endpoints())
+        return sum(server.limiter.active for server in self._servers())
 
-    def _all_endpoints(self) -> list[Endpoint]:
-        return list(
-            {id(endpoint): endpoint for endpoints in self._routes.values() for endpoint in endpoints}.values()
-        )
+    def _servers(self) -> list[Endpoint]:
+        routed = {id(endpoint): endpoint for endpoints in self._routes.values() for endpoint in endpoints}
+        return [server for endpoint in routed.values() for server in endpoint.servers]
 
     async def generate(
         self,
@@ -250,6 +248,10 @@ class ModelClient:
                 self._on_fallback(endpoint, error)
 
 
+class _MovedError(Exception):
+    """Another replica is to be asked than the one that was chosen."""
+
+
 @dataclass(slots=True)
 class Generation(Generic[T]):
     """The state of one generation.
@@ -272,6 +274,12 @@ class Generation(Generic[T]):
     given: DiscountedAnswer | None = None
     _calls: list[CallRecord] = field(default_factory=list)
     _repairs: int = 0
+    _failures: int = 0
+    _suspicion: Suspicion | None = None
+
+    def __post_init__(self) -> None:
+        if self.endpoint.replicas is not None:
+            self._suspicion = Suspicion(self.endpoint.replicas)
 
     async def answer(self) -> T:
         """Raises what `ModelClient.generate` documents."""
@@ -280,7 +288,10 @@ class Generation(Generic[T]):
         while True:
             try:
                 return await self._call(request)
+            except _MovedError:
+                continue
             except TransientError as error:
+                self._failures += 1
                 retries = retries or Retries(self.endpoint.breaker, self.scope.order)
                 await retries.wait(error)
                 continue
@@ -303,28 +314,34 @@ class Generation(Generic[T]):
     async def _call(self, request: ModelRequest) -> T:
         """One call and the value its answer reads as."""
         endpoint, asked = self.endpoint, time.perf_counter()
-        async with self._admission(request):
+        replicas, pin = endpoint.replicas, self._pin(request)
+        server = endpoint if replicas is None else await replicas.serving(pin, self._failures)
+        async with self._admission(request, server):
             if self.given is None and (given_up := endpoint.unavailable) is not None:
                 raise given_up.with_traceback(None)
+            if replicas is not None and replicas.moved(server, pin, self._failures):
+                raise _MovedError
             if self.client.cache is not None:
                 self.client.cache.check()
             with self.calling:
                 record = self._record(request)
                 began = time.perf_counter()
-                with self.client.telemetry.call(record, request, endpoint, began - asked) as watch:
+                with self.client.telemetry.call(record, request, server, began - asked) as watch:
                     given, self.given = self.given, None
                     if given is not None:
                         response, record.started = given.response, given.started
                         began -= given.latency_s
                     else:
                         try:
-                            response = await endpoint.provider.generate(request)
+                            response = await server.provider.generate(request)
                         except CALL_ERRORS as error:
                             self._log(record, began, detail=str(error))
-                            self._count_failure(error)
+                            self._count_failure(error, server)
                             raise
-                        endpoint.limiter.succeeded()
-                        endpoint.breaker.succeeded()
+                        server.limiter.succeeded()
+                        server.breaker.succeeded()
+                        if server is not endpoint:
+                            endpoint.breaker.succeeded()
                     response = masked(response, self.client.mask)
                     most = endpoint.worst_case(request)
                     tokens = credible(response.tokens, most)
@@ -359,10 +376,10 @@ class Generation(Generic[T]):
         self._log(record, began)
         return value
 
-    def _admission(self, request: ModelRequest) -> AbstractAsyncContextManager[None]:
-        """Around one call: its prefix is warm, the budget covers it, and the model has a slot for it."""
-        slot, prefix = self.endpoint.limiter.slot(self.ticket), self._prefix(request)
-        at_once = prefix is None and self.client.budget is None
+    def _admission(self, request: ModelRequest, server: Endpoint) -> AbstractAsyncContextManager[None]:
+        """Around one call: its prefix is warm, the budget covers it, and the server has a slot for it."""
+        slot, prefix = server.limiter.slot(self.ticket), self._prefix(request)
+        at_once = prefix is None and self.client.budget is None and self._suspicion is None
         return slot if at_once else self._in_order(request, prefix, slot)
 
     @asynccontextmanager
@@ -370,6 +387,8 @@ class Generation(Generic[T]):
         self, request: ModelRequest, prefix: Prefix | None, slot: Slot
     ) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
+            if self._suspicion is not None:
+                await stack.enter_async_context(self._suspicion.asking(self.endpoint.name))
             if prefix is not None:
                 # The first call with a prefix goes ahead alone, so that the others find it cached.
                 gate = self.scope.warm.get(prefix)
@@ -412,11 +431,27 @@ class Generation(Generic[T]):
                 self.client.on_estimate(estimated.tokens, estimated.cost_usd)
         budget.settle(worst, used, estimated)
 
-    def _count_failure(self, error: ProviderError) -> None:
+    def _pin(self, request: ModelRequest) -> str:
+        """What stays at one replica: an image; a question without one goes with its input."""
+        image = request.first_image()
+        return self.scope.image if image is None else image.sha256
+
+    def _count_failure(self, error: ProviderError, server: Endpoint) -> None:
+        """Raises `ModelDownError` when it is time to give up, `_MovedError` where another replica is left."""
+        replicas = self.endpoint.replicas
+        if (
+            isinstance(error, ModelUnusableError)
+            and replicas is not None
+            and replicas.unusable(server, error)
+        ):
+            raise _MovedError
         if isinstance(error, TransientError):
             if error.overloaded or error.retry_after is not None:
                 too_many = error.refused and error.retry_after is None
-                self.endpoint.limiter.overloaded(error.retry_after, too_many=too_many)
+                server.limiter.overloaded(error.retry_after, too_many=too_many)
+            if replicas is not None and self._suspicion is not None:
+                self._suspicion.failed(server, error)
+                replicas.failed(server, error, self.scope.order)
             self.endpoint.breaker.failed(error, self.scope.order)
         elif isinstance(error, RequestRejectedError | ProviderDefectError):
             self.endpoint.breaker.failed(error, self.scope.order)

@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncanny.client.budget import MOST_TIMES, Spend
 from uncanny.client.prices import Rates
@@ -30,6 +30,9 @@ from uncanny.errors import (
 from uncanny.models.base import ModelProvider, ModelRequest, Tokens
 from uncanny.models.tokens import disagreement
 from uncanny.wording import server_address
+
+if TYPE_CHECKING:
+    from uncanny.client.replicas import Replicas
 
 TIMEOUT_S = 120.0
 PATIENCE_S = 120.0
@@ -55,12 +58,18 @@ class Endpoint:
     address: str | None
     rest_s: float | None = None
     notice: str | None = field(init=False, default=None)
+    replicas: Replicas | None = field(init=False, default=None)
     _given_up: ModelUnusableError | None = field(init=False, default=None)
     _rests_until: float = field(init=False, default=math.inf)
 
     @property
     def name(self) -> str:
         return self.provider.name
+
+    @property
+    def servers(self) -> tuple[Endpoint, ...]:
+        """The replicas, each as an endpoint; this one alone where there are none."""
+        return (self,) if self.replicas is None else tuple(each.endpoint for each in self.replicas.members)
 
     def cost(self, reported_usd: float | None, tokens: Tokens, most: Tokens) -> float | None:
         """US dollars of a call that used `tokens`; None where that is not known.
@@ -292,6 +301,11 @@ class Breaker:
     def succeeded(self) -> None:
         self._answered = True
         self._is_there()
+
+    def restarted(self) -> None:
+        """The server was started again: earlier failures say nothing about it."""
+        self._failures = 0
+        self._inputs.clear()
 
     def failed(
         self, error: TransientError | RequestRejectedError | ProviderDefectError, about: Hashable

@@ -93,6 +93,14 @@ def parse_address(
         ) from None
 
 
+_BETWEEN = re.compile(r"[,\s](?=https?://)", re.IGNORECASE)
+
+
+def each_address(text: str) -> list[str]:
+    """The base URLs in a text, which has commas between several servers of one model."""
+    return [each.strip(", \t\n") for each in _BETWEEN.split(text.strip())]
+
+
 def redacted(text: str) -> str:
     """What was meant to be a URL, without all that could be credentials or parameters, on one line."""
     scheme, slashes, rest = text.partition("://")
@@ -301,12 +309,13 @@ def address_of(
 ) -> tuple[Address, list[str]]:
     """The address of `preset` for calls to `model`, and a sentence for each thing that was put right in it.
 
-    `base_url` comes first, then the preset's variable, then its own address. `calls` are paths that calls add
-    themselves. Raises `UsageError` where there is none, and for one that no call can go to.
+    `base_url` comes first, then the preset's variable, then its own address; of several addresses it is the
+    first. `calls` are paths that calls add themselves. Raises `UsageError` where there is none, and for one
+    that no call can go to.
     """
     name = f"{preset.name}/{model}"
     variable = os.environ.get(preset.url_variable, "").strip()
-    text = (base_url or variable).strip()
+    text = each_address(base_url or variable)[0]
     if not text:
         return parse_address(_own_address(preset, name)), []
     if "://" not in text and preset.place_variables and _PLACE_NAME.fullmatch(text):
@@ -341,11 +350,27 @@ def address_of(
     return address, [] if preset.addresses else _better_known(name, model, parts)
 
 
+def addresses_of(preset: Preset, base_url: str | None) -> list[str]:
+    """The servers that are to share the calls of a model: those of `base_url`, else of the preset's variable.
+
+    Empty where neither says. Raises `UsageError` for several addresses of a service, which has one.
+    """
+    text = (base_url or os.environ.get(preset.url_variable, "")).strip()
+    addresses = list(dict.fromkeys(each_address(text))) if text else []
+    if len(addresses) > 1 and not preset.local:
+        raise UsageError(
+            f"{preset.name} has {len(addresses)} addresses, but only servers of your own can be several",
+            remedy="Remove all addresses but one.",
+        )
+    return addresses
+
+
 def missing_address(preset: Preset, model: str, base_url: str | None) -> Words | None:
     """Why a run could not start for want of an address, or for what is wrong with it; None where it could."""
     if base_url or os.environ.get(preset.url_variable, "").strip():
         try:
-            address_of(preset, model, base_url)
+            for each in addresses_of(preset, base_url):
+                address_of(preset, model, each)
         except UsageError as error:
             return error.text
         return None

@@ -245,6 +245,14 @@ class ModelProvider(ABC):
         """How requests are answered within so many hours; None where they cannot be."""
         return None
 
+    async def is_up(self) -> bool:
+        """Whether the server answers at all, asked without a call to the model."""
+        return True
+
+    def starting(self) -> str | None:
+        """How far it is, in words, while it cannot answer yet; None when it can, or nobody knows."""
+        return None
+
     async def close(self) -> None:  # noqa: B027 - most have nothing open
         """Close what the provider has open."""
 

@@ -161,6 +161,12 @@ class CompatibleProvider(ChatModel):
             names = " or ".join(f"{self._preset.name}/{name}" for name in served[:MOST_NAMED])
             raise ModelUnusableError(error.message, remedy=f"That server has {names}.") from error
 
+    async def is_up(self) -> bool:
+        """Whether the server answers at all, with an error of the request's own if need be."""
+        from uncanny.models.vllm.server import answers
+
+        return await answers(self._place.address, api_key=self._place.client.api_key)
+
     async def _served(self) -> Sequence[str]:
         from uncanny.models.vllm.server import served_models
 

@@ -67,12 +67,14 @@ PROVIDERS: Mapping[str, str] = {
     "openai": "uncanny.models.openai:OpenAIProvider",
     "anthropic": "uncanny.models.anthropic:AnthropicProvider",
     "vllm": "uncanny.models.openai:VLLMProvider",
+    "vllm-inproc": "uncanny.models.vllm.in_process:InProcessProvider",
     "openai-compatible": "uncanny.models.openai:CompatibleProvider",
     **dict.fromkeys(PRESETS, "uncanny.models.openai:CompatibleProvider"),
     "demo": "uncanny.demo.model:DemoProvider",
     "noop": "uncanny.models.noop:NoopProvider",
 }
 WITHOUT_NAME = frozenset({"demo", "noop"})
+WITHOUT_SERVER = WITHOUT_NAME | {"vllm-inproc"}
 # Whose models names like these are, for an error about a name without its provider.
 _MAKERS = {
     "openai": re.compile(r"(chat)?gpt-|o\d"),

@@ -34,6 +34,7 @@ _HELD_HERE: set[Path] = set()
 # What every run writes and reads beside its records, all of them `*.jsonl`. `report.html` is not among them:
 # it is replaced as a whole, and never read.
 _FILES = (LOCK, "run.json", "vllm.log", TABLE)
+_PATTERNS = ("*.jsonl", "vllm-*.log")
 
 
 class RunFolder:
@@ -102,7 +103,8 @@ class RunFolder:
         Raises UsageError for a link, a pipe or a device where a run has a file or a folder, and, for a
         session that `writes`, a file that has another name elsewhere.
         """
-        for file in (*(self.path / name for name in _FILES), *self.path.glob("*.jsonl")):
+        named = (file for pattern in _PATTERNS for file in self.path.glob(pattern))
+        for file in (*(self.path / name for name in _FILES), *named):
             _check_kind(file, stat.S_ISREG, "file", writes=writes)
         check_no_links(self.answers, writes=writes)
 

@@ -262,6 +262,8 @@ def _left(progress: Progress) -> str:
     """How long it still takes, or what it waits for."""
     if progress.awaited is not None:
         return f"waiting for {counted(progress.awaited(), 'call')}"
+    if (words := progress.starting()) is not None:
+        return harmless(words)
     eta, silent_s = progress.eta_s(), progress.silent_s()
     if eta is not None:
         return f"{duration(eta)} to go"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import shlex
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,11 +19,13 @@ from uncanny.client.calls import CallRecord
 from uncanny.client.client import ModelClient
 from uncanny.client.endpoint import Endpoint, guarded_endpoint
 from uncanny.client.prices import PriceTable
+from uncanny.client.replicas import Replica, Replicas
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.images.encode import SendLimits
-from uncanny.models.base import Capabilities, Sampling, Tokens
-from uncanny.models.presets import SERVERS, Window
-from uncanny.models.registry import Access, ModelId, ModelOptions, open_model
+from uncanny.models.addresses import addresses_of, parse_address
+from uncanny.models.base import Capabilities, ModelProvider, Sampling, Tokens
+from uncanny.models.presets import ALL, SERVERS, VLLM, Window
+from uncanny.models.registry import WITHOUT_SERVER, Access, ModelId, ModelOptions, open_model
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.records.batch_files import BackgroundLog, BatchFiles
 from uncanny.runs.parameters import RunOptions
@@ -34,10 +35,13 @@ from uncanny.wording import Words, counted, option
 
 if TYPE_CHECKING:
     from uncanny.client.discount import Discount
+    from uncanny.models.vllm.server import VllmServer
 
 log = logging.getLogger("uncanny")
 
-SELF_HOSTED = frozenset({"demo", "noop", *(name for name, preset in SERVERS.items() if preset.local)})
+SELF_HOSTED = WITHOUT_SERVER | {name for name, preset in SERVERS.items() if preset.local}
+PROBE_S = 5.0
+"""Seconds between two looks at a server that did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ class Engine:
     def notices(self) -> list[str]:
         """What turned out about servers and is worth a word to the user."""
         endpoints = self.endpoints.values()
-        of_providers = [notice for endpoint in endpoints for notice in endpoint.provider.notices]
+        servers = [server for endpoint in endpoints for server in endpoint.servers]
+        of_providers = [notice for server in servers for notice in server.provider.notices]
         of_discount = [] if self.discount is None else self.discount.notices()
         own = [endpoint.notice for endpoint in endpoints if endpoint.notice is not None]
         return [*of_providers, *own, *of_discount]
@@ -80,6 +85,7 @@ async def open_engine(
     server_log: Path | None = None,
     folder: Path | None = None,
     on_ready: Callable[[], None] = lambda: None,
+    on_wait: Callable[[Callable[[], str | None]], None] = lambda _: None,
     rest_s: float | None = None,
 ) -> AsyncIterator[Engine]:
     """Open every model and the answer cache; close them in the end.
@@ -87,9 +93,10 @@ async def open_engine(
     `folder` is that of the run, for what is handed in where its options ask for that.
 
     `agents` maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
-    `on_ready` is called when all is in order but for servers of our own, which take minutes to start. A model
-    that was given up is tried again after `rest_s` seconds, or never. Raises UsageError and
-    ModelUnusableError before anything is asked.
+    `on_ready` is called when all is in order but for servers of our own, which take minutes to start;
+    `on_wait` gets what says how far these are, None while all answer. A model that was given up is
+    tried again after `rest_s` seconds, or never. Raises UsageError and ModelUnusableError before anything is
+    asked.
     """
     check_roles(models, agents)
     if run.batch and run.completion_window is not None:
@@ -105,25 +112,20 @@ async def open_engine(
     check_prices(models, run, prices)
     async with AsyncExitStack() as stack:
         endpoints: dict[ModelId, Endpoint] = {}
+        started: list[VllmServer] = []
+        waits: list[Callable[[], str | None]] = []
+        on_wait(lambda: next(filter(None, (wait() for wait in waits)), None))
         for model in sorted(models.all_models(), key=lambda each: _needs_server(each, models)):
-            base_url = models.base_urls.get(model.provider)
-            own_server = _needs_server(model, models)
-            if own_server:
+            own: Sequence[VllmServer] = ()
+            if _needs_server(model, models):
                 on_ready()
                 on_ready = lambda: None  # noqa: E731  it was said
-                base_url = await stack.enter_async_context(_own_server(model, server_log))
-            provider = open_model(model, Access(base_url, run.timeout_s))
-            stack.push_async_callback(provider.close)
-            endpoints[model] = guarded_endpoint(
-                provider,
-                run.concurrency,
-                price=partial(prices.cost, provider.name),
-                worst_case=partial(worst_case, provider.name),
-                timeout_s=run.timeout_s,
-                patience_s=run.patience_s,
-                address="own server" if own_server else None,
-                rest_s=rest_s,
-            )
+                opening = _own_servers(model, server_log, len(started), warn, waits)
+                own = await stack.enter_async_context(opening)
+                started += own
+            endpoint = _endpoint(model, models, run, prices, own, warn=warn, rest_s=rest_s)
+            endpoints[model] = await stack.enter_async_context(endpoint)
+            waits.append(endpoints[model].provider.starting)
         discount = None if folder is None else _discount(folder, run, models, endpoints, budget, warn)
         cache = None
         if answers is not None:
@@ -195,9 +197,62 @@ def _discount(
 
 
 def _needs_server(model: ModelId, models: ModelOptions) -> bool:
-    """Whether a vLLM server has to be started for the model."""
-    address = models.base_urls.get(model.provider) or os.environ.get("VLLM_BASE_URL")
-    return model.provider == "vllm" and not address
+    """Whether a vLLM server has to be started for the model: nobody has said where one is."""
+    return model.provider == VLLM.name and not addresses_of(VLLM, models.base_urls.get(model.provider))
+
+
+@asynccontextmanager
+async def _endpoint(
+    model: ModelId,
+    models: ModelOptions,
+    run: RunOptions,
+    prices: PriceTable,
+    own: Sequence[VllmServer],
+    *,
+    warn: Callable[[str], None],
+    rest_s: float | None,
+) -> AsyncIterator[Endpoint]:
+    """A model behind its server, or behind several that share its calls; `own` are those started for it."""
+    given = models.base_urls.get(model.provider)
+    preset = ALL.get(model.provider)
+    urls: Sequence[str | None] = [each.base_url for each in own]
+    if not urls:
+        several = [] if preset is None else addresses_of(preset, given)
+        urls = several if len(several) > 1 else [given]
+    async with AsyncExitStack() as stack:
+        providers = [open_model(model, Access(url, run.timeout_s)) for url in urls]
+        for provider in providers:
+            stack.push_async_callback(provider.close)
+        guarded = partial(
+            guarded_endpoint,
+            price=partial(prices.cost, str(model)),
+            worst_case=partial(worst_case, str(model)),
+            timeout_s=run.timeout_s,
+            patience_s=run.patience_s,
+            address="own server" if own else None,
+            rest_s=rest_s,
+        )
+        endpoint = guarded(providers[0], run.concurrency)
+        if own or len(providers) > 1:
+            share = -(-run.concurrency // len(providers))
+            members = [
+                Replica(
+                    guarded(provider, share),
+                    f"{model} at {parse_address(url or '')}",
+                    own[number].revive if own else partial(_until_up, provider),
+                    waited_for=bool(own),
+                    restarts=partial(getattr, own[number], "restarts") if own else lambda: 0,
+                )
+                for number, (provider, url) in enumerate(zip(providers, urls, strict=True))
+            ]
+            replicas = Replicas(members, endpoint.breaker, warn)
+            endpoint.replicas = await stack.enter_async_context(replicas)
+        yield endpoint
+
+
+async def _until_up(provider: ModelProvider) -> None:
+    while not await provider.is_up():  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(PROBE_S)
 
 
 def check_roles(models: ModelOptions, agents: Mapping[str, str]) -> None:
@@ -242,13 +297,31 @@ def check_prices(models: ModelOptions, run: RunOptions, prices: PriceTable) -> N
 
 
 @asynccontextmanager
-async def _own_server(model: ModelId, log: Path | None) -> AsyncIterator[str]:
-    from uncanny.models.vllm.server import VllmServer
+async def _own_servers(
+    model: ModelId,
+    log_path: Path | None,
+    before: int,
+    warn: Callable[[str], None],
+    waits: list[Callable[[], str | None]],
+) -> AsyncIterator[Sequence[VllmServer]]:
+    """Those of one model, after so many of other models, which have logs of their own."""
+    from uncanny.models.vllm.fleet import started, starting, vllm_fleet
 
-    more = shlex.split(settings().vllm_args or "")
     with contextlib.ExitStack() as stack:
-        if log is None:
+        if log_path is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="uncanny-vllm-"))
-            log = Path(folder) / "vllm.log"
-        async with VllmServer(model.name, log_path=log, extra_args=more) as server:
-            yield server.base_url
+            log_path = Path(folder) / "vllm.log"
+        servers = vllm_fleet(
+            model.name,
+            log_path=log_path.with_stem(f"{log_path.stem}-{before + 1}") if before else log_path,
+            replicas=settings().vllm_replicas,
+            extra_args=shlex.split(settings().vllm_args or ""),
+            max_restarts=settings().vllm_restarts,
+            on_restart=warn,
+        )
+        waits.append(partial(starting, servers))
+        async with started(servers):
+            try:
+                yield servers
+            finally:
+                waits.clear()  # they end now, and nobody waits for them to start

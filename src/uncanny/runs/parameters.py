@@ -131,7 +131,8 @@ class ConnectParameters(CallLimits, CacheParameters):
     fallback: Annotated[Text | None, Shown(metavar="MODEL", place="model")] = None
     """Ask this model when another is out of budget or quota, or is down."""
     base_url: Annotated[str | Mapping[str, str] | None, Shown(on=HERE.on, metavar="[PROVIDER=]URL")] = None
-    """Address of the server of the model's provider, or of each provider by name."""
+    """Address of the server of the model's provider, or of each provider by name. Servers of your own
+    that share the calls of a model have commas between their addresses."""
     prices: Annotated[Place | None, Shown(label="Own prices")] = None
     """JSON file with prices that replace the built-in ones."""
     prompts: Annotated[Place | None, Shown(metavar="DIR", label="Own prompts")] = None
@@ -143,16 +144,20 @@ class ConnectParameters(CallLimits, CacheParameters):
 
     def models_of(self, model: str) -> ModelOptions:
         """This model and those of the roles, parsed. Raises UsageError."""
-        from uncanny.models.addresses import parse_address
-        from uncanny.models.registry import WITHOUT_NAME, ModelOptions, is_provider, parse_model
+        from uncanny.models.addresses import addresses_of, each_address, parse_address
+        from uncanny.models.presets import ALL
+        from uncanny.models.registry import WITHOUT_SERVER, ModelOptions, is_provider, parse_model
 
         main = parse_model(model)
         base_url = self.base_url
         base_urls = {main.provider: base_url} if isinstance(base_url, str) else dict(base_url or {})
         for provider, url in base_urls.items():
-            parse_address(url)
-            if provider in WITHOUT_NAME or not is_provider(provider):
-                what = "has no server" if provider in WITHOUT_NAME else "is not a provider"
+            for each in each_address(url):
+                parse_address(each)
+            if provider in ALL:
+                addresses_of(ALL[provider], url)
+            if provider in WITHOUT_SERVER or not is_provider(provider):
+                what = "has no server" if provider in WITHOUT_SERVER else "is not a provider"
                 raise UsageError(
                     f"{option('base_url')} is an address for {provider}, which {what}",
                     remedy="Remove it, or write PROVIDER=URL with the provider that has this address.",

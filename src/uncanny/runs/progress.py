@@ -187,10 +187,11 @@ class Progress:
     what this session takes, as far as can be told before. `gone` are the keys of records whose inputs are no
     longer there; they do not belong to the run. `skipped` is what lay in the folders given and is
     no input; None where a task looks into no folders. `awaited` counts the calls in flight that a run which
-    is ending waits for; None while it is not ending. `latest` names what was finished last, where that is
-    shown. The last moments at which an input was finished and a call came back, and the end of the session,
-    are on the clock of `began`; None where there was none. Those of the `warnings` that were `said` when the
-    session began need not be said when it ends.
+    is ending waits for; None while it is not ending. `starting` says how far servers are that have to start
+    before anything can be asked; None where all calls find one. `latest` names what was finished last, where
+    that is shown. The last moments at which an input was finished and a call came back, and the end of the
+    session, are on the clock of `began`; None where there was none. Those of the `warnings` that were `said`
+    when the session began need not be said when it ends.
     """
 
     unit: str = "images"
@@ -217,6 +218,7 @@ class Progress:
     began: float = field(default_factory=time.monotonic)
     paid_before: Callable[[CallRecord], bool] = lambda _call: False
     awaited: Callable[[], int] | None = None
+    starting: Callable[[], str | None] = lambda: None
     latest: str = ""
     finished_at: float | None = None
     answered_at: float | None = None

@@ -208,6 +208,7 @@ class Run(Generic[Item, R]):
                 server_log=folder.path / "vllm.log",
                 folder=folder.path,
                 on_ready=lambda: self.observer.on_start(self.progress),
+                on_wait=self._wait,
             )
             engine = await self._unless_stopped(stack.enter_async_context(opening))
             if engine is None:
@@ -223,6 +224,9 @@ class Run(Generic[Item, R]):
                 warnings.extend(engine.notices())
                 # A server may have turned out not to take a parameter.
                 self.loaded.manifest.sent(task.models, engine.sent(task.sampling))
+
+    def _wait(self, starting: Callable[[], str | None]) -> None:
+        self.progress.starting = starting
 
     async def _unless_stopped(self, opening: Coroutine[Any, Any, Engine]) -> Engine | None:
         """The engine; None where a stop is requested before it is there: a server takes minutes to start."""

@@ -13,6 +13,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 import uncanny
+from tests.models.vllm.processes import STAND_IN, members, until_gone
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.vllm.server import (
     COMMAND_VARIABLE,
@@ -22,29 +23,6 @@ from uncanny.models.vllm.server import (
     served_models,
     vllm_command,
 )
-
-STAND_IN = (sys.executable, str(Path(__file__).with_name("stand_in_vllm.py")))
-
-
-def members(group: int | None) -> list[int]:
-    """Live processes of a group; zombies that nobody has reaped do not count."""
-    assert group is not None
-    pids = []
-    for process in psutil.process_iter(["status"]):
-        try:
-            if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
-                pids.append(process.pid)
-        except ProcessLookupError:
-            continue
-    return pids
-
-
-async def until_gone(group: int | None) -> list[int]:
-    for _ in range(200):
-        if not members(group):
-            break
-        await asyncio.sleep(0.1)
-    return members(group)
 
 
 def server(folder: Path, model: str = "m", **options: float) -> VllmServer:
@@ -85,6 +63,20 @@ async def test_the_group_is_ended_even_without_its_watcher(tmp_path: Path) -> No
         assert running.group is not None
         psutil.Process(running.group).parent().kill()
     assert await until_gone(running.group) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+async def test_the_main_process_is_asked_to_end_when_its_watcher_is_killed(tmp_path: Path) -> None:
+    """Also where we are killed at the same moment, so that nobody is left to end the group."""
+    async with server(tmp_path) as running:
+        assert running.group is not None
+        main = psutil.Process(running.group)
+        main.parent().kill()
+        for _ in range(100):
+            if not main.is_running():
+                break
+            await asyncio.sleep(0.05)
+        assert not main.is_running()
 
 
 async def test_an_error_inside_ends_the_group(tmp_path: Path) -> None:

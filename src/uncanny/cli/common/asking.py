@@ -92,7 +92,7 @@ def role_models(roles: Sequence[str]) -> dict[str, str]:
 def _base_urls(base_urls: Sequence[str], models: Sequence[str]) -> dict[str, str]:
     """Servers by provider; an address without one is that of the only provider of `models`."""
     from uncanny.cli.common.config import address_variable
-    from uncanny.models.addresses import parse_address
+    from uncanny.models.addresses import each_address, parse_address
     from uncanny.models.registry import is_provider, parse_model
 
     providers = sorted({parse_model(model).provider for model in models})
@@ -110,9 +110,9 @@ def _base_urls(base_urls: Sequence[str], models: Sequence[str]) -> dict[str, str
             provider, url = providers[0], each
         if from_file and os.environ.get(address_variable(provider), "").strip():
             continue  # the environment goes before a file
-        parse_address(url)
-        if urls.setdefault(provider, url) != url:
-            raise UsageError(f"--base-url gives {provider} two addresses", remedy="Remove one of them.")
+        for one in each_address(url):
+            parse_address(one)
+        urls[provider] = f"{urls[provider]},{url}" if provider in urls else url
     return urls
 
 

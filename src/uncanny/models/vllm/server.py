@@ -18,7 +18,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -36,20 +36,27 @@ from uncanny.models.http import http_client
 from uncanny.models.http_errors import HTTP_ERRORS
 from uncanny.models.vllm import watcher as vllm_watch
 from uncanny.models.vllm.watcher import cause_lines
-from uncanny.wording import server_address
+from uncanny.wording import counted, marked, server_address
 
 COMMAND_VARIABLE = "UNCANNY_VLLM_COMMAND"
 
+# xgrammar lets raw control characters into strings of limited length.
+STRUCTURED_OUTPUTS = ("--structured-outputs-config", '{"backend":"guidance"}')
 DEFAULT_ARGUMENTS = (
     "--enable-prompt-tokens-details",  # without it, usage does not say how many tokens came from the cache
-    "--structured-outputs-config",
-    '{"backend":"guidance"}',  # xgrammar lets raw control characters into strings of limited length
+    *STRUCTURED_OUTPUTS,
 )
 
 _HOST = "127.0.0.1"
 _POLL_S = 0.2
 _QUESTION_S = 10.0
+HANGS_S = 120.0
+"""How long a server that runs may not answer before it is started again."""
+LOOK_S = 5.0
+"""How long it may take to say whether it is well."""
 _LOG_READ = 1_000_000
+_LAST_LINE_READ = 4_000
+_LOGGED = re.compile(r"^(?:\([^()]*\) )?(?:[A-Z]+ \S+ \S+ \[[^][]*\] )?")
 _COUNTER = re.compile(r"^vllm:prefix_cache_(queries|hits)_total(?:\{.*\})? (\S+)", re.MULTILINE)
 
 
@@ -79,7 +86,8 @@ class VllmServer:
     `extra_args` win over `DEFAULT_ARGUMENTS`. `env` is added to this process's environment. The server's
     output is appended to `log_path`. Entering waits until the server is ready, at most `ready_timeout_s`
     seconds; it raises `UsageError` when there is no vLLM or the port is taken, and `ModelUnusableError`, with
-    the end of the log, when the server exits or is not ready in time.
+    the end of the log, when the server exits or is not ready in time. `revive` starts a server that has died
+    again, at most `max_restarts` times, at the same address; `on_restart` gets a sentence about each.
     """
 
     def __init__(
@@ -92,17 +100,23 @@ class VllmServer:
         extra_args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         ready_timeout_s: float = 900,
+        max_restarts: int = 0,
+        on_restart: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.model = model
         self.log_path = log_path
+        self.restarts = 0
         self._command = command
         self._port = port
         self._extra_args = tuple(extra_args)
         self._env = dict(env or {})
         self._ready_timeout_s = ready_timeout_s
+        self._max_restarts, self._on_restart = max_restarts, on_restart
         self._watcher: subprocess.Popen[bytes] | None = None
         self._group: int | None = None
         self._log_start = 0
+        self._ready = False
+        self._reviving = asyncio.Lock()
 
     @property
     def base_url(self) -> str:
@@ -114,11 +128,26 @@ class VllmServer:
         """Process group of the server, which is also its main process's id; None before it was started."""
         return self._group
 
+    @property
+    def ready(self) -> bool:
+        """Whether it answered when it was last looked at, and runs."""
+        return self._ready and self._watcher is not None and self._watcher.poll() is None
+
+    def last_line(self) -> str:
+        """The last line of its log without process, time and place, empty where there is none yet."""
+        try:
+            lines = self._log_lines(_LAST_LINE_READ)
+        except OSError:
+            return ""
+        texts = (_LOGGED.sub("", line).strip() for line in reversed(lines))
+        return next(filter(None, texts), "")
+
     async def __aenter__(self) -> Self:
         self._port = _free_port(self._port)
         self._start()
         try:
-            await self._wait_until_ready()
+            if (problem := await self._problem(starts=True)) is not None:
+                raise self._unusable(problem)
         except BaseException:
             await self._stop()
             raise
@@ -129,11 +158,35 @@ class VllmServer:
     ) -> None:
         await self._stop()
 
+    async def revive(self) -> None:
+        """Return when the server answers, having started it again where it has died.
+
+        One that runs and does not answer for `HANGS_S` seconds counts as dead. Raises `ModelUnusableError`,
+        with the end of the log, when it has died more often than `max_restarts`, and `UsageError` when
+        another program has taken its port.
+        """
+        async with self._reviving:
+            starts = False
+            while (problem := await self._problem(starts=starts)) is not None:
+                error = self._unusable(problem, restarts=self.restarts)
+                if self.restarts >= self._max_restarts:
+                    raise error
+                await self._stop()
+                self.restarts += 1
+                self._on_restart(
+                    f"{marked(error.message)}. Starting it again "
+                    f"({self.restarts} of {self._max_restarts} restarts)"
+                )
+                _free_port(self._port)
+                self._start()
+                starts = True
+
     def _start(self) -> None:
         command = tuple(self._command) if self._command is not None else vllm_command()
         address = ("--host", _HOST, "--port", str(self._port))
         serve = (*command, "serve", self.model, *address, *DEFAULT_ARGUMENTS, *self._extra_args)
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        self._group = None
         with self.log_path.open("ab") as log:
             self._log_start = log.tell()
             self._watcher = subprocess.Popen(
@@ -145,30 +198,41 @@ class VllmServer:
                 start_new_session=True,  # Ctrl-C in the terminal is ours to answer, not the server's
             )
 
-    async def _wait_until_ready(self) -> None:
-        assert self._watcher is not None
-        assert self._watcher.stdout is not None
-        line = await asyncio.to_thread(self._watcher.stdout.readline)
-        self._group = int(line) if line.strip() else None
-        deadline = time.monotonic() + self._ready_timeout_s
-        async with httpx2.AsyncClient(trust_env=False, timeout=5) as client:
-            while self._watcher.poll() is None:
+    async def _problem(self, *, starts: bool) -> str | None:
+        """Wait until it answers; None when it does, else what happened instead, in words."""
+        if (watcher := self._watcher) is None:
+            return "was stopped"
+        assert watcher.stdout is not None
+        self._ready = False
+        if self._group is None:
+            line = await asyncio.to_thread(watcher.stdout.readline)
+            self._group = int(line) if line.strip() else None
+        within_s = self._ready_timeout_s if starts else HANGS_S
+        deadline = time.monotonic() + within_s
+        async with httpx2.AsyncClient(trust_env=False, timeout=LOOK_S) as client:
+            while watcher.poll() is None:
                 with contextlib.suppress(httpx2.HTTPError):
                     if (await client.get(f"http://{_HOST}:{self._port}/health")).is_success:
-                        return
+                        self._ready = True
+                        return None
                 if time.monotonic() > deadline:
-                    raise self._unusable(f"was not ready after {self._ready_timeout_s:g} seconds")
+                    how = "was not ready after" if starts else "did not answer for"
+                    return f"{how} {within_s:g} seconds"
                 await asyncio.sleep(_POLL_S)
-        raise self._unusable(f"ended with exit code {self._watcher.returncode} before it was ready")
+        return f"ended {_how(watcher.returncode)}{' before it was ready' if starts else ''}"
 
-    def _unusable(self, what: str) -> ModelUnusableError:
+    def _log_lines(self, most: int) -> list[str]:
+        """The end of the log since the last start, at most so many bytes of it."""
         with self.log_path.open("rb") as log:
-            log.seek(max(self._log_start, self.log_path.stat().st_size - _LOG_READ))
-            lines = log.read().decode(errors="replace").splitlines()
-        causes = " | ".join(cause_lines(lines)) or "nothing"
+            log.seek(max(self._log_start, self.log_path.stat().st_size - most))
+            return log.read().decode(errors="replace").splitlines()
+
+    def _unusable(self, what: str, *, restarts: int = 0) -> ModelUnusableError:
+        causes = " | ".join(cause_lines(self._log_lines(_LOG_READ))) or "nothing"
+        again = f", after {counted(restarts, 'restart')}" if restarts else ""
         return ModelUnusableError(
-            f"The vLLM server for {self.model!r} {what}; its log {self.log_path} says: {causes}",
-            remedy="Mend what it names, or start a server by hand and pass its address as "
+            f"The vLLM server for {self.model!r} {what}{again}; its log {self.log_path} says: {causes}",
+            remedy="Fix the cause, or start a server yourself and pass its address as "
             f"{server_address('VLLM_BASE_URL')}",
         )
 
@@ -191,7 +255,18 @@ class VllmServer:
         if self._group is not None and watcher.returncode < 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._group, signal.SIGKILL)
-        self._watcher = None
+        self._watcher, self._ready = None, False
+
+
+def _how(code: int) -> str:
+    """How a server ended. The watcher says of one that was killed what a shell would."""
+    number = -code if code < 0 else code - 128
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"with exit code {code}"
+    memory = ", perhaps because the machine was out of memory" if name == "SIGKILL" else ""
+    return f"by {name}{memory}"
 
 
 def _free_port(wanted: int) -> int:
@@ -225,6 +300,14 @@ async def served_models(server: str | Address, *, api_key: str | None = None) ->
         f"{address} does not list its models: {reason}",
         remedy=f"Check {server_address('VLLM_BASE_URL')} and that the server runs",
     )
+
+
+async def answers(address: Address, *, api_key: str | None = None) -> bool:
+    """Whether anything answers at a base URL, other than that it is out of order."""
+    try:
+        return (await _get(address, f"{address.url}models", api_key)).status_code < 500
+    except HTTP_ERRORS:
+        return False
 
 
 async def _get(address: Address, url: str, api_key: str | None) -> httpx2.Response:

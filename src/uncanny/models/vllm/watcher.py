@@ -29,7 +29,23 @@ LEFT_OVER_S = 3.0
 """How long each may take that comes after: SIGTERM to its left-over children, and SIGKILL."""
 
 _POLL_S = 0.1
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+
+
+def _ask_kernel(request: int, value: int) -> None:
+    """`prctl`, where there is one: Linux alone has it."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(request, value, 0, 0, 0)
+
+
+def end_with_parent() -> None:
+    """Get SIGTERM when the watcher dies, which it does only when somebody kills it.
+
+    vLLM's main process then ends its children in good order.
+    """
+    _ask_kernel(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def adopt_orphans() -> None:
@@ -38,9 +54,7 @@ def adopt_orphans() -> None:
     Without this, members that have ended stay in the group as zombies for as long as process 1 does not reap
     them, which it never does in many containers.
     """
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _ask_kernel(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def group_lives(group: int) -> bool:
@@ -86,7 +100,14 @@ def input_ended() -> bool:
 def watch(command: list[str]) -> int:
     """Run `command` until it exits or nobody wants it any more; its exit code, or 0 if ended here."""
     try:
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, process_group=0)
+        server = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            stderr=2,
+            process_group=0,
+            preexec_fn=end_with_parent,  # safe: there are no threads here
+        )
     except OSError as error:
         print(f"{command[0]!r} cannot be started: {error.strerror}", file=sys.stderr, flush=True)
         return 127
