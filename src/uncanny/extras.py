@@ -21,6 +21,7 @@ Extra = Literal[
     "otel",
     "parquet",
     "perceptual",
+    "ray",
     "review",
     "semantic",
     "service",

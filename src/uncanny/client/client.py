@@ -53,7 +53,7 @@ from uncanny.errors import (
 )
 from uncanny.models.base import Message, ModelRequest, ModelResponse, masked
 from uncanny.models.error_body import KeyMask
-from uncanny.records.answer_cache import AnswerCache
+from uncanny.records.answer_slots import Answers
 
 if TYPE_CHECKING:  # it loads the SDK of OpenAI
     from uncanny.client.batches import BatchAnswer, Batches
@@ -88,7 +88,7 @@ class ModelClient:
         self,
         routes: Mapping[str, Sequence[Endpoint]],
         *,
-        cache: AnswerCache | None = None,
+        cache: Answers | None = None,
         batches: Batches | None = None,
         budget: Budget | None = None,
         on_call: Callable[[CallRecord], None] | None = None,

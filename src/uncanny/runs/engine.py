@@ -8,12 +8,12 @@ import logging
 import os
 import shlex
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from uncanny.client.budget import Budget, worst_case
 from uncanny.client.calls import CallRecord
@@ -26,6 +26,7 @@ from uncanny.models.base import Capabilities, Sampling, Tokens
 from uncanny.models.presets import SERVERS
 from uncanny.models.registry import Access, ModelId, ModelOptions, open_model
 from uncanny.records.answer_cache import AnswerCache
+from uncanny.records.answer_slots import AnswerSlots, SlotReader, enter_slot, slot_of
 from uncanny.records.batch_files import BatchFiles
 from uncanny.runs.parameters import RunOptions
 from uncanny.runs.sync import in_thread
@@ -34,6 +35,12 @@ from uncanny.wording import Words, counted, option
 
 if TYPE_CHECKING:
     from uncanny.client.batches import Batches
+    from uncanny.runs.task import Task
+
+T = TypeVar("T")
+# What a worker of a run takes one after the other: an input, and what works on it and notes its calls.
+Queue = Iterator[tuple[Any, Callable[[list[CallRecord]], Awaitable[Sequence[Any]]]]]
+Step = Callable[[Any, Any, list[CallRecord]], Awaitable[T]]
 
 log = logging.getLogger("uncanny")
 
@@ -44,13 +51,36 @@ SELF_HOSTED = frozenset({"demo", "noop", *(name for name, preset in SERVERS.item
 class Engine:
     """What agents ask through. `limits` is what all the models together take of an image.
 
-    `prices` are those of batches where the run has any."""
+    `prices` are those of batches where the run has any. `on_pixels` is told the kinds of changes to pixels
+    by tasks whose records do not have them."""
 
     model_client: ModelClient
     endpoints: Mapping[ModelId, Endpoint]
     limits: SendLimits
     prices: PriceTable
     batches: Batches | None = None
+    on_pixels: Callable[[Iterable[str]], None] = lambda _changes: None
+
+    def queues(self, task: Task[Any, Any], pending: Iterable[Any]) -> Sequence[Queue]:
+        """The pending inputs, for as many workers side by side as there are queues."""
+        queue = ((item, partial(self._process, task, item)) for item in pending)
+        return [queue] * task.inputs_at_once
+
+    async def _process(self, task: Task[Any, Any], item: Any, calls: list[CallRecord]) -> Sequence[Any]:
+        enter_slot(slot_of(task.name_of(item)))
+        return await task.process(item, self, calls)
+
+    async def perform(self, step: Step[T], item: Any, calls: list[CallRecord]) -> T:
+        """Do one step of a task where the models are: here. `step` is a method of the task."""
+        return await step(item, self, calls)
+
+    def drain(self) -> None:
+        """Start no further call; those in flight come back and are kept."""
+        self.model_client.drain()
+
+    def in_flight(self) -> int:
+        """Calls that have not come back."""
+        return self.model_client.in_flight()
 
     def sent(self, sampling: Sampling) -> dict[str, dict[str, Any]]:
         """Parameters as each model is really sent them."""
@@ -76,7 +106,9 @@ async def open_engine(
     on_call: Callable[[CallRecord], None],
     on_estimate: Callable[[float, float], None] | None = None,
     on_fallback: Callable[[Endpoint, ModelUnusableError], None] | None = None,
+    on_pixels: Callable[[Iterable[str]], None] = lambda _changes: None,
     warn: Callable[[str], None] = log.warning,
+    slots: AnswerSlots | None = None,
     server_log: Path | None = None,
     batches: Path | None = None,
     on_ready: Callable[[], None] = lambda: None,
@@ -86,7 +118,8 @@ async def open_engine(
 
     `batches` is the folder for those of the run where its options ask for any, and beside it their journal.
 
-    `agents` maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
+    `slots` are answers, opened and closed elsewhere, in the place of those in the folder `answers`. `agents`
+    maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
     `on_ready` is called when all is in order but for servers of our own, which take minutes to start. A model
     that was given up is tried again after `rest_s` seconds, or never. Raises UsageError and
     ModelUnusableError before anything is asked.
@@ -101,9 +134,9 @@ async def open_engine(
     check_prices(models, run, prices)
     async with AsyncExitStack() as stack:
         endpoints: dict[ModelId, Endpoint] = {}
-        for model in sorted(models.all_models(), key=lambda each: _needs_server(each, models)):
+        for model in sorted(models.all_models(), key=lambda each: needs_server(each, models)):
             base_url = models.base_urls.get(model.provider)
-            own_server = _needs_server(model, models)
+            own_server = needs_server(model, models)
             if own_server:
                 on_ready()
                 on_ready = lambda: None  # noqa: E731  it was said
@@ -139,16 +172,18 @@ async def open_engine(
                     "they are asked again, at full price"
                 )
             )
-        cache = None
-        if answers is not None:
-            cache = await in_thread(partial(AnswerCache, answers, warn), AnswerCache.close)
+        cache: AnswerCache | None = None
+        if answers is not None and slots is None:
+            others = SlotReader(answers)
+            stack.callback(others.close)
+            cache = await in_thread(partial(AnswerCache, answers, warn, others.get), AnswerCache.close)
             stack.push_async_callback(asyncio.to_thread, cache.close)
         if in_batches is not None:
             await stack.enter_async_context(in_batches)
         on_ready()
         model_client = ModelClient(
             routes(models, endpoints, agents),
-            cache=cache,
+            cache=slots or cache,
             batches=in_batches,
             budget=budget,
             on_call=on_call,
@@ -156,12 +191,11 @@ async def open_engine(
             on_fallback=on_fallback,
         )
         limits = common_limits([each.provider.capabilities for each in endpoints.values()])
-        yield Engine(
-            model_client, endpoints, limits, PriceTable.load(models.prices, batch=run.batch), in_batches
-        )
+        own_prices = PriceTable.load(models.prices, batch=run.batch)
+        yield Engine(model_client, endpoints, limits, own_prices, in_batches, on_pixels)
 
 
-def _needs_server(model: ModelId, models: ModelOptions) -> bool:
+def needs_server(model: ModelId, models: ModelOptions) -> bool:
     """Whether a vLLM server has to be started for the model."""
     address = models.base_urls.get(model.provider) or os.environ.get("VLLM_BASE_URL")
     return model.provider == "vllm" and not address

@@ -6,7 +6,7 @@ import asyncio
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypedDict, TypeVar, cast
@@ -82,6 +82,7 @@ class ImageTask(Task[ImageFile, A]):
 
     unit = "images"
     statuses = STATUSES
+    in_steps = True
     record_file = "annotations.jsonl"
     asked_again = frozenset(STATUSES) - {"ok"}
     found: ClassVar[str] = "anomalies"
@@ -91,8 +92,6 @@ class ImageTask(Task[ImageFile, A]):
     format: RecordFormat = "jsonl"
     files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
     _columns: ImageColumns = field(init=False, repr=False, default_factory=ImageColumns)
-    # Of images in the works: read ahead of the record, off the event loop.
-    _ready: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
     _earlier: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
     _records: RecordFile[A] = field(init=False, repr=False)
     _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
@@ -200,35 +199,55 @@ class ImageTask(Task[ImageFile, A]):
         if of_image.sha256 is not None:
             yield RecordedFile(item.path, of_image.sha256, of_image.file_stamp)
 
+    def name_of(self, item: ImageFile) -> str:
+        return item.image
+
     async def process(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
+        item = replace(item, cells=await asyncio.to_thread(self.cells, item))
+        seen = await engine.perform(self.look, item, calls)
+        if not isinstance(seen, Seen):
+            return seen
+        while (other := self._running.get(seen.sha256)) is not None:
+            await other.wait()
+        if (first := self._by_digest.get(seen.sha256)) is not None:
+            await engine.perform(self.forget, item, calls)
+            return (self._duplicate(item, seen, first),)
+        finished = self._running[seen.sha256] = asyncio.Event()
         try:
-            image = await asyncio.to_thread(self._read, item, engine)
+            records = await engine.perform(self.ask, item, calls)
+            self._by_digest[seen.sha256] = item.image
+        finally:
+            del self._running[seen.sha256]
+            finished.set()
+        return records
+
+    async def look(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Seen | Sequence[A]:  # noqa: ARG002
+        """Read an image and keep it to be asked about; its record where it cannot be read."""
+        try:
+            image = await asyncio.to_thread(prepare, item.path, self.policy, engine.limits)
         except ImageError as error:
             why = StepError(agent="image", step=0, kind=error.kind, message=str(error))
             return (self.record(item, None, "unreadable", errors=(why,), usage=usage([])),)
-        digest = image.source_sha256
-        while (other := self._running.get(digest)) is not None:
-            await other.wait()
-        if (first := self._by_digest.get(digest)) is not None:
-            return (self._duplicate(item, image, first),)
-        finished = self._running[digest] = asyncio.Event()
         self._examined[item.image] = image
+        return Seen(image.source_sha256, image.stamp)
+
+    async def forget(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> None:  # noqa: ARG002
+        """Let go of an image that nothing is asked about."""
+        self._examined.pop(item.image, None)
+
+    async def ask(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
+        """The record of an image that was looked at."""
+        if item.image not in self._examined:  # by a process that is gone
+            seen = await self.look(item, engine, calls)
+            if not isinstance(seen, Seen):
+                return seen
         try:
-            record = await self.examine(item, image, engine, calls)
-            del self._examined[item.image]
-            self._by_digest[digest] = item.image
+            record = await self.examine(item, self._examined[item.image], engine, calls)
         except DeferredError:
             del self._examined[item.image]
             raise
-        finally:
-            del self._running[digest]
-            finished.set()
+        del self._examined[item.image]
         return (record,)
-
-    def _read(self, file: ImageFile, engine: Engine) -> PreparedImage:
-        """Blocking. Raises ImageError."""
-        self._ready[file.image] = self.cells(file)
-        return prepare(file.path, self.policy, engine.limits)
 
     def failed(self, item: ImageFile, error: StepError, calls: Sequence[CallRecord]) -> Sequence[A]:
         image = self._examined.pop(item.image, None)
@@ -250,11 +269,11 @@ class ImageTask(Task[ImageFile, A]):
             **self._own_cells(file),
         )
 
-    def _duplicate(self, file: ImageFile, image: PreparedImage, first: str) -> A:
+    def _duplicate(self, file: ImageFile, seen: Seen, first: str) -> A:
         record = self._records.get(first)
         # Where `first` is a duplicate itself, both name the image that was asked about.
         extra = {"duplicate_of": first, **(record.model_extra or {})}
-        own = {"image": file.image, "usage": usage([]), "file_stamp": image.stamp}
+        own = {"image": file.image, "usage": usage([]), "file_stamp": seen.stamp}
         return type(record).model_validate(
             record.model_dump(exclude=set(record.model_extra or ()))
             | {name: value for name, value in extra.items() if name not in CELL_KEYS}
@@ -263,9 +282,7 @@ class ImageTask(Task[ImageFile, A]):
         )
 
     def _own_cells(self, file: ImageFile) -> dict[str, Any]:
-        """What `cells` says, for the one record of an image; nothing is read where that is done."""
-        ready = self._ready.pop(file.image, None)
-        return self.cells(file) if ready is None else ready
+        return self.cells(file) if file.cells is None else dict(file.cells)
 
     def cells(self, item: ImageFile) -> dict[str, Any]:
         """The further keys of a record that say what a table has of the image.
@@ -322,6 +339,13 @@ def pixels(image: PreparedImage) -> Pixels:
             bytes=len(image.sent),
         )
     return Pixels(format=image.source_format, bytes=image.source_bytes, changes=image.changes, sent=sent)
+
+
+class Seen(NamedTuple):
+    """An image that was read: the digest of its bytes, and the stamp of its file."""
+
+    sha256: str
+    stamp: str | None
 
 
 class _Counted(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from uncanny.errors import UsageError
 from uncanny.images.discover import SkippedInputs, SkipReason, discover
@@ -25,12 +26,14 @@ _IN_TABLE = re.compile(r"\.(?:parquet|arrow)/", re.IGNORECASE)
 class ImageFile:
     """One file: `image` is its name in records, relative to the run folder or to the root.
 
-    `content` are its bytes where they did not come from the file `path`.
+    `content` are its bytes where they did not come from the file `path`, `cells` the keys of its record that
+    say what a table has of it, None where nobody has looked.
     """
 
     path: Path
     image: str
     content: bytes | None = field(default=None, repr=False)
+    cells: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def source(self) -> Path | bytes:

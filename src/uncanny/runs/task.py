@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -58,6 +59,7 @@ class Task(ABC, Generic[Item, R]):
     `name` stands in `run.json`, `unit` is what inputs are called, `statuses` those a record can end with,
     `answered_statuses` those of them that are no failure: a refusal is an answer, too.
     `asked_again` are those that a run asks for again when it resumes, unless failed records are kept.
+    Where `in_steps`, `process` asks nothing itself, but has its engine perform methods of the task.
     `record_file` and `record_type` are the file of its records and what a line is. `roles` maps the roles of
     `--role` to agents. `root` is where image paths in records start, None for the run folder. `config` has
     the parameters that change the outcome. `prompts` are the texts of a new run; one that was begun goes on
@@ -68,6 +70,7 @@ class Task(ABC, Generic[Item, R]):
     statuses: ClassVar[tuple[str, ...]]
     answered_statuses: ClassVar[tuple[str, ...]] = ("ok",)
     asked_again: ClassVar[frozenset[str]] = frozenset()
+    in_steps: ClassVar[bool] = False
     record_file: ClassVar[str]
 
     folder: RunFolder
@@ -118,6 +121,23 @@ class Task(ABC, Generic[Item, R]):
     def key(self, record: R) -> str:
         """What tells records apart; of several with one key the last stands."""
 
+    def name_of(self, item: Item) -> str:
+        """What tells an input from others, the same in each session."""
+        return str(item)
+
+    def for_workers(self) -> Self:
+        """This task for other processes, which work on inputs one by one: without the inputs of the run."""
+        task = copy(self)
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        fresh = {
+            each.name: each.default_factory()
+            for each in fields(self)
+            if not each.init and each.default_factory is not MISSING
+        }
+        vars(task).clear()  # what it has computed, too
+        vars(task).update(own | fresh | {"folder": RunFolder(self.folder.path)})
+        return task
+
     @abstractmethod
     def load_pending(self, records: RecordFile[R], progress: Progress) -> Sequence[Item]:
         """Load `records`, count what stands into `progress`, and return the inputs still to be done.
@@ -137,6 +157,10 @@ class Task(ABC, Generic[Item, R]):
     @abstractmethod
     def failed(self, item: Item, error: StepError, calls: Sequence[CallRecord]) -> Sequence[R]:
         """The records of an input that a defect ended; `calls` are those made about it by then."""
+
+    def failed_by(self, item: Item, defect: str, calls: Sequence[CallRecord]) -> Sequence[R]:
+        """`failed` by an error in words."""
+        return self.failed(item, StepError(agent="uncanny", step=0, kind="defect", message=defect), calls)
 
     def note(self, progress: Progress, record: R) -> None:
         """Count one finished record."""
@@ -275,6 +299,14 @@ class Task(ABC, Generic[Item, R]):
     def recorded(self, records: RecordFile[R]) -> Callable[[str], bool]:
         """Whether an input, as call records name it, has a record."""
         return records.__contains__
+
+
+class DefectElsewhereError(Exception):
+    """A defect ended an input in another process. `str()` is the traceback, `words` what a record says."""
+
+    def __init__(self, words: str, records: Sequence[Any], traceback: str) -> None:
+        super().__init__(traceback)
+        self.words, self.records = words, records
 
 
 def cells_of(record: BaseModel) -> dict[str, object]:
