@@ -10,6 +10,7 @@ import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -19,6 +20,7 @@ from uncanny.files.beneath import open_beneath
 from uncanny.images.columns import METADATA
 from uncanny.images.row_files import (
     ROW_SUFFIXES,
+    RowPaths,
     has_pictures,
     row_of,
     row_paths,
@@ -83,10 +85,19 @@ class SkippedInputs:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """Image files in order of their posix paths, each once; both parts are empty where there is nothing."""
+    """Image files in order of their posix paths, each once; both are empty where there is nothing.
 
-    files: tuple[Path, ...]
+    Of a table there are the paths of its rows.
+    """
+
+    parts: tuple[Path | RowPaths, ...]
     skipped: SkippedInputs
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Each file and each row by itself."""
+        parts = ((part,) if isinstance(part, Path) else part for part in self.parts)
+        return tuple(chain.from_iterable(parts))
 
 
 def discover(paths: Sequence[Path], *, rows: bool = False, image_column: str | None = None) -> Discovered:
@@ -180,7 +191,7 @@ class _Walk:
                 self.links.sort(reverse=True)
                 self._visit(self.links.pop(), linked=True)
 
-    def found(self) -> tuple[Path, ...]:
+    def found(self) -> tuple[Path | RowPaths, ...]:
         return tuple(sorted((Path(each) for each in self.files.values()), key=Path.as_posix))
 
     def take_named(self, path: Path) -> None:
@@ -247,7 +258,7 @@ class _TableWalk(_Walk):
         self._column = image_column
         self._named: tuple[str, ...] = ()
         self._tables: list[str] = []
-        self._rows: dict[Path, list[Path]] = {}
+        self._rows: dict[Path, RowPaths] = {}
 
     def run(self) -> None:
         self._named = tuple(self.folders)
@@ -269,16 +280,18 @@ class _TableWalk(_Walk):
                     f"{short_path(row.file)} has no row {row.name!r}",
                     remedy="Give the file to take all its rows.",
                 )
-            self._rows.setdefault(row.file, []).append(path)
+            known = self._rows.get(row.file, RowPaths(row.file, ()))
+            names = known.names if row.name in known.names else (*known.names, row.name)
+            self._rows[row.file] = RowPaths(row.file, names)
         elif path.suffix.lower() in ROW_SUFFIXES and path.is_file():
             self._rows[path] = row_paths(path, self._column)
         else:
             super().take_named(path)
 
-    def found(self) -> tuple[Path, ...]:
+    def found(self) -> tuple[Path | RowPaths, ...]:
         """Rows follow each other as they lie in their file, which is read from front to back."""
-        tables = sorted((*super().found(), *self._rows), key=Path.as_posix)
-        return tuple(dict.fromkeys(row for each in tables for row in self._rows.get(each, (each,))))
+        files = [each for each in super().found() if isinstance(each, Path)]
+        return tuple(self._rows.get(each, each) for each in sorted((*files, *self._rows), key=Path.as_posix))
 
     def _pass_over(self, path: str, suffix: str) -> None:
         if suffix in ROW_SUFFIXES:

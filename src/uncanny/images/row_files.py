@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import orjson
 
@@ -55,16 +56,34 @@ def has_pictures(file: Path) -> bool:
         return bool(rows.columns)
 
 
-def row_paths(file: Path, column: str | None = None) -> list[Path]:
+@dataclass(frozen=True)
+class RowPaths(Sequence[Path]):
+    """The paths of rows, by what the rows are called; each is made when it is asked for."""
+
+    file: Path
+    names: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, row: int) -> Path: ...
+    @overload
+    def __getitem__(self, row: slice) -> RowPaths: ...
+    def __getitem__(self, row: int | slice) -> Path | RowPaths:
+        return RowPaths(self.file, self.names[row]) if isinstance(row, slice) else self.file / self.names[row]
+
+
+def row_paths(file: Path, column: str | None = None) -> RowPaths:
     """A path for each picture of a file, in order of its rows; the column has to be named among several.
 
     Raises UsageError for a file that cannot be read, and where no column, or not that one, has pictures.
     """
     with opened(file) as rows:
-        return [file / name for name in rows.names_of(_chosen(rows, column))]
+        return RowPaths(file, rows.names_of(_chosen(rows, column)))
 
 
-def column_paths(file: Path) -> Mapping[str, list[str]]:
+def column_paths(file: Path) -> Mapping[str, Sequence[str]]:
     """By column of pictures the names of the rows, as they follow on the file's path. Raises UsageError."""
     with opened(file) as rows:
         return {column: rows.names_of(column) for column in rows.columns}

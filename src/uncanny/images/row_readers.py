@@ -18,7 +18,7 @@ from io import BufferedReader
 from itertools import accumulate
 from pathlib import Path, PureWindowsPath
 from threading import Lock, RLock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
@@ -100,7 +100,7 @@ class RowFile(ABC):
         self.others = tuple(field.name for field in schema if field.name not in self.columns)
         known = features(schema)
         self.marked = tuple(name for name in self.columns if known.get(name, {}).get("_type") == "Image")
-        self._names: dict[str, tuple[list[str], Mapping[str, int]]] = {}
+        self._names: dict[str, RowNames] = {}
         self._lock = RLock()
         self._cells: dict[str, Column] = {}
         self._taken = 0  # bytes that cells take in memory
@@ -118,15 +118,19 @@ class RowFile(ABC):
     def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of at most about so many rows, of columns or, of structures, `column.field`."""
 
-    def names_of(self, column: str) -> list[str]:
+    def names_of(self, column: str) -> RowNames:
         """What rows are called behind the file's path, in their order."""
-        return self._index(column)[0]
+        with self._lock:
+            if column not in self._names:
+                prefix = "" if len(self.columns) == 1 else f"{column}/"
+                self._names[column] = RowNames(prefix, self._own_names(column), self.length)
+            return self._names[column]
 
     def place(self, name: str) -> tuple[str, int] | None:
         """Column and number of the row of that name."""
         for column in self.columns:
             if len(self.columns) == 1 or name.startswith(f"{column}/"):
-                row = self._index(column)[1].get(name)
+                row = self.names_of(column).row_of(name)
                 if row is not None:
                     return column, row
         return None
@@ -183,14 +187,6 @@ class RowFile(ABC):
     @abstractmethod
     def check_sizes(self, column: str) -> None:
         """Raises ImageError where a column would unpack to far more than its file holds."""
-
-    def _index(self, column: str) -> tuple[list[str], Mapping[str, int]]:
-        with self._lock:
-            if column not in self._names:
-                prefix = "" if len(self.columns) == 1 else f"{column}/"
-                names = [prefix + name for name in row_names(self._own_names(column), self.length)]
-                self._names[column] = (names, {name: row for row, name in enumerate(names)})
-            return self._names[column]
 
     def _own_names(self, column: str) -> Sequence[str | None]:
         kind = self.schema.field(column).type
@@ -415,6 +411,37 @@ class _Arrow(RowFile):
         )
         for batch in self._batches:
             yield batch.select(columns)
+
+
+class RowNames(Sequence[str]):
+    """What the rows of a file are called, `prefix` first; numbers take no memory."""
+
+    def __init__(self, prefix: str, own: Sequence[str | None], length: int) -> None:
+        self._prefix, self._length = prefix, length
+        self._own = row_names(own, length) if any(own) else None
+        self._rows = {name: row for row, name in enumerate(self._own or ())}
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(self._length))]
+        number = range(self._length)[row]
+        return self._prefix + (f"{number:06d}" if self._own is None else self._own[number])
+
+    def row_of(self, name: str) -> int | None:
+        """The number of the row of that name, from 0; None where there is none."""
+        bare = name.removeprefix(self._prefix)
+        if self._own is not None:
+            return self._rows.get(bare)
+        if not (_NUMBER.fullmatch(bare) and bare.isascii()) or bare != f"{int(bare):06d}":
+            return None
+        return int(bare) if int(bare) < self._length else None
 
 
 def row_names(own: Sequence[str | None], length: int) -> list[str]:

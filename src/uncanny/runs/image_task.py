@@ -28,7 +28,7 @@ from uncanny.records.annotation_table import RecordFormat, is_own_table, write_t
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunSettings
-from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
+from uncanny.runs.inputs import ImageFile, ImageFiles, Inputs, PickedFiles, find_inputs, note_skipped
 from uncanny.runs.parameters import ImageParameters, RunOptions, TableParameters
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import CELL_KEYS, Stock, Task, cells_of
@@ -90,7 +90,7 @@ class ImageTask(Task[ImageFile, A]):
     paths: Sequence[Path]
     table: TableParameters = field(default_factory=TableParameters)
     format: RecordFormat = "jsonl"
-    files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
+    files: ImageFiles = field(init=False, repr=False, default_factory=lambda: ImageFiles(()))
     _columns: ImageColumns = field(init=False, repr=False, default_factory=ImageColumns)
     _earlier: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
     _records: RecordFile[A] = field(init=False, repr=False)
@@ -178,16 +178,19 @@ class ImageTask(Task[ImageFile, A]):
         stock = self.stock_of_images(inputs, records, progress)
         self._records = records
         self._by_digest = {each.sha256: image for image, each in stock.records.items() if each.sha256}
-        return list(stock.pending.values())
+        if not stock.records:
+            return self.files
+        names = enumerate(self.files.names())
+        return PickedFiles(self.files, (place for place, name in names if name in stock.pending))
 
     def stock_of_images(self, inputs: Inputs, records: RecordFile[A], progress: Progress) -> Stock[ImageFile]:
         """A record stands where it is `ok`, or failed ones are kept, and its file still holds those bytes,
         however old the file looks. Raises UsageError."""
         self._columns, self._earlier = ImageColumns(self.paths, self.table.columns), {}
-        problems = self._columns.look({file.path.parent for file in inputs.files})
+        problems = self._columns.look(inputs.files.folders())
         progress.warnings += [f"{problem}. {_WITHOUT_COLUMNS}" for problem in problems]
         self._check_columns(inputs.files, problems)
-        return self.take_stock({file.image: file for file in inputs.files}, records, progress, held=inputs)
+        return self.take_stock(inputs.files.by_name, records, progress, held=inputs)
 
     def stands(self, item: ImageFile, record: A) -> bool:
         if not self._columns.is_known(item.path):

@@ -294,7 +294,7 @@ class Task(ABC, Generic[Item, R]):
         progress.gone = tuple(gone)
         progress.resumed = progress.done
         progress.total = len(items) + sum(key not in items for key in standing)
-        return Stock({key: item for key, item in items.items() if key not in standing}, standing)
+        return Stock(_Without(items, standing), standing)
 
     def recorded(self, records: RecordFile[R]) -> Callable[[str], bool]:
         """Whether an input, as call records name it, has a record."""
@@ -305,13 +305,37 @@ class DefectElsewhereError(Exception):
     """A defect ended an input in another process. `str()` is the traceback, `words` what a record says."""
 
     def __init__(self, words: str, records: Sequence[Any], traceback: str) -> None:
-        super().__init__(traceback)
+        super().__init__(words, records, traceback)
         self.words, self.records = words, records
+
+    def __str__(self) -> str:
+        return str(self.args[-1])
 
 
 def cells_of(record: BaseModel) -> dict[str, object]:
     """The keys among `CELL_KEYS` that a record has."""
     return {name: value for name, value in (record.model_extra or {}).items() if name in CELL_KEYS}
+
+
+class _Without(Mapping[str, I]):
+    """Items but for those that are done, without a copy of them: there may be millions."""
+
+    def __init__(self, items: Mapping[str, I], done: Mapping[str, object]) -> None:
+        self._items, self._done = items, done
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items and key not in self._done
+
+    def __getitem__(self, key: str) -> I:
+        if key in self._done:
+            raise KeyError(key)
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key in self._items if key not in self._done)
+
+    def __len__(self) -> int:
+        return len(self._items) - sum(key in self._items for key in self._done)
 
 
 @contextmanager

@@ -7,19 +7,17 @@ parts, and where it does not cover a call, leases that nobody uses are taken bac
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 
 from uncanny.client.budget import Budget, Spend
 from uncanny.client.waiting import Ticket
-from uncanny.errors import BudgetError
 from uncanny.runs.parameters import SpendLimits
 
 # A lease is for so many calls like the one it is for, if there is enough.
 _CALLS = 16
-# After a refusal others may have given back what they did not need.
-_AGAIN_S = 1.0
 
 NOTHING = Spend()
+_LEAST = Spend(0.5, 1e-9)
 
 
 class LeasedBudget(Budget):
@@ -44,19 +42,15 @@ class LeasedBudget(Budget):
         )
         self._lease, self._on_settled = lease, on_settled
         self._asking = asyncio.Lock()
-        self._refused_at = float("-inf")
 
     async def reserve(self, worst: Spend, ticket: Ticket) -> None:
         """As for all budgets, with what is leased for it."""
-        await self._covered(worst)
-        try:
-            await super().reserve(worst, ticket)
-        except BudgetError:
-            # All calls here have come back; so may have others' since the last refusal.
-            self._refused_at = float("-inf")
-            if not await self._covered(worst):
-                raise
-            await super().reserve(worst, ticket)
+        if not self.covers(worst):
+            async with self._asking:
+                if not self.covers(worst) and (lease := await self._lease(worst)) is not None:
+                    self._grow(lease)
+                    self._serve()
+        await super().reserve(worst, ticket)
 
     def settle(self, worst: Spend, actual: Spend, estimated: Spend | None = None) -> None:
         super().settle(worst, actual, estimated)
@@ -70,18 +64,9 @@ class LeasedBudget(Budget):
         self._grow(Spend(-tokens, -usd))
         return Spend(tokens, usd)
 
-    async def _covered(self, worst: Spend) -> bool:
-        """Whether there is as much left, or has been leased."""
-        loop = asyncio.get_running_loop()
-        async with self._asking:
-            if not self.covers(worst) and loop.time() - self._refused_at >= _AGAIN_S:
-                lease = await self._lease(worst)
-                if lease is None:
-                    self._refused_at = loop.time()
-                else:
-                    self._grow(lease)
-                    self._serve()
-        return self.covers(worst)
+    def _needed_before(self, ticket: Ticket) -> Spend:  # noqa: ARG002
+        """Nothing is left for others: a lease is short always, and there is more to be had."""
+        return NOTHING
 
     def _grow(self, by: Spend) -> None:
         if self.max_tokens is not None:
@@ -91,39 +76,67 @@ class LeasedBudget(Budget):
 
 
 class Leases:
-    """The other side: what of the run's `budget` is leased. `holders` are the processes that may have leases.
+    """The other side: what of the run's `budget` each of `most` processes has leased.
 
-    `take_back` asks all of them for what they do not use. The lease of a process that is lost stays out: what
-    it used last nobody knows.
+    `take_back` asks all of them for what they do not use.
     """
 
-    def __init__(self, budget: Budget, holders: int, take_back: Callable[[], Awaitable[Spend]]) -> None:
-        self._budget, self._holders, self._take_back = budget, holders, take_back
-        self._leased = NOTHING
-        self._turn = asyncio.Lock()
+    def __init__(
+        self, budget: Budget, most: int, take_back: Callable[[], Awaitable[Mapping[Hashable, Spend]]]
+    ) -> None:
+        self._budget, self._most, self._take_back = budget, most, take_back
+        self._leased: dict[Hashable, Spend] = {}
+        # Of processes that are gone: what they have used of it nobody knows.
+        self._lost = NOTHING
+        self._turn, self._changed = asyncio.Lock(), asyncio.Event()
 
-    async def lease(self, worst: Spend) -> Spend | None:
-        """A lease that covers `worst` at least; None where there is not as much left."""
+    async def lease(self, holder: Hashable, worst: Spend) -> Spend | None:
+        """A lease that covers `worst` at least; None where there is not as much left.
+
+        It waits while others may still give back what they have.
+        """
         async with self._turn:
-            if not self._has(worst):
-                self._leased -= await self._take_back()
-                if not self._has(worst):
+            while not self._has(worst):
+                for each, returned in (await self._take_back()).items():
+                    self._give(each, returned * -1)
+                if self._has(worst):
+                    break
+                if not any(map(_is_some, self._leased.values())):
                     return None
+                self._changed.clear()
+                await self._changed.wait()
             lease = self._part(worst)
-            self._leased += lease
+            self._give(holder, lease)
             return lease
 
-    def settled(self, actual: Spend, estimated: Spend) -> None:
+    def settled(self, holder: Hashable, actual: Spend, estimated: Spend) -> None:
         """A process has used so much of its lease."""
-        self._leased -= actual
+        self._give(holder, actual * -1)
         self._budget.book(actual, estimated)
+        self._changed.set()
+
+    def lose(self, holder: Hashable) -> None:
+        """A process is gone, and its lease with it."""
+        self._lost += self._leased.pop(holder, NOTHING)
+        self._changed.set()
+
+    def _give(self, holder: Hashable, part: Spend) -> None:
+        self._leased[holder] = self._leased.get(holder, NOTHING) + part
+
+    def _out(self) -> Spend:
+        return sum(self._leased.values(), self._lost)
 
     def _has(self, worst: Spend) -> bool:
-        return self._budget.covers(self._leased + worst)
+        return self._budget.covers(self._out() + worst)
 
     def _part(self, worst: Spend) -> Spend:
-        """So much that all holders could have as much again: near the end leases are for one call each."""
-        left = self._budget.left() - self._leased
-        most = left * (1 / (2 * self._holders))
+        """So much that all could have as much again: near the end leases are for one call each."""
+        left = self._budget.left() - self._out()
+        most = left * (1 / (2 * self._most))
         tokens = max(worst.tokens, min(_CALLS * worst.tokens, most.tokens))
         return Spend(int(tokens), max(worst.cost_usd, min(_CALLS * worst.cost_usd, most.cost_usd)))
+
+
+def _is_some(lease: Spend) -> bool:
+    """Whether it is more than what sums of fractions leave."""
+    return lease.tokens > _LEAST.tokens or lease.cost_usd > _LEAST.cost_usd

@@ -10,8 +10,18 @@ import asyncio
 import contextlib
 import logging
 import os
+from array import array
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +38,7 @@ from uncanny.models.base import Sampling
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.records.answer_slots import slot_of
 from uncanny.records.answer_store import NAME
-from uncanny.runs.cluster.budget import NOTHING, Leases
+from uncanny.runs.cluster.budget import Leases
 from uncanny.runs.cluster.worker import News, Outcome, Start, Worker
 from uncanny.runs.engine import Engine, Queue, Step, check_prices, check_roles, needs_server
 from uncanny.wording import option
@@ -157,14 +167,14 @@ class Actor:
 class Lane:
     """One actor after the other: where one is lost, the next takes its place. `share` is of calls at once.
 
-    `left` are the inputs of its `slot` that nobody has taken. Inputs whose actor was lost go `alone`, one
-    after the other: one of them may be what ends its actor.
+    `left` are places of the inputs of its `slot` that nobody has taken. Inputs whose actor was lost go
+    `alone`, one after the other: one of them may be what ends its actor.
     """
 
     share: int
     actor: Actor | None = None
     slot: str = ""
-    left: deque[Any] = field(default_factory=deque)
+    left: deque[int] = field(default_factory=deque)
     replacing: asyncio.Lock = field(default_factory=asyncio.Lock)
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -193,7 +203,8 @@ class Cluster:
         self._leases = Leases(budget, number, self._take_back)
         self._numbers = count()
         self._calls: dict[int, list[CallRecord]] = {}
-        self._slots: deque[tuple[str, deque[Any]]] = deque()
+        self._pending: Sequence[Any] = ()
+        self._slots: deque[tuple[str, array[int]]] = deque()
         self._said: set[str] = set()
         self._sent: dict[str, dict[str, Any]] = {}
         self._notices: dict[str, None] = {}
@@ -222,12 +233,12 @@ class Cluster:
             for each in opening:
                 each.cancel()
 
-    def queues(self, task: Task[Any, Any], pending: Iterable[Any]) -> Sequence[Queue]:
+    def queues(self, task: Task[Any, Any], pending: Sequence[Any]) -> Sequence[Queue]:
         """As of an `Engine`, with the queues of one actor after those of another."""
-        slots: defaultdict[str, deque[Any]] = defaultdict(deque)
-        for item in pending:
-            slots[slot_of(task.name_of(item))].append(item)
-        self._slots = deque(slots.items())
+        slots: defaultdict[str, array[int]] = defaultdict(lambda: array("Q"))
+        for place, item in enumerate(pending):
+            slots[slot_of(task.name_of(item))].append(place)
+        self._pending, self._slots = pending, deque(slots.items())
         queues: list[Queue] = []
         part = copy(task)
         for lane in self._lanes:
@@ -240,8 +251,9 @@ class Cluster:
             if not lane.left:
                 if not self._slots:
                     return
-                lane.slot, lane.left = self._slots.popleft()
-            item = lane.left.popleft()
+                lane.slot, places = self._slots.popleft()
+                lane.left = deque(places)
+            item = self._pending[lane.left.popleft()]
             at = _InLane(self, lane, lane.slot)
             if self._task.in_steps:
                 yield item, partial(self._task.process, item, cast("Engine", at))
@@ -367,8 +379,8 @@ class Cluster:
     def _on_estimate(self, _actor: Actor, tokens: float, usd: float) -> None:
         self._told.on_estimate(tokens, usd)
 
-    def _on_settled(self, _actor: Actor, actual: Spend, estimated: Spend) -> None:
-        self._leases.settled(actual, estimated)
+    def _on_settled(self, actor: Actor, actual: Spend, estimated: Spend) -> None:
+        self._leases.settled(actor, actual, estimated)
 
     def _on_pixels(self, _actor: Actor, changes: Sequence[str]) -> None:
         self._told.on_pixels(changes)
@@ -387,15 +399,15 @@ class Cluster:
         self._talk(self._grant(actor, worst))
 
     async def _grant(self, actor: Actor, worst: Spend) -> None:
-        lease = await self._leases.lease(worst)
+        lease = await self._leases.lease(actor, worst)
         with contextlib.suppress(*self._lost):
             await actor.handle.grant.remote(lease)
 
-    async def _take_back(self) -> Spend:
-        returned = NOTHING
+    async def _take_back(self) -> Mapping[Hashable, Spend]:
+        returned: dict[Hashable, Spend] = {}
         for actor in self._actors():
             with contextlib.suppress(*self._lost):
-                returned += await actor.handle.take_back.remote()
+                returned[actor] = await actor.handle.take_back.remote()
         return returned
 
     async def _drain(self, actor: Actor) -> None:
@@ -405,6 +417,7 @@ class Cluster:
     async def _lose(self, actor: Actor) -> None:
         """Nothing comes from this actor any more."""
         actor.in_flight = 0
+        self._leases.lose(actor)
         self._ray.kill(actor.handle)
         async with actor.news:
             actor.lost = True

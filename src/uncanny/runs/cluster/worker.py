@@ -18,7 +18,7 @@ from uncanny.client.budget import Spend
 from uncanny.client.calls import CallRecord
 from uncanny.errors import ENDS_INPUT, ExtensionError, UncannyError, text_of
 from uncanny.records.answer_slots import AnswerSlots
-from uncanny.runs.cluster.budget import NOTHING, LeasedBudget
+from uncanny.runs.cluster.budget import LeasedBudget
 from uncanny.runs.engine import Engine, open_engine
 from uncanny.runs.task import DefectElsewhereError
 from uncanny.settings import settings
@@ -178,8 +178,7 @@ class Worker:
         return await granted
 
     def _settled(self, actual: Spend, estimated: Spend) -> None:
-        if actual != NOTHING:
-            self._tell("settled", actual, estimated)
+        self._tell("settled", actual, estimated)
 
     def _tell(self, what: str, *about: Any) -> None:
         self._events.append((what, about))
