@@ -58,14 +58,13 @@ def server() -> Iterator[Server]:
 
 def actors() -> list[psutil.Process]:
     """The processes in which inputs are worked on."""
-    return [
-        each for each in psutil.Process().children(recursive=True) if title(each).startswith("ray::Worker")
-    ]
+    processes = psutil.Process().children(recursive=True)
+    return [each for each in processes if title(each).startswith("ray::Worker")]
 
 
 def title(process: psutil.Process) -> str:
     try:
-        return str(process.cmdline()[:1])[2:]
+        return " ".join(process.cmdline())
     except psutil.Error:  # it has ended meanwhile
         return ""
 
