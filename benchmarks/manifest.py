@@ -14,8 +14,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as arrow
-import pyarrow.parquet as parquet
+import pyarrow as arrow  # type: ignore[import-untyped]
+import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 
 from benchmarks.common import peak_memory_mb, tiny_png
 
@@ -80,7 +80,9 @@ def main() -> None:
         for table in (inside,):
             for limit in STEPS:
                 seconds, peak, left, _ = measure(table, folder / "new", limit)
-                print(f"  {table.name}, {int(left):>9,} rows: {float(seconds):5.2f} s, peak {float(peak):4.0f} MB")
+                print(
+                    f"  {table.name}, {int(left):>9,} rows: {float(seconds):5.2f} s, peak {float(peak):4.0f} MB"
+                )
         options = ("--limit", "1000", "--image-column", "image", "--quiet", "--no-report")
         command = [sys.executable, "-m", "uncanny", "annotate", str(inside), "--model", "noop", *options]
         subprocess.run([*command, "-o", str(folder / "run")], check=True, capture_output=True)

@@ -22,6 +22,7 @@ Extra = Literal[
     "parquet",
     "perceptual",
     "ray",
+    "remote",
     "review",
     "semantic",
     "service",

@@ -6,6 +6,7 @@ Tables whose rows hold pictures are folders of a kind, where they are wanted: `_
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ from uncanny.images.row_files import (
 )
 from uncanny.images.signature import RAW_SUFFIXES, UNREAD_SUFFIXES
 from uncanny.settings import settings
-from uncanny.wording import short_path
+from uncanny.wording import option, short_path
 
 # What is called like an image is taken for one, also where nothing here can read it: it shall not get lost.
 IMAGE_SUFFIXES = (
@@ -131,8 +132,15 @@ def _is_folder(path: Path, *, rows: bool) -> bool:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         remedy = "Give existing image files or folders."
         shown = short_path(path)
-        if path.parts[:1] == ("hf:",):
-            shown = "hf://" + "/".join(path.parts[1:])
+        scheme = path.parts[0] if path.parts else ""
+        if re.fullmatch("[a-z][a-z0-9+.-]+:", scheme):
+            shown = f"{scheme}//" + "/".join(path.parts[1:])
+            reason = "images are not read from a URL that is given by itself"
+            remedy = (
+                "Write the URLs into a column of a Parquet file, give that file, and name the column with "
+                f"{option('image_column')}."
+            )
+        if scheme == "hf:":
             reason = "data sets of the Hub are not loaded by their names"
             remedy = (
                 "Download it with `hf download NAME --repo-type dataset --local-dir FOLDER`, and give FOLDER."
@@ -310,7 +318,7 @@ class _TableWalk(_Walk):
                     remedy="Save the data set again, or pass the files that exist.",
                 )
         try:
-            if not has_pictures(table):
+            if not has_pictures(table, self._column):
                 return False
         except UsageError:
             pyarrow("pyarrow")  # without it nothing is wrong with the file

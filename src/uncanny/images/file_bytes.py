@@ -17,7 +17,8 @@ from typing import BinaryIO
 
 from uncanny.errors import ImageError, ImageFault, StorageError, UncannyError
 from uncanny.files.beneath import OutsideError, open_allowed
-from uncanny.images.row_files import Beside, Row, check_no_table, read_row, row_of, row_place
+from uncanny.images.remote import read_url
+from uncanny.images.row_files import Beside, Remote, Row, check_no_table, read_row, row_of, row_place
 from uncanny.settings import settings
 from uncanny.wording import option, short_path
 
@@ -123,7 +124,9 @@ def _place(file: RecordedFile) -> tuple[str, str, int]:
 def _row_bytes(row: Row, max_bytes: int, within: Sequence[Path] | None = None) -> bytes:
     content = read_row(row, within)
     if isinstance(content, Beside):
-        return read_image_file(content.file, max_bytes, [content.folder])
+        return read_image_file(content.file, max_bytes, None if content.folder is None else [content.folder])
+    if isinstance(content, Remote):
+        content = read_url(content.url, max_bytes)
     if len(content) > max_bytes:
         raise _too_large(len(content), max_bytes)
     return content

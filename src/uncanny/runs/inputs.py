@@ -18,7 +18,7 @@ from uncanny.errors import UsageError
 from uncanny.images.discover import SkippedInputs, SkipReason, discover
 from uncanny.images.prepared import stored_size
 from uncanny.images.row_files import RowPaths
-from uncanny.images.row_readers import RowNames
+from uncanny.images.row_names import RowNames
 from uncanny.records.run_folder import check_apart
 from uncanny.runs.progress import Progress
 from uncanny.wording import display_path, short_path

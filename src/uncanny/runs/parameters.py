@@ -253,7 +253,8 @@ class TableParameters(Parameters):
 
     heading = "Tables"
     image_column: Annotated[Text | None, Shown(metavar="NAME")] = None
-    """Column with the pictures in Parquet and Arrow files, if several columns have pictures."""
+    """Column with the pictures in Parquet and Arrow files, if several columns have pictures, or with their
+    paths or URLs."""
     columns: Annotated[
         Sequence[str] | None,
         Shown(
