@@ -132,13 +132,17 @@ def _row_bytes(row: Row, max_bytes: int, within: Sequence[Path] | None = None) -
     return content
 
 
-def _as_stamped(file: RecordedFile) -> bool:
+def current_stamp(path: Path) -> str | None:
+    """The stamp that a file has now; None where there is none."""
     try:
-        row = row_of(file.path)
-        path = file.path if row is None else row.file
-        return file.stamp is not None and _stamp(path.stat()) == file.stamp
+        return _stamp(path.stat())
     except (OSError, ValueError):
-        return False
+        return None
+
+
+def _as_stamped(file: RecordedFile) -> bool:
+    row = row_of(file.path)
+    return file.stamp is not None and current_stamp(file.path if row is None else row.file) == file.stamp
 
 
 def _holds_others(file: RecordedFile) -> bool:

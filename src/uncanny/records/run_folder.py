@@ -103,7 +103,11 @@ class RunFolder:
         Raises UsageError for a link, a pipe or a device where a run has a file or a folder, and, for a
         session that `writes`, a file that has another name elsewhere.
         """
-        for file in (*(self.path / name for name in _FILES), *self.path.glob("*.jsonl")):
+        for file in (
+            *(self.path / name for name in _FILES),
+            *self.path.glob("*.jsonl"),
+            *self.path.glob("*.index"),
+        ):
             _check_kind(file, stat.S_ISREG, "file", writes=writes)
         check_no_links(self.answers, writes=writes)
 

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypedDict, TypeVar, cast
@@ -181,7 +182,7 @@ class ImageTask(Task[ImageFile, A]):
         if not stock.records:
             return self.files
         names = enumerate(self.files.names())
-        return PickedFiles(self.files, (place for place, name in names if name in stock.pending))
+        return PickedFiles(self.files, (place for place, name in names if name not in stock.records))
 
     def stock_of_images(self, inputs: Inputs, records: RecordFile[A], progress: Progress) -> Stock[ImageFile]:
         """A record stands where it is `ok`, or failed ones are kept, and its file still holds those bytes,
@@ -190,7 +191,30 @@ class ImageTask(Task[ImageFile, A]):
         problems = self._columns.look(inputs.files.folders())
         progress.warnings += [f"{problem}. {_WITHOUT_COLUMNS}" for problem in problems]
         self._check_columns(inputs.files, problems)
-        return self.take_stock(inputs.files.by_name, records, progress, held=inputs)
+        known = partial(self._by_index, inputs.files)
+        return self.take_stock(inputs.files.by_name, records, progress, held=inputs, known=known)
+
+    def records(self) -> RecordFile[A]:
+        return RecordFile(self.folder.path / self.record_file, self.record_type, self.key, self._for_index)
+
+    def _for_index(self, record: A) -> list[Any]:
+        return [self._wanted, about(record).file_stamp, *self.summary(record)]
+
+    @property
+    def _wanted(self) -> list[str] | None:
+        """The columns that records copy; None for all."""
+        return None if self.table.columns is None else sorted(self.table.columns)
+
+    def _by_index(self, files: ImageFiles, image: str, words: list[Any]) -> _Counted | None:
+        """What is counted of a record that stands: its file has not changed, nor what a table says of it."""
+        wanted, stamp, *counted = words
+        if stamp is None or wanted != self._wanted or len(counted) != len(_Counted._fields):
+            return None
+        if self.options.retry_failed and counted[0] in self.asked_again:
+            return None
+        if files.stamp(image, self._columns.is_alone) != stamp:
+            return None
+        return _Counted._make((*counted[:-1], tuple(counted[-1])))
 
     def stands(self, item: ImageFile, record: A) -> bool:
         if not self._columns.is_known(item.path):

@@ -7,7 +7,7 @@ import os
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -16,6 +16,7 @@ from typing import Any, overload
 
 from uncanny.errors import UsageError
 from uncanny.images.discover import SkippedInputs, SkipReason, discover
+from uncanny.images.file_bytes import current_stamp
 from uncanny.images.prepared import stored_size
 from uncanny.images.row_files import RowPaths
 from uncanny.images.row_names import RowNames
@@ -58,12 +59,18 @@ class _Rows:
         name = self.paths.names[self.rows[place]]
         return ImageFile(self.paths.file / name, f"{self.image}/{name}")
 
-    def called(self, name: str) -> ImageFile | None:
+    def row_of(self, name: str) -> int | None:
         names = self.paths.names
         if isinstance(names, RowNames):
-            row = names.row_of(name)
-        else:
-            row = names.index(name) if name in names else None
+            return names.row_of(name)
+        return names.index(name) if name in names else None
+
+    def has(self, name: str) -> bool:
+        row = self.row_of(name)
+        return row is not None and row in self.rows
+
+    def called(self, name: str) -> ImageFile | None:
+        row = self.row_of(name)
         return None if row is None or row not in self.rows else self.at(self.rows.index(row))
 
 
@@ -111,6 +118,29 @@ class ImageFiles(Sequence[ImageFile]):
                 rows = part.rows[max(0, wanted.start - start) : max(0, wanted.stop - start)]
                 if rows:
                     yield replace(part, rows=rows)
+
+    def stamp(self, name: str, is_alone: Callable[[Path], bool]) -> str | None:
+        """The stamp that the file of an image has now, in a table that of the table.
+
+        None where there is no such image, its table cannot be read, or the image is not `is_alone`: where
+        metadata may say something else of it.
+        """
+        part = self.named.get(name)
+        if part is None and (match := _IN_TABLE.search(name)):
+            table = name[: match.end() - 1]
+            part = self.named.get(table)
+            if not isinstance(part, _Rows) or not part.has(name[match.end() :]):
+                return None
+            if table not in self._stamps:
+                place = part.paths.file
+                readable = is_alone(place / part.paths.names[0])
+                self._stamps[table] = current_stamp(place) if readable else None
+            return self._stamps[table]
+        return current_stamp(part.path) if isinstance(part, ImageFile) and is_alone(part.path) else None
+
+    @cached_property
+    def _stamps(self) -> dict[str, str | None]:
+        return {}
 
     def folders(self) -> set[Path]:
         """Where they lie: folders, and tables."""

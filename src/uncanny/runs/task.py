@@ -256,6 +256,7 @@ class Task(ABC, Generic[Item, R]):
         progress: Progress,
         *,
         held: Container[str] | None,
+        known: Callable[[str, list[Any]], Any] | None = None,
     ) -> Stock[I]:
         """Which records belong to the run, and which of `items`, by key, are still to be done.
 
@@ -264,16 +265,26 @@ class Task(ABC, Generic[Item, R]):
         example, belongs to the run if `held`, all keys that the inputs have now, contains its key; None is
         for inputs of which that cannot be told. Records of inputs that are gone do not belong to the run,
         unless `keep_missing` is set: `progress.gone` lists them. A record that stands with other `cells` than
-        its item's is `renewed`.
+        its item's is `renewed`. `known` returns the summary of a record that stands by what the index says of
+        it, None where it has to be read.
         """
         standing: dict[str, Any] = {}
         about: dict[str, tuple[RecordedFile, ...]] = {}
         gone: dict[str, None] = {}
-        for record in records.load():
+        found: tuple[dict[str, Any], ...] = (standing, about, gone, self._outdated)
+
+        def stands_by_index(key: str, words: list[Any]) -> bool:
+            for each in found:
+                each.pop(key, None)
+            if known is None or (summary := known(key, words)) is None:
+                return False
+            standing[key] = summary
+            return True
+
+        for record in records.load(None if known is None else stands_by_index):
             key = self.key(record)
-            standing.pop(key, None)
-            about.pop(key, None)
-            self._outdated.pop(key, None)
+            for each in found:
+                each.pop(key, None)
             if key not in items:
                 if held is None or key in held or self.options.keep_missing:
                     standing[key] = self.summary(record)
