@@ -1,4 +1,4 @@
-"""Actors of Ray beside the local engine: images a second, start-up, memory; and a driver that is killed again and
+"""Actors of Ray beside the local engine: images a second, start-up, memory; a driver that is killed again and
 again."""
 
 from __future__ import annotations
@@ -139,9 +139,7 @@ def killed(folder: Path, place: Path) -> None:
         asked = requests(url)
     ours, theirs = (_records(place / name) for name in ("killed", "whole"))
     print(f"{KILLED_IMAGES} images, driver killed {KILLS} times and resumed")
-    print(
-        f"  {asked:,} calls of {needed:,} that are needed: {asked - needed} asked again, at most {32 * KILLS} allowed"
-    )
+    print(f"  {asked:,} calls, {needed:,} are needed: {asked - needed} again, at most {32 * KILLS} allowed")
     print(f"  asked after a kill, and kept: {statistics.median(lost):.0f} calls, median")
     print(f"  the same records as of an undisturbed local run: {ours == theirs}, {len(ours):,} of them")
 
