@@ -23,8 +23,6 @@ SUFFIX: Final = ".index"
 # Fewer are read as fast as their index.
 LEAST: Final = 10_000
 _FORMAT: Final = 1
-# A record is written just before its entry: a file that was changed later was changed by somebody else.
-_LATER_NS: Final = 10**9
 
 
 class Entry(NamedTuple):
@@ -53,7 +51,8 @@ class RecordIndex:
             reader = open_to_read(self.path)
         except (OSError, UsageError):
             return
-        if reader is None or records.st_mtime_ns > index.st_mtime_ns + _LATER_NS:
+        # A record is written before its entry: what was changed later was changed by somebody else.
+        if reader is None or records.st_mtime_ns > index.st_mtime_ns:
             return
         with reader:
             head = reader.readline()
@@ -86,6 +85,7 @@ class RecordIndex:
         with contextlib.suppress(OSError, UsageError):
             self._file = open_to_append(self.path)
             self._file.truncate(self._whole)
+            os.utime(self._file.fileno())
             if not self._whole:
                 self._waiting.insert(0, _head(self._records.stat(), made_with))
             self._append()
