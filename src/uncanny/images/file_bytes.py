@@ -99,14 +99,18 @@ def changed_files(files: Iterable[RecordedFile]) -> set[RecordedFile]:
     times of the original, and clocks that were set back, so change nothing. Files that are gone or out of
     reach are left out: the record of what they were stands. Raises StorageError when no file can be opened.
     """
-    unsure = [file for file in files if not _as_stamped(file)]
+    unsure = sorted(unsure_files(files), key=_place)
     if not unsure:
         return set()
-    unsure.sort(key=_place)
     with ThreadPoolExecutor(_HASHING_THREADS) as threads:
         return {
             file for file, changed in zip(unsure, threads.map(_holds_others, unsure), strict=True) if changed
         }
+
+
+def unsure_files(files: Iterable[RecordedFile]) -> Iterator[RecordedFile]:
+    """Those whose size, times and inode are not those of their stamp."""
+    return (file for file in files if not _as_stamped(file))
 
 
 def _stamp(status: os.stat_result) -> str:

@@ -41,7 +41,7 @@ class RecordIndex:
         self._records, self.path = records, records.with_suffix(SUFFIX)
         self._whole = 0  # bytes of the index that fit
         self._file: FileIO | None = None
-        self._waiting: list[bytes] = []
+        self._waiting, self._number = bytearray(), 0
         self._made_with: Mapping[str, object] | None = None
 
     def read(self, made_with: Mapping[str, object]) -> Iterator[Entry]:
@@ -71,23 +71,24 @@ class RecordIndex:
 
     def note(self, entry: Entry) -> None:
         """An entry more, behind those that were read; written down when `open`, and there are enough."""
-        self._waiting.append(_line(entry))
+        self._waiting += _line(entry)
+        self._number += 1
         if self._file is not None:
             self._append()
-        elif self._made_with is not None and len(self._waiting) >= LEAST:
+        elif self._made_with is not None and self._number >= LEAST:
             self.open(self._made_with)
 
     def open(self, made_with: Mapping[str, object]) -> None:
         """Write down what is noted, by now and from now on."""
         self._made_with = made_with
-        if self._file is not None or not (self._whole or len(self._waiting) >= LEAST):
+        if self._file is not None or not (self._whole or self._number >= LEAST):
             return
         with contextlib.suppress(OSError, UsageError):
             self._file = open_to_append(self.path)
             self._file.truncate(self._whole)
             os.utime(self._file.fileno())
             if not self._whole:
-                self._waiting.insert(0, _head(self._records.stat(), made_with))
+                self._waiting[:0] = _head(self._records.stat(), made_with)
             self._append()
 
     def rewrite(self, places: Iterable[tuple[str, int]], made_with: Mapping[str, object]) -> None:
@@ -119,7 +120,7 @@ class RecordIndex:
 
     def _append(self) -> None:
         assert self._file is not None
-        block = b"".join(self._waiting)
+        block = bytes(self._waiting)
         self._waiting.clear()
         try:
             append_whole(self._file, block)

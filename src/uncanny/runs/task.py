@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from uncanny.graphs.tracing import untraced
 from uncanny.images.encode import PixelPolicy
-from uncanny.images.file_bytes import RecordedFile, changed_files
+from uncanny.images.file_bytes import RecordedFile, changed_files, unsure_files
 from uncanny.models.registry import ModelOptions
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import RecordFile
@@ -271,6 +271,7 @@ class Task(ABC, Generic[Item, R]):
         standing: dict[str, Any] = {}
         about: dict[str, tuple[RecordedFile, ...]] = {}
         gone: dict[str, None] = {}
+        others = set[str]()
         found: tuple[dict[str, Any], ...] = (standing, about, gone, self._outdated)
 
         def stands_by_index(key: str, words: list[Any]) -> bool:
@@ -288,11 +289,13 @@ class Task(ABC, Generic[Item, R]):
             if key not in items:
                 if held is None or key in held or self.options.keep_missing:
                     standing[key] = self.summary(record)
+                    others.add(key)
                 else:
                     gone[key] = None
             elif self.stands(items[key], record):
                 standing[key] = self.summary(record)
-                about[key] = tuple(self.files_of(items[key], record))
+                if unsure := tuple(unsure_files(self.files_of(items[key], record))):
+                    about[key] = unsure
                 if (cells := self.cells(items[key])) is not None and cells_of(record) != cells:
                     self._outdated[key] = partial(self.cells, items[key])
         changed = changed_files(set[RecordedFile]().union(*about.values()))
@@ -304,7 +307,7 @@ class Task(ABC, Generic[Item, R]):
             self.count(progress, summary)
         progress.gone = tuple(gone)
         progress.resumed = progress.done
-        progress.total = len(items) + sum(key not in items for key in standing)
+        progress.total = len(items) + len(others)
         return Stock(_Without(items, standing), standing)
 
     def recorded(self, records: RecordFile[R]) -> Callable[[str], bool]:
