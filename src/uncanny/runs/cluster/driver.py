@@ -41,7 +41,7 @@ from uncanny.records.answer_store import NAME
 from uncanny.runs.cluster.budget import Leases
 from uncanny.runs.cluster.worker import News, Outcome, Start, Worker
 from uncanny.runs.engine import Engine, Queue, Step, check_prices, check_roles, needs_server
-from uncanny.wording import option
+from uncanny.wording import option, server_address
 
 if TYPE_CHECKING:
     from uncanny.runs.task import Task
@@ -116,7 +116,7 @@ def _check(task: Task[Any, Any]) -> None:
         if needs_server(model, task.models):
             raise UsageError(
                 f"With {option('engine')} ray, no vLLM server is started for {model}",
-                remedy=f"Start one, and give its address with {option('base_url')}.",
+                remedy=f"Start one, and set {server_address()}.",
             )
 
 
