@@ -63,16 +63,16 @@ class Engine:
 
     def queues(self, task: Task[Any, Any], pending: Iterable[Any]) -> Sequence[Queue]:
         """The pending inputs, for as many workers side by side as there are queues."""
-        queue = ((item, partial(self._process, task, item)) for item in pending)
-        return [queue] * task.inputs_at_once
+        return [self._queue(task, pending)] * task.inputs_at_once
 
-    async def _process(self, task: Task[Any, Any], item: Any, calls: list[CallRecord]) -> Sequence[Any]:
-        enter_slot(slot_of(task.name_of(item)))
-        return await task.process(item, self, calls)
+    def _queue(self, task: Task[Any, Any], pending: Iterable[Any]) -> Queue:
+        for item in pending:
+            enter_slot(slot_of(task.name_of(item)))  # for whoever takes it
+            yield item, partial(task.process, item, self)
 
-    async def perform(self, step: Step[T], item: Any, calls: list[CallRecord]) -> T:
+    def perform(self, step: Step[T], item: Any, calls: list[CallRecord]) -> Awaitable[T]:
         """Do one step of a task where the models are: here. `step` is a method of the task."""
-        return await step(item, self, calls)
+        return step(item, self, calls)
 
     def drain(self) -> None:
         """Start no further call; those in flight come back and are kept."""

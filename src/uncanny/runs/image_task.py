@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
 
 from uncanny.client.calls import usage
-from uncanny.errors import DeferredError, ImageError, UsageError
+from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.images.columns import ImageColumns
 from uncanny.images.encode import PixelPolicy
@@ -97,7 +98,11 @@ class ImageTask(Task[ImageFile, A]):
     _records: RecordFile[A] = field(init=False, repr=False)
     _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
     _running: dict[str, asyncio.Event] = field(init=False, repr=False, default_factory=dict)
-    _examined: dict[str, PreparedImage] = field(init=False, repr=False, default_factory=dict)
+    _looked: dict[str, PreparedImage] = field(init=False, repr=False, default_factory=dict)
+    # As long as somebody works with them, or looks into the defect that has ended it.
+    _examined: WeakValueDictionary[str, PreparedImage] = field(
+        init=False, repr=False, default_factory=WeakValueDictionary
+    )
 
     @abstractmethod
     async def examine(
@@ -241,12 +246,12 @@ class ImageTask(Task[ImageFile, A]):
             return (self._duplicate(item, seen, first),)
         finished = self._running[seen.sha256] = asyncio.Event()
         try:
-            records = await engine.perform(self.ask, item, calls)
+            record = await engine.perform(self.ask, item, calls)
             self._by_digest[seen.sha256] = item.image
         finally:
             del self._running[seen.sha256]
             finished.set()
-        return records
+        return (record,)
 
     async def look(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Seen | Sequence[A]:  # noqa: ARG002
         """Read an image and keep it to be asked about; its record where it cannot be read."""
@@ -255,26 +260,24 @@ class ImageTask(Task[ImageFile, A]):
         except ImageError as error:
             why = StepError(agent="image", step=0, kind=error.kind, message=str(error))
             return (self.record(item, None, "unreadable", errors=(why,), usage=usage([])),)
-        self._examined[item.image] = image
+        self._looked[item.image] = image
         return Seen(image.source_sha256, image.stamp)
 
     async def forget(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> None:  # noqa: ARG002
         """Let go of an image that nothing is asked about."""
-        self._examined.pop(item.image, None)
+        self._looked.pop(item.image, None)
 
-    async def ask(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
+    def ask(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Awaitable[A]:
         """The record of an image that was looked at."""
-        if item.image not in self._examined:  # by a process that is gone
-            seen = await self.look(item, engine, calls)
-            if not isinstance(seen, Seen):
-                return seen
-        try:
-            record = await self.examine(item, self._examined[item.image], engine, calls)
-        except DeferredError:
-            del self._examined[item.image]
-            raise
-        del self._examined[item.image]
-        return (record,)
+        image = self._looked.pop(item.image, None)
+        if image is None:  # the process that had looked is gone
+            return self._look_and_ask(item, engine, calls)
+        self._examined[item.image] = image
+        return self.examine(item, image, engine, calls)
+
+    async def _look_and_ask(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> A:
+        seen = await self.look(item, engine, calls)
+        return await self.ask(item, engine, calls) if isinstance(seen, Seen) else seen[0]
 
     def failed(self, item: ImageFile, error: StepError, calls: Sequence[CallRecord]) -> Sequence[A]:
         image = self._examined.pop(item.image, None)
