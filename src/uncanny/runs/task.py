@@ -127,16 +127,18 @@ class Task(ABC, Generic[Item, R]):
 
     def for_workers(self) -> Self:
         """This task for other processes, which work on inputs one by one: without the inputs of the run."""
-        task = copy(self)
-        own = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-        fresh = {
-            each.name: each.default_factory()
-            for each in fields(self)
-            if not each.init and each.default_factory is not MISSING
-        }
-        vars(task).clear()  # what it has computed, too
-        vars(task).update(own | fresh | {"folder": RunFolder(self.folder.path)})
-        return task
+        return copy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, in other processes too: what it was made with, and nothing that it has come to know."""
+        made_with = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return {**made_with, "folder": RunFolder(self.folder.path)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for each in fields(self):
+            if not each.init and each.default_factory is not MISSING:
+                setattr(self, each.name, each.default_factory())
 
     @abstractmethod
     def load_pending(self, records: RecordFile[R], progress: Progress) -> Sequence[Item]:
