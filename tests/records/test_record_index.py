@@ -110,8 +110,8 @@ def test_records_behind_the_index_are_read_and_entered(tmp_path: Path) -> None:
     for left in (index[:-3], index[: index.rindex(b'["c"')]):
         (tmp_path / INDEX).write_bytes(left)
         assert loaded(tmp_path) == ({"a": 97, "b": 98}, ["c"])
-    with (tmp_path / "rows.jsonl").open("ab") as file:
-        file.write(b'{"name": "d", "val')
+    with (tmp_path / "rows.jsonl").open("ab") as lines:
+        lines.write(b'{"name": "d", "val')
     os.utime(tmp_path / INDEX)
     written(tmp_path, "e", finish=False)
     assert loaded(tmp_path) == ({"a": 97, "b": 98, "c": 99, "e": 101}, [])
@@ -183,8 +183,8 @@ def test_an_index_that_cannot_be_written_costs_nothing_else(tmp_path: Path) -> N
 
 def test_broken_lines_end_the_index(tmp_path: Path) -> None:
     written(tmp_path, "a", "b", "c", finish=False)
-    with (tmp_path / "rows.jsonl").open("ab") as file:
-        file.write(b'{"name": {"name": "d"}\n')
+    with (tmp_path / "rows.jsonl").open("ab") as lines:
+        lines.write(b'{"name": {"name": "d"}\n')
     os.utime(tmp_path / INDEX)
     file = rows(tmp_path)
     assert list(file.load(lambda *_: True)) == []
