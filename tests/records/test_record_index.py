@@ -40,7 +40,7 @@ def loaded(folder: Path, file: RecordFile[Row] | None = None) -> tuple[dict[str,
 
     def note(key: str, about: list[Any]) -> bool:
         known[key] = about[0]
-        return about[0] >= 0  # others are to be looked at
+        return bool(about[0] >= 0)  # others are to be looked at
 
     read = [row.name for row in file.load(note)]
     for name in file:
