@@ -27,6 +27,7 @@ from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.eval.mcq.task import McqTask, PendingItem
 from uncanny.models.registry import ModelOptions, parse_model
 from uncanny.records.run_folder import RunFolder
+from uncanny.runs.cluster.driver import _RAY_SETTINGS
 from uncanny.runs.engine import Engine
 from uncanny.runs.parameters import RunOptions, RunParameters
 from uncanny.runs.run import run_with
@@ -42,7 +43,8 @@ def cluster() -> Iterator[str]:
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "any-key")
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        for name, value in _RAY_SETTINGS.items():
+            patch.setenv(name, value)
         context = ray.init(
             num_cpus=2, include_dashboard=False, object_store_memory=10**8, log_to_driver=False
         )

@@ -54,6 +54,8 @@ OPENING_S: Final = 300.0
 CLOSING_S: Final = 30.0
 # Tasks of one actor side by side: many more than inputs.
 _SIDE_BY_SIDE: Final = 1_000
+# Nothing is told to others, and actors are no less urgent than this process.
+_RAY_SETTINGS: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 # What goes between processes is small.
 _OBJECTS_BYTES: Final = 100_000_000
 
@@ -134,7 +136,8 @@ def _connect(ray: Any, task: Task[Any, Any], stack: contextlib.AsyncExitStack) -
     own: dict[str, Any] = {"address": address}
     if address is None:
         own = {"num_cpus": number, "include_dashboard": False, "object_store_memory": _OBJECTS_BYTES}
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name, value in _RAY_SETTINGS.items():
+        os.environ.setdefault(name, value)
     try:
         ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:
