@@ -44,6 +44,8 @@ ALL = (
     "artifacts",
     "stress",
     "table_rows",
+    "manifest",
+    "ray_engine",
 )
 # Need something that has to be installed first, so they run by name only.
 MORE = ("vllm_cpu",)

@@ -96,7 +96,6 @@ class McqTask(Task[PendingItem, Answer]):
     items: ItemSet
     config: McqConfig = field(default_factory=McqConfig)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("mcq"))
-    _progress: Progress = field(init=False, repr=False, default_factory=Progress)
 
     def __post_init__(self) -> None:
         self.root = self.items.root
@@ -148,10 +147,17 @@ class McqTask(Task[PendingItem, Answer]):
     def key(self, record: Answer) -> str:
         return f"{record.id}/{record.question}"
 
+    def name_of(self, item: PendingItem) -> str:
+        return item.item.id
+
+    def for_workers(self) -> McqTask:
+        task = super().for_workers()
+        task.items = self.items[:0]
+        return task
+
     def load_pending(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
         check_no_links(self.folder.path / OVERLAYS)
         check_apart(self.folder.path, map(self.items.image_path, self.items))
-        self._progress = progress
         items = self.items[: self.options.limit]
         every = {
             f"{item.id}/{question}": (item, question)
@@ -212,7 +218,7 @@ class McqTask(Task[PendingItem, Answer]):
         item, questions, ours = pending.item, pending.questions, self.prompts
         # One trip to a thread for both pictures: the first items are asked about sooner.
         await asyncio.to_thread(self._open, pending, pictures, engine)
-        self._progress.pixel_changes.update(pictures.changes)
+        engine.on_pixels(pictures.changes)
         images = pictures.images
         prompts = [
             QuestionPrompt(

@@ -13,7 +13,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -234,6 +234,14 @@ class RealismTask(Task[PairFiles, Verdict]):
         status, changes = summary
         progress.statuses[status] += 1
         progress.pixel_changes.update(changes)
+
+    def name_of(self, item: PairFiles) -> str:
+        return item.id
+
+    def for_workers(self) -> RealismTask:
+        task = super().for_workers()
+        task.pairs = replace(self.pairs, pairs=())
+        return task
 
     def load_pending(self, records: RecordFile[Verdict], progress: Progress) -> Sequence[PairFiles]:
         if self.pairs.skipped is not None:

@@ -21,6 +21,8 @@ Extra = Literal[
     "otel",
     "parquet",
     "perceptual",
+    "ray",
+    "remote",
     "review",
     "semantic",
     "service",

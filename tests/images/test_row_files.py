@@ -18,7 +18,7 @@ from uncanny.images.discover import discover
 from uncanny.images.file_bytes import RecordedFile, changed_files, read_image_file, read_stamped
 from uncanny.images.prepared import stored_size
 from uncanny.images.row_files import saved_files
-from uncanny.images.row_readers import row_names
+from uncanny.images.row_names import row_names
 from uncanny.settings import Settings
 
 FILES = [scene.image_path for scene in scenes()][:6]

@@ -41,7 +41,7 @@ class OpenedRun:
         self.calls = CallFile(folder / "calls.jsonl", lambda _: True)
 
     async def work(self, file: ImageFile) -> None:
-        await self.run._worker(iter([file]), self.engine, self.calls)
+        await self.run._worker(self.engine.queues(self.task, [file])[0], self.calls)
 
     def files(self, number: int) -> list[ImageFile]:
         return image_files(self.folder / "in", number)

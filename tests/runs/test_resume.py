@@ -15,7 +15,7 @@ from uncanny.images.discover import SkippedInputs
 from uncanny.models.registry import ModelOptions, parse_model
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.inputs import ImageFile, Inputs
+from uncanny.runs.inputs import ImageFile, ImageFiles, Inputs
 from uncanny.runs.parameters import RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import Stock
@@ -42,7 +42,7 @@ def taken_up(
         options=RunOptions(**options),
     )
     try:
-        return task.stock_of_images(Inputs(tuple(files), SkippedInputs()), file, progress), progress
+        return task.stock_of_images(Inputs(ImageFiles(files), SkippedInputs()), file, progress), progress
     finally:
         file.close()
 

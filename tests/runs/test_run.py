@@ -192,7 +192,7 @@ class Asking:
         self.ended_at = 0.0
 
     async def work(self, each: int) -> None:
-        assert self.run.engine is not None
+        assert isinstance(self.run.engine, Engine)
         await generate(self.run.engine.model_client, make_request(str(each)))
         self.done.append(each)
 

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, Self, TypeVar
 
 from pydantic import Field
 
@@ -217,6 +217,14 @@ class TextTask(Task[I, W]):
 
     def settings(self) -> RunSettings:
         return super().settings().model_copy(update={"texts": self.texts.source_from(self.folder.path)})
+
+    def name_of(self, item: I) -> str:
+        return item.key
+
+    def for_workers(self) -> Self:
+        task = super().for_workers()
+        task.texts = replace(self.texts, images=())
+        return task
 
     def load_pending(self, records: RecordFile[W], progress: Progress) -> Sequence[I]:
         # The limit is one on pictures: all that is asked about one belongs together.

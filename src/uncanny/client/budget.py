@@ -112,6 +112,16 @@ class Budget:
         if self._waiting.first() is not None:
             asyncio.get_running_loop().call_soon(self._serve)
 
+    def book(self, actual: Spend, estimated: Spend) -> None:
+        """Book what another process has used of this limit."""
+        self.spent += actual
+        self._estimated += estimated
+
+    def left(self) -> Spend:
+        """What is not spent; of what has no limit 0."""
+        tokens = 0 if self.max_tokens is None else self.max_tokens - self.spent.tokens
+        return Spend(tokens, 0.0 if self.max_cost_usd is None else self.max_cost_usd - self.spent.cost_usd)
+
     def close(self, number: int, *, finished: bool) -> None:
         """No more calls come from this input; `finished` says that it had all it needed."""
         calls = self._calls_of.pop(number, 0)

@@ -28,7 +28,7 @@ from uncanny.schema import Usage, as_count, as_dollars
 
 if TYPE_CHECKING:
     from uncanny.client.endpoint import Endpoint
-    from uncanny.records.answer_cache import AnswerCache
+    from uncanny.records.answer_slots import Answers
 
 # Of a name that a server gives; a longer one is none.
 MOST_CHARACTERS = 200
@@ -320,13 +320,13 @@ class Replayed(Generic[T]):
     calls: int
 
 
-async def store_answer(cache: AnswerCache, key: str, calls: Sequence[CallRecord]) -> None:
+async def store_answer(cache: Answers, key: str, calls: Sequence[CallRecord]) -> None:
     """Keep the calls that led to a validated answer; the last one carries it."""
     await cache.put(key, orjson.dumps([call.cached_form() for call in calls]))
 
 
 def load_answer(
-    cache: AnswerCache,
+    cache: Answers,
     key: str,
     request: ModelRequest,
     scope: CallScope,

@@ -54,7 +54,7 @@ from uncanny.errors import (
 )
 from uncanny.models.base import Message, ModelRequest, ModelResponse, masked
 from uncanny.models.error_body import KeyMask
-from uncanny.records.answer_cache import AnswerCache
+from uncanny.records.answer_slots import Answers
 
 if TYPE_CHECKING:
     from uncanny.client.discount import Discount, DiscountedAnswer
@@ -89,7 +89,7 @@ class ModelClient:
         self,
         routes: Mapping[str, Sequence[Endpoint]],
         *,
-        cache: AnswerCache | None = None,
+        cache: Answers | None = None,
         discount: Discount[Any] | None = None,
         budget: Budget | None = None,
         on_call: Callable[[CallRecord], None] | None = None,

@@ -77,6 +77,12 @@ class ImageColumns:
                 self._problems[row.file] = [error.message]
         return row.file not in self._problems
 
+    def is_alone(self, image: Path) -> bool:
+        """Whether nothing but its own table, if it is in one, can say anything of an image. Blocking."""
+        if row_of(image) is not None:
+            return self.is_known(image)
+        return all(self._metadata[folder] is None for folder in self._asked(image))
+
     def of(self, image: Path) -> ImageCells:
         """What is known of an image; nothing where no table speaks of it. Blocking."""
         row = row_of(image)

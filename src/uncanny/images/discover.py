@@ -6,10 +6,12 @@ Tables whose rows hold pictures are folders of a kind, where they are wanted: `_
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -19,6 +21,7 @@ from uncanny.files.beneath import open_beneath
 from uncanny.images.columns import METADATA
 from uncanny.images.row_files import (
     ROW_SUFFIXES,
+    RowPaths,
     has_pictures,
     row_of,
     row_paths,
@@ -27,7 +30,7 @@ from uncanny.images.row_files import (
 )
 from uncanny.images.signature import RAW_SUFFIXES, UNREAD_SUFFIXES
 from uncanny.settings import settings
-from uncanny.wording import short_path
+from uncanny.wording import option, short_path
 
 # What is called like an image is taken for one, also where nothing here can read it: it shall not get lost.
 IMAGE_SUFFIXES = (
@@ -83,10 +86,19 @@ class SkippedInputs:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """Image files in order of their posix paths, each once; both parts are empty where there is nothing."""
+    """Image files in order of their posix paths, each once; both are empty where there is nothing.
 
-    files: tuple[Path, ...]
+    Of a table there are the paths of its rows.
+    """
+
+    parts: tuple[Path | RowPaths, ...]
     skipped: SkippedInputs
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Each file and each row by itself."""
+        parts = ((part,) if isinstance(part, Path) else part for part in self.parts)
+        return tuple(chain.from_iterable(parts))
 
 
 def discover(paths: Sequence[Path], *, rows: bool = False, image_column: str | None = None) -> Discovered:
@@ -120,8 +132,15 @@ def _is_folder(path: Path, *, rows: bool) -> bool:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         remedy = "Give existing image files or folders."
         shown = short_path(path)
-        if path.parts[:1] == ("hf:",):
-            shown = "hf://" + "/".join(path.parts[1:])
+        scheme = path.parts[0] if path.parts else ""
+        if re.fullmatch("[a-z][a-z0-9+.-]+:", scheme):
+            shown = f"{scheme}//" + "/".join(path.parts[1:])
+            reason = "images are not read from a URL that is given by itself"
+            remedy = (
+                "Write the URLs into a column of a Parquet file, give that file, and name the column with "
+                f"{option('image_column')}."
+            )
+        if scheme == "hf:":
             reason = "data sets of the Hub are not loaded by their names"
             remedy = (
                 "Download it with `hf download NAME --repo-type dataset --local-dir FOLDER`, and give FOLDER."
@@ -180,7 +199,7 @@ class _Walk:
                 self.links.sort(reverse=True)
                 self._visit(self.links.pop(), linked=True)
 
-    def found(self) -> tuple[Path, ...]:
+    def found(self) -> tuple[Path | RowPaths, ...]:
         return tuple(sorted((Path(each) for each in self.files.values()), key=Path.as_posix))
 
     def take_named(self, path: Path) -> None:
@@ -247,7 +266,7 @@ class _TableWalk(_Walk):
         self._column = image_column
         self._named: tuple[str, ...] = ()
         self._tables: list[str] = []
-        self._rows: dict[Path, list[Path]] = {}
+        self._rows: dict[Path, RowPaths] = {}
 
     def run(self) -> None:
         self._named = tuple(self.folders)
@@ -269,16 +288,18 @@ class _TableWalk(_Walk):
                     f"{short_path(row.file)} has no row {row.name!r}",
                     remedy="Give the file to take all its rows.",
                 )
-            self._rows.setdefault(row.file, []).append(path)
+            known = self._rows.get(row.file, RowPaths(row.file, ()))
+            names = known.names if row.name in known.names else (*known.names, row.name)
+            self._rows[row.file] = RowPaths(row.file, names)
         elif path.suffix.lower() in ROW_SUFFIXES and path.is_file():
             self._rows[path] = row_paths(path, self._column)
         else:
             super().take_named(path)
 
-    def found(self) -> tuple[Path, ...]:
+    def found(self) -> tuple[Path | RowPaths, ...]:
         """Rows follow each other as they lie in their file, which is read from front to back."""
-        tables = sorted((*super().found(), *self._rows), key=Path.as_posix)
-        return tuple(dict.fromkeys(row for each in tables for row in self._rows.get(each, (each,))))
+        files = [each for each in super().found() if isinstance(each, Path)]
+        return tuple(self._rows.get(each, each) for each in sorted((*files, *self._rows), key=Path.as_posix))
 
     def _pass_over(self, path: str, suffix: str) -> None:
         if suffix in ROW_SUFFIXES:
@@ -297,7 +318,7 @@ class _TableWalk(_Walk):
                     remedy="Save the data set again, or pass the files that exist.",
                 )
         try:
-            if not has_pictures(table):
+            if not has_pictures(table, self._column):
                 return False
         except UsageError:
             pyarrow("pyarrow")  # without it nothing is wrong with the file

@@ -17,7 +17,8 @@ from typing import BinaryIO
 
 from uncanny.errors import ImageError, ImageFault, StorageError, UncannyError
 from uncanny.files.beneath import OutsideError, open_allowed
-from uncanny.images.row_files import Beside, Row, check_no_table, read_row, row_of, row_place
+from uncanny.images.remote import read_url
+from uncanny.images.row_files import Beside, Remote, Row, check_no_table, read_row, row_of, row_place
 from uncanny.settings import settings
 from uncanny.wording import option, short_path
 
@@ -98,14 +99,18 @@ def changed_files(files: Iterable[RecordedFile]) -> set[RecordedFile]:
     times of the original, and clocks that were set back, so change nothing. Files that are gone or out of
     reach are left out: the record of what they were stands. Raises StorageError when no file can be opened.
     """
-    unsure = [file for file in files if not _as_stamped(file)]
+    unsure = sorted(unsure_files(files), key=_place)
     if not unsure:
         return set()
-    unsure.sort(key=_place)
     with ThreadPoolExecutor(_HASHING_THREADS) as threads:
         return {
             file for file, changed in zip(unsure, threads.map(_holds_others, unsure), strict=True) if changed
         }
+
+
+def unsure_files(files: Iterable[RecordedFile]) -> Iterator[RecordedFile]:
+    """Those whose size, times and inode are not those of their stamp."""
+    return (file for file in files if not _as_stamped(file))
 
 
 def _stamp(status: os.stat_result) -> str:
@@ -123,19 +128,25 @@ def _place(file: RecordedFile) -> tuple[str, str, int]:
 def _row_bytes(row: Row, max_bytes: int, within: Sequence[Path] | None = None) -> bytes:
     content = read_row(row, within)
     if isinstance(content, Beside):
-        return read_image_file(content.file, max_bytes, [content.folder])
+        return read_image_file(content.file, max_bytes, None if content.folder is None else [content.folder])
+    if isinstance(content, Remote):
+        content = read_url(content.url, max_bytes)
     if len(content) > max_bytes:
         raise _too_large(len(content), max_bytes)
     return content
 
 
-def _as_stamped(file: RecordedFile) -> bool:
+def current_stamp(path: Path) -> str | None:
+    """The stamp that a file has now; None where there is none."""
     try:
-        row = row_of(file.path)
-        path = file.path if row is None else row.file
-        return file.stamp is not None and _stamp(path.stat()) == file.stamp
+        return _stamp(path.stat())
     except (OSError, ValueError):
-        return False
+        return None
+
+
+def _as_stamped(file: RecordedFile) -> bool:
+    row = row_of(file.path)
+    return file.stamp is not None and current_stamp(file.path if row is None else row.file) == file.stamp
 
 
 def _holds_others(file: RecordedFile) -> bool:

@@ -34,7 +34,7 @@ from uncanny.images.signature import MEDIA_TYPES, RAW_SUFFIXES
 from uncanny.wording import short_path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class PreparedImage:
     """An image as it is sent. `width` and `height` are pixels of the picture as seen, before downscaling.
 

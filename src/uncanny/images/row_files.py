@@ -9,10 +9,12 @@ in `row_readers`.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import orjson
 
@@ -22,6 +24,8 @@ from uncanny.files.beneath import OutsideError
 from uncanny.images.row_readers import RowFile, Stored, opened
 from uncanny.wording import option, short_path
 
+_TABLE = re.compile(r"[^/]\.(?:parquet|arrow)(?=/)", re.IGNORECASE)
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 ROW_SUFFIXES = frozenset({".parquet", ".arrow"})
 
 
@@ -33,45 +37,71 @@ class Row(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """A file that a row names, to be opened only where it still lies in the table's folder."""
+    """A file that a row names, to be opened only where it still lies in the `folder`, the table's, if any."""
 
     file: Path
-    folder: Path
+    folder: Path | None
+
+
+class Remote(NamedTuple):
+    """An address that a row names."""
+
+    url: str
 
 
 def row_of(path: Path) -> Row | None:
     """The row that a path leads to, None where it leads to none. The row need not exist."""
-    for parent in path.parents:
-        if parent.suffix.lower() in ROW_SUFFIXES:
-            with suppress(OSError, ValueError):
-                if parent.is_file():
-                    return Row(parent, path.relative_to(parent).as_posix())
+    text = os.fspath(path)
+    for match in reversed([*_TABLE.finditer(text)]):
+        if os.path.isfile(text[: match.end()]):  # noqa: PTH113  a million times, when a run resumes
+            return Row(Path(text[: match.end()]), text[match.end() + 1 :])
     return None
 
 
-def has_pictures(file: Path) -> bool:
-    """Whether a file has a column of pictures. Raises UsageError where it cannot be read."""
+def has_pictures(file: Path, column: str | None = None) -> bool:
+    """Whether a file has pictures, in itself or where the texts of `column` say.
+
+    Raises UsageError where it cannot be read.
+    """
     with opened(file) as rows:
-        return bool(rows.columns)
+        return bool(rows.columns) or column in rows.texts
 
 
-def row_paths(file: Path, column: str | None = None) -> list[Path]:
+@dataclass(frozen=True)
+class RowPaths(Sequence[Path]):
+    """The paths of rows, by what the rows are called; each is made when it is asked for."""
+
+    file: Path
+    names: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, row: int) -> Path: ...
+    @overload
+    def __getitem__(self, row: slice) -> RowPaths: ...
+    def __getitem__(self, row: int | slice) -> Path | RowPaths:
+        return RowPaths(self.file, self.names[row]) if isinstance(row, slice) else self.file / self.names[row]
+
+
+def row_paths(file: Path, column: str | None = None) -> RowPaths:
     """A path for each picture of a file, in order of its rows; the column has to be named among several.
 
     Raises UsageError for a file that cannot be read, and where no column, or not that one, has pictures.
     """
     with opened(file) as rows:
-        return [file / name for name in rows.names_of(_chosen(rows, column))]
+        return RowPaths(file, rows.names_of(_chosen(rows, column)))
 
 
-def column_paths(file: Path) -> Mapping[str, list[str]]:
+def column_paths(file: Path) -> Mapping[str, Sequence[str]]:
     """By column of pictures the names of the rows, as they follow on the file's path. Raises UsageError."""
     with opened(file) as rows:
         return {column: rows.names_of(column) for column in rows.columns}
 
 
-def read_row(row: Row, within: Sequence[Path] | None = None) -> bytes | Beside:
-    """The picture of a row, or the file that the row names instead of it; the table lies `within` folders.
+def read_row(row: Row, within: Sequence[Path] | None = None) -> bytes | Beside | Remote:
+    """The picture of a row, or where the row says that it is; the table lies `within` folders.
 
     Raises ImageError for whatever keeps it from being read, but OutsideError for a table that lies elsewhere:
     that is said as of any file, so that nobody learns whether there is one.
@@ -83,12 +113,13 @@ def read_row(row: Row, within: Sequence[Path] | None = None) -> bytes | Beside:
                 message = f"{short_path(row.file)} has no row {row.name!r}"
                 raise ImageError(message, kind="missing", remedy="Was the file made anew?")
             column, number = place
-            stored = rows.read(column, number)
+            stored, named = rows.stored(column, number), column in rows.texts
     except UsageError as error:
         if isinstance(error.__cause__, OutsideError):
             raise error.__cause__ from None
         raise ImageError(error.message, kind="damaged", remedy=error.remedy) from error
-    return _content(stored, row.file, f"row {number} of {short_path(row.file)}, column {column!r}")
+    where = f"row {number} of {short_path(row.file)}, column {column!r}"
+    return _named(stored.path, row.file, where) if named else _content(stored, row.file, where)
 
 
 def check_no_table(path: Path) -> None:
@@ -143,7 +174,7 @@ def _chosen(rows: RowFile, column: str | None) -> str:
         "Pictures are columns of bytes, or of structures with `bytes` and `path` as `datasets` writes them."
     )
     if column is not None:
-        if column in rows.columns:
+        if column in (*rows.columns, *rows.texts):
             return column
         what = "contains no pictures" if column in rows.others else "is not there"
         raise UsageError(
@@ -151,8 +182,10 @@ def _chosen(rows: RowFile, column: str | None) -> str:
             remedy=f"Pass {' or '.join(map(repr, rows.columns))}." if rows.columns else pictures,
         )
     if not rows.columns:
+        by_name = f" Name a column of paths or URLs with {option('image_column')}." if rows.texts else ""
         raise UsageError(
-            f"{short_path(rows.file)} has no column of pictures; the columns are {there}", remedy=pictures
+            f"{short_path(rows.file)} has no column of pictures; the columns are {there}",
+            remedy=pictures + by_name,
         )
     choice = rows.marked or rows.columns
     if len(choice) > 1:
@@ -161,6 +194,18 @@ def _chosen(rows: RowFile, column: str | None) -> str:
             remedy=f"Pass one with {option('image_column', choice[0])}.",
         )
     return str(choice[0])
+
+
+def _named(text: str | None, file: Path, where: str) -> Beside | Remote:
+    """What the user has named a column of: paths, from the table's folder, and URLs."""
+    if not text:
+        raise ImageError(f"{where}, is empty", kind="missing", remedy="Remove the row.")
+    if _URL.match(text):
+        return Remote(text)
+    beside = file.parent / text
+    if "\0" in text or row_of(beside) is not None:
+        raise ImageError(f"{where}, is not the path of a file", kind="missing")
+    return Beside(beside, None)
 
 
 def _content(stored: Stored, file: Path, where: str) -> bytes | Beside:

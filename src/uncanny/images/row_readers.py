@@ -7,16 +7,15 @@ lead to rows are in `row_files`.
 from __future__ import annotations
 
 import os
-import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import cached_property
 from io import BufferedReader
 from itertools import accumulate
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from uncanny.extras import pyarrow
 from uncanny.files import check_status
 from uncanny.files.beneath import OutsideError, open_allowed, place_of
 from uncanny.images.row_cells import Column, RowCells, class_names, features, is_single, is_text, kept
+from uncanny.images.row_names import RowNames
 from uncanny.wording import option, short_path
 
 _BUFFER = 2**20  # bytes read at once; without it all of a row group's column would be
@@ -41,8 +41,6 @@ MOST_BYTES = 2**30
 """Bytes of texts and numbers that are held of a table."""
 # Rows of a table that are smaller than a byte each were made to fill the memory with their names.
 _MOST_EMPTY_ROWS = 1_000_000
-_LONGEST_NAME = 200
-_NUMBER = re.compile(r"\d{6,}")
 _MAGIC = b"ARROW1"
 
 
@@ -87,7 +85,8 @@ _OPENING = Lock()
 class RowFile(ABC):
     """One file. `columns` hold bytes, by themselves or in structures, `others` something else.
 
-    `marked` are the columns that `datasets` knows as pictures.
+    `marked` are the columns that `datasets` knows as pictures. `texts` among the others may say where
+    pictures are.
     """
 
     def __init__(self, file: Path, schema: Any) -> None:
@@ -98,9 +97,10 @@ class RowFile(ABC):
             )
         self.columns = tuple(field.name for field in schema if _holds_bytes(field.type))
         self.others = tuple(field.name for field in schema if field.name not in self.columns)
+        self.texts = tuple(name for name in self.others if is_text(schema.field(name).type))
         known = features(schema)
         self.marked = tuple(name for name in self.columns if known.get(name, {}).get("_type") == "Image")
-        self._names: dict[str, tuple[list[str], Mapping[str, int]]] = {}
+        self._names: dict[str, RowNames] = {}
         self._lock = RLock()
         self._cells: dict[str, Column] = {}
         self._taken = 0  # bytes that cells take in memory
@@ -118,18 +118,31 @@ class RowFile(ABC):
     def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of at most about so many rows, of columns or, of structures, `column.field`."""
 
-    def names_of(self, column: str) -> list[str]:
+    def stored(self, column: str, row: int) -> Stored:
+        """The picture of a row, by its number from 0, in one of `columns` or `texts`."""
+        if column in self.texts:
+            return Stored(None, self.cells({column}).columns[column][row])
+        return self.read(column, row)
+
+    def names_of(self, column: str) -> RowNames:
         """What rows are called behind the file's path, in their order."""
-        return self._index(column)[0]
+        with self._lock:
+            if column not in self._names:
+                own = () if column in self.texts else self._own_names(column)
+                alone = self.columns == (column,)
+                self._names[column] = RowNames("" if alone else f"{column}/", own, self.length)
+            return self._names[column]
 
     def place(self, name: str) -> tuple[str, int] | None:
         """Column and number of the row of that name."""
         for column in self.columns:
             if len(self.columns) == 1 or name.startswith(f"{column}/"):
-                row = self._index(column)[1].get(name)
+                row = self.names_of(column).row_of(name)
                 if row is not None:
                     return column, row
-        return None
+        column, _, _ = name.rpartition("/")
+        row = self.names_of(column).row_of(name) if column in self.texts else None
+        return None if row is None else (column, row)
 
     def cells(self, wanted: Set[str] | None = None) -> RowCells:
         """The single values of all rows beside their pictures; lists and structures are left out.
@@ -183,14 +196,6 @@ class RowFile(ABC):
     @abstractmethod
     def check_sizes(self, column: str) -> None:
         """Raises ImageError where a column would unpack to far more than its file holds."""
-
-    def _index(self, column: str) -> tuple[list[str], Mapping[str, int]]:
-        with self._lock:
-            if column not in self._names:
-                prefix = "" if len(self.columns) == 1 else f"{column}/"
-                names = [prefix + name for name in row_names(self._own_names(column), self.length)]
-                self._names[column] = (names, {name: row for row, name in enumerate(names)})
-            return self._names[column]
 
     def _own_names(self, column: str) -> Sequence[str | None]:
         kind = self.schema.field(column).type
@@ -415,33 +420,6 @@ class _Arrow(RowFile):
         )
         for batch in self._batches:
             yield batch.select(columns)
-
-
-def row_names(own: Sequence[str | None], length: int) -> list[str]:
-    """A name for each row: its picture's own where that is fit for one and no other row's, else its number.
-
-    >>> row_names(["a/cat.png", "dog.png", "dog.png", None], 4)
-    ['a/cat.png', '000001', '000002', '000003']
-    """
-    fit = [_fit(each) for each in own] or [None] * length
-    times = Counter(fit)
-    return [name if name is not None and times[name] == 1 else f"{row:06d}" for row, name in enumerate(fit)]
-
-
-def _fit(own: str | None) -> str | None:
-    """A path as part of a longer one; of an absolute one, which names somebody's machine, the end."""
-    if not own:
-        return None
-    if own.startswith("/") or PureWindowsPath(own).drive:
-        own = PureWindowsPath(own).name
-    fit = (
-        0 < len(own.encode("utf-8", "replace")) <= _LONGEST_NAME
-        and own.isprintable()
-        and "\\" not in own
-        and not _NUMBER.fullmatch(own)
-        and all(part not in ("", ".", "..") for part in own.split("/"))
-    )
-    return str(own) if fit else None
 
 
 def _stored(cell: Any) -> Stored:

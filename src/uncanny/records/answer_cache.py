@@ -48,12 +48,17 @@ class AnswerCache:
 
     `put` returns once the value is committed to SQLite's write-ahead log, and so would survive a kill of the
     process. Nothing is evicted. A damaged database is set aside while the work goes on; `warn` gets a
-    sentence about it.
+    sentence about it. What is not in it may be in `more`.
     """
 
-    def __init__(self, folder: Path, warn: Callable[[str], None] = log.warning) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        warn: Callable[[str], None] = log.warning,
+        more: Callable[[str], bytes | None] = lambda _key: None,
+    ) -> None:
         """Raises UsageError."""
-        self._folder, self._warn = folder, warn
+        self._folder, self._warn, self._more = folder, warn, more
         self._database = folder / answer_store.NAME
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -86,10 +91,11 @@ class AnswerCache:
         """None where there is none. Raises StorageError."""
         store = self._store
         try:
-            return store.get(key)
+            stored = store.get(key)
         except DamagedError as error:
             self._renew(store, error)
-            return self._store.get(key)
+            stored = self._store.get(key)
+        return self._more(key) if stored is None else stored
 
     def check(self) -> None:
         """Raises StorageError if an answer could not be kept a moment ago."""

@@ -107,6 +107,36 @@ class AnswerStore:
         self._reader.execute("PRAGMA journal_mode = WAL")
 
 
+class AnswerReader:
+    """The answers of a database that somebody else writes; nothing where it is not there, or damaged."""
+
+    def __init__(self, path: Path) -> None:
+        """Changes no file, as far as nobody has it open: so several machines can read it."""
+        self._connection: sqlite3.Connection | None = None
+        if path.is_file():
+            with contextlib.suppress(sqlite3.Error, DamagedError):
+                _refuse_journal(path)
+                unused = not path.with_name(f"{path.name}-wal").exists()
+                connection = _connect(path, read_only=True, unused=unused)
+                if _schema(connection) == _SCHEMA:
+                    self._connection = connection
+                else:
+                    connection.close()
+
+    def get(self, key: str) -> bytes | None:
+        """None where it is not there, or cannot be read."""
+        if self._connection is None:
+            return None
+        with contextlib.suppress(sqlite3.Error):
+            row = self._connection.execute("SELECT * FROM answers WHERE key = ?", (key,)).fetchone()
+            return next((value for _, value in _valid([] if row is None else [row])), None)
+        return None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
 def set_aside(path: Path) -> Path:
     """Rename a database and the files beside it, and return its new name. Raises OSError."""
     numbers = (number for number in range(1, 1_000_000) if not _damaged(path, number).exists())
@@ -153,9 +183,10 @@ def _refuse_journal(path: Path) -> None:
     journal.unlink()
 
 
-def _connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+def _connect(path: Path, *, read_only: bool = False, unused: bool = False) -> sqlite3.Connection:
+    """`unused` says that nobody writes to it meanwhile."""
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}",
+        f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}{'&immutable=1' * unused}",
         uri=True,
         timeout=BUSY_S,
         isolation_level=None,

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import orjson
 from pydantic import BaseModel
@@ -24,13 +23,13 @@ from uncanny.records.jsonl import (
     parse_line,
     write_atomically,
 )
+from uncanny.records.record_index import Entry, RecordIndex
 from uncanny.wording import another_run
 
 T = TypeVar("T", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     offset: int
     length: int
 
@@ -44,11 +43,19 @@ class RecordFile(Generic[T]):
     `set_aside_in`. Of several records with one key the last stands. Memory grows by an index entry a record,
     not by the records.
 
-    `made_with` are fields that every record must have with this value, where it has them at all.
+    `made_with` are fields that every record must have with this value, where it has them at all. Where
+    there is an `about`, an index has what it says of each record, as JSON.
     """
 
-    def __init__(self, path: Path, model: type[T], key: Callable[[T], str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        model: type[T],
+        key: Callable[[T], str],
+        about: Callable[[T], list[Any]] | None = None,
+    ) -> None:
         self.path, self._model, self._key = path, model, key
+        self._about, self._index = about, RecordIndex(path)
         self.made_with: Mapping[str, str] = {}
         self._places: dict[str, _Place] = {}
         self._in_order = True
@@ -67,8 +74,10 @@ class RecordFile(Generic[T]):
         """Where `open` moves them."""
         return broken_lines_of(self.path)
 
-    def load(self) -> Iterator[T]:
+    def load(self, known: Callable[[str, list[Any]], bool] | None = None) -> Iterator[T]:
         """Read what is there; to be consumed whole before anything is appended.
+
+        Records that are `known` by their keys and what the index says about them are not read.
 
         Raises RecordError for a line that does not validate, unless it is an incomplete last one, and for a
         broken one where no other is a record, RunMismatchError for one that is not `made_with` the same,
@@ -80,7 +89,19 @@ class RecordFile(Generic[T]):
         if reader is None:
             return
         with reader:
-            for number, line in enumerate(reader, start=1):
+            if known is not None and self._about is not None:
+                for entry in self._index.read(self.made_with):
+                    self._end += entry.length
+                    self._in_order = self._in_order and last < entry.key
+                    self._places[entry.key] = _Place(entry.offset, entry.length)
+                    last = entry.key
+                    if not known(entry.key, entry.about):
+                        reader.seek(entry.offset)
+                        record = parse_line(reader.readline(), self._model, self.path, len(self._places))
+                        self._check_made_with(record, len(self._places))
+                        yield record
+                reader.seek(self._end)
+            for number, line in enumerate(reader, start=1 + len(self._places)):
                 whole = line.endswith(b"\n")
                 if line.strip():
                     place = _Place(self._end, len(line))
@@ -97,7 +118,7 @@ class RecordFile(Generic[T]):
                         self._check_made_with(record, number)
                         key = self._key(record)
                         self._in_order = self._in_order and last < key
-                        self._places[key] = place
+                        self._place(key, place, record)
                         last = key
                         yield record
                 self._end += len(line)
@@ -114,6 +135,8 @@ class RecordFile(Generic[T]):
         self._opened()
         if self._broken:
             self._set_broken_aside()
+        if self._about is not None:
+            self._index.open(self.made_with)
 
     def _set_broken_aside(self) -> None:
         keep_broken(self.path, [self._line(place) for place in self._broken])
@@ -136,6 +159,8 @@ class RecordFile(Generic[T]):
                 remedy="Free some disk space and run the same again.",
             ) from error
         self.close()
+        self._index.lose()
+        self._about = None  # until the next session reads them all
         self._file = open_to_append(self.path)
         self._places, self._end = places, end
 
@@ -144,9 +169,14 @@ class RecordFile(Generic[T]):
         file = self._opened()
         line = record.model_dump_json().encode() + b"\n"
         append_whole(file, line)
-        self._places[self._key(record)] = _Place(self._end, len(line))
+        self._place(self._key(record), _Place(self._end, len(line)), record)
         self._end += len(line)
         self._in_order = False
+
+    def _place(self, key: str, place: _Place, record: T) -> None:
+        self._places[key] = place
+        if self._about is not None:
+            self._index.note(Entry(key, place.offset, place.length, self._about(record)))
 
     def __contains__(self, key: str) -> bool:
         return key in self._places
@@ -181,12 +211,15 @@ class RecordFile(Generic[T]):
         """
         try:
             if write and (not self._in_order or is_deleted(self._opened())):
-                lines = (self._line(self._places[key]) for key in sorted(self._places))
-                write_atomically(self.path, lines)
+                keys = sorted(self._places)
+                write_atomically(self.path, (self._line(self._places[key]) for key in keys))
+                if self._about is not None:
+                    self._index.rewrite(((key, self._places[key].length) for key in keys), self.made_with)
         finally:
             self.close()
 
     def close(self) -> None:
+        self._index.close()
         if self._file is not None:
             self._file.close()
 

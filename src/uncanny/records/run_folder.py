@@ -34,7 +34,7 @@ _HELD_HERE: set[Path] = set()
 # What every run writes and reads beside its records, all of them `*.jsonl`. `report.html` is not among them:
 # it is replaced as a whole, and never read.
 _FILES = (LOCK, "run.json", "vllm.log", TABLE)
-_PATTERNS = ("*.jsonl", "vllm-*.log")
+_PATTERNS = ("*.jsonl", "*.index", "vllm-*.log")
 
 
 class RunFolder:

@@ -7,12 +7,12 @@ import contextlib
 import logging
 import shlex
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from uncanny.client.budget import Budget, worst_case
 from uncanny.client.calls import CallRecord
@@ -27,6 +27,7 @@ from uncanny.models.base import Capabilities, ModelProvider, Sampling, Tokens
 from uncanny.models.presets import ALL, SERVERS, VLLM, Window
 from uncanny.models.registry import WITHOUT_SERVER, Access, ModelId, ModelOptions, open_model
 from uncanny.records.answer_cache import AnswerCache
+from uncanny.records.answer_slots import AnswerSlots, SlotReader, enter_slot, slot_of
 from uncanny.records.batch_files import BackgroundLog, BatchFiles
 from uncanny.runs.parameters import RunOptions
 from uncanny.runs.sync import in_thread
@@ -36,6 +37,12 @@ from uncanny.wording import Words, counted, option
 if TYPE_CHECKING:
     from uncanny.client.discount import Discount
     from uncanny.models.vllm.server import VllmServer
+    from uncanny.runs.task import Task
+
+T = TypeVar("T")
+# What a worker of a run takes one after the other: an input, and what works on it and notes its calls.
+Queue = Iterator[tuple[Any, Callable[[list[CallRecord]], Awaitable[Sequence[Any]]]]]
+Step = Callable[[Any, Any, list[CallRecord]], Awaitable[T]]
 
 log = logging.getLogger("uncanny")
 
@@ -48,13 +55,36 @@ PROBE_S = 5.0
 class Engine:
     """What agents ask through. `limits` is what all the models together take of an image.
 
-    `discount` answers for less where the run asks for it, and `prices` are those of it."""
+    `discount` answers for less where the run asks for it, and `prices` are those of it. `on_pixels` is told
+    the kinds of changes to pixels by tasks whose records do not have them."""
 
     model_client: ModelClient
     endpoints: Mapping[ModelId, Endpoint]
     limits: SendLimits
     prices: PriceTable
     discount: Discount[Any] | None = None
+    on_pixels: Callable[[Iterable[str]], None] = lambda _changes: None
+
+    def queues(self, task: Task[Any, Any], pending: Iterable[Any]) -> Sequence[Queue]:
+        """The pending inputs, for as many workers side by side as there are queues."""
+        return [self._queue(task, pending)] * task.inputs_at_once
+
+    def _queue(self, task: Task[Any, Any], pending: Iterable[Any]) -> Queue:
+        for item in pending:
+            enter_slot(slot_of(task.name_of(item)))  # for whoever takes it
+            yield item, partial(task.process, item, self)
+
+    def perform(self, step: Step[T], item: Any, calls: list[CallRecord]) -> Awaitable[T]:
+        """Do one step of a task where the models are: here. `step` is a method of the task."""
+        return step(item, self, calls)
+
+    def drain(self) -> None:
+        """Start no further call; those in flight come back and are kept."""
+        self.model_client.drain()
+
+    def in_flight(self) -> int:
+        """Calls that have not come back."""
+        return self.model_client.in_flight()
 
     def sent(self, sampling: Sampling) -> dict[str, dict[str, Any]]:
         """Parameters as each model is really sent them."""
@@ -81,7 +111,9 @@ async def open_engine(
     on_call: Callable[[CallRecord], None],
     on_estimate: Callable[[float, float], None] | None = None,
     on_fallback: Callable[[Endpoint, ModelUnusableError], None] | None = None,
+    on_pixels: Callable[[Iterable[str]], None] = lambda _changes: None,
     warn: Callable[[str], None] = log.warning,
+    slots: AnswerSlots | None = None,
     server_log: Path | None = None,
     folder: Path | None = None,
     on_ready: Callable[[], None] = lambda: None,
@@ -92,7 +124,8 @@ async def open_engine(
 
     `folder` is that of the run, for what is handed in where its options ask for that.
 
-    `agents` maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
+    `slots` are answers, opened and closed elsewhere, in the place of those in the folder `answers`. `agents`
+    maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
     `on_ready` is called when all is in order but for servers of our own, which take minutes to start;
     `on_wait` gets what says how far these are, None while all answer. A model that was given up is
     tried again after `rest_s` seconds, or never. Raises UsageError and ModelUnusableError before anything is
@@ -115,9 +148,9 @@ async def open_engine(
         started: list[VllmServer] = []
         waits: list[Callable[[], str | None]] = []
         on_wait(lambda: next(filter(None, (wait() for wait in waits)), None))
-        for model in sorted(models.all_models(), key=lambda each: _needs_server(each, models)):
+        for model in sorted(models.all_models(), key=lambda each: needs_server(each, models)):
             own: Sequence[VllmServer] = ()
-            if _needs_server(model, models):
+            if needs_server(model, models):
                 on_ready()
                 on_ready = lambda: None  # noqa: E731  it was said
                 opening = _own_servers(model, server_log, len(started), warn, waits)
@@ -127,16 +160,18 @@ async def open_engine(
             endpoints[model] = await stack.enter_async_context(endpoint)
             waits.append(endpoints[model].provider.starting)
         discount = None if folder is None else _discount(folder, run, models, endpoints, budget, warn)
-        cache = None
-        if answers is not None:
-            cache = await in_thread(partial(AnswerCache, answers, warn), AnswerCache.close)
+        cache: AnswerCache | None = None
+        if answers is not None and slots is None:
+            others = SlotReader(answers)
+            stack.callback(others.close)
+            cache = await in_thread(partial(AnswerCache, answers, warn, others.get), AnswerCache.close)
             stack.push_async_callback(asyncio.to_thread, cache.close)
         if discount is not None:
             await stack.enter_async_context(discount)
         on_ready()
         model_client = ModelClient(
             routes(models, endpoints, agents),
-            cache=cache,
+            cache=slots or cache,
             discount=discount,
             budget=budget,
             on_call=on_call,
@@ -144,9 +179,8 @@ async def open_engine(
             on_fallback=on_fallback,
         )
         limits = common_limits([each.provider.capabilities for each in endpoints.values()])
-        yield Engine(
-            model_client, endpoints, limits, PriceTable.load(models.prices, run.processing), discount
-        )
+        own_prices = PriceTable.load(models.prices, run.processing)
+        yield Engine(model_client, endpoints, limits, own_prices, discount, on_pixels)
 
 
 def _discount(
@@ -196,7 +230,7 @@ def _discount(
     return opened
 
 
-def _needs_server(model: ModelId, models: ModelOptions) -> bool:
+def needs_server(model: ModelId, models: ModelOptions) -> bool:
     """Whether a vLLM server has to be started for the model: nobody has said where one is."""
     return model.provider == VLLM.name and not addresses_of(VLLM, models.base_urls.get(model.provider))
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
 
 from uncanny.client.calls import usage
-from uncanny.errors import DeferredError, ImageError, UsageError
+from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.images.columns import ImageColumns
 from uncanny.images.encode import PixelPolicy
@@ -28,7 +30,7 @@ from uncanny.records.annotation_table import RecordFormat, is_own_table, write_t
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunSettings
-from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
+from uncanny.runs.inputs import ImageFile, ImageFiles, Inputs, PickedFiles, find_inputs, note_skipped
 from uncanny.runs.parameters import ImageParameters, RunOptions, TableParameters
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import CELL_KEYS, Stock, Task, cells_of
@@ -82,6 +84,7 @@ class ImageTask(Task[ImageFile, A]):
 
     unit = "images"
     statuses = STATUSES
+    in_steps = True
     record_file = "annotations.jsonl"
     asked_again = frozenset(STATUSES) - {"ok"}
     found: ClassVar[str] = "anomalies"
@@ -89,15 +92,17 @@ class ImageTask(Task[ImageFile, A]):
     paths: Sequence[Path]
     table: TableParameters = field(default_factory=TableParameters)
     format: RecordFormat = "jsonl"
-    files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
+    files: ImageFiles = field(init=False, repr=False, default_factory=lambda: ImageFiles(()))
     _columns: ImageColumns = field(init=False, repr=False, default_factory=ImageColumns)
-    # Of images in the works: read ahead of the record, off the event loop.
-    _ready: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
     _earlier: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
     _records: RecordFile[A] = field(init=False, repr=False)
     _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
     _running: dict[str, asyncio.Event] = field(init=False, repr=False, default_factory=dict)
-    _examined: dict[str, PreparedImage] = field(init=False, repr=False, default_factory=dict)
+    _looked: dict[str, PreparedImage] = field(init=False, repr=False, default_factory=dict)
+    # As long as somebody works with them, or looks into the defect that has ended it.
+    _examined: WeakValueDictionary[str, PreparedImage] = field(
+        init=False, repr=False, default_factory=WeakValueDictionary
+    )
 
     @abstractmethod
     async def examine(
@@ -179,16 +184,42 @@ class ImageTask(Task[ImageFile, A]):
         stock = self.stock_of_images(inputs, records, progress)
         self._records = records
         self._by_digest = {each.sha256: image for image, each in stock.records.items() if each.sha256}
-        return list(stock.pending.values())
+        if not stock.records:
+            return self.files
+        names = enumerate(self.files.names())
+        return PickedFiles(self.files, (place for place, name in names if name not in stock.records))
 
     def stock_of_images(self, inputs: Inputs, records: RecordFile[A], progress: Progress) -> Stock[ImageFile]:
         """A record stands where it is `ok`, or failed ones are kept, and its file still holds those bytes,
         however old the file looks. Raises UsageError."""
         self._columns, self._earlier = ImageColumns(self.paths, self.table.columns), {}
-        problems = self._columns.look({file.path.parent for file in inputs.files})
+        problems = self._columns.look(inputs.files.folders())
         progress.warnings += [f"{problem}. {_WITHOUT_COLUMNS}" for problem in problems]
         self._check_columns(inputs.files, problems)
-        return self.take_stock({file.image: file for file in inputs.files}, records, progress, held=inputs)
+        known = partial(self._by_index, inputs.files)
+        return self.take_stock(inputs.files.by_name, records, progress, held=inputs, known=known)
+
+    def records(self) -> RecordFile[A]:
+        return RecordFile(self.folder.path / self.record_file, self.record_type, self.key, self._for_index)
+
+    def _for_index(self, record: A) -> list[Any]:
+        return [self._wanted, about(record).file_stamp, *self.summary(record)]
+
+    @property
+    def _wanted(self) -> list[str] | None:
+        """The columns that records copy; None for all."""
+        return None if self.table.columns is None else sorted(self.table.columns)
+
+    def _by_index(self, files: ImageFiles, image: str, words: list[Any]) -> _Counted | None:
+        """What is counted of a record that stands: its file has not changed, nor what a table says of it."""
+        wanted, stamp, *counted = words
+        if stamp is None or wanted != self._wanted or len(counted) != len(_Counted._fields):
+            return None
+        if self.options.retry_failed and counted[0] in self.asked_again:
+            return None
+        if files.stamp(image, self._columns.is_alone) != stamp:
+            return None
+        return _Counted._make((*counted[:-1], tuple(counted[-1])))
 
     def stands(self, item: ImageFile, record: A) -> bool:
         if not self._columns.is_known(item.path):
@@ -200,35 +231,53 @@ class ImageTask(Task[ImageFile, A]):
         if of_image.sha256 is not None:
             yield RecordedFile(item.path, of_image.sha256, of_image.file_stamp)
 
+    def name_of(self, item: ImageFile) -> str:
+        return item.image
+
     async def process(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
-        try:
-            image = await asyncio.to_thread(self._read, item, engine)
-        except ImageError as error:
-            why = StepError(agent="image", step=0, kind=error.kind, message=str(error))
-            return (self.record(item, None, "unreadable", errors=(why,), usage=usage([])),)
-        digest = image.source_sha256
-        while (other := self._running.get(digest)) is not None:
+        item = replace(item, cells=await asyncio.to_thread(self.cells, item))
+        seen = await engine.perform(self.look, item, calls)
+        if not isinstance(seen, Seen):
+            return seen
+        while (other := self._running.get(seen.sha256)) is not None:
             await other.wait()
-        if (first := self._by_digest.get(digest)) is not None:
-            return (self._duplicate(item, image, first),)
-        finished = self._running[digest] = asyncio.Event()
-        self._examined[item.image] = image
+        if (first := self._by_digest.get(seen.sha256)) is not None:
+            await engine.perform(self.forget, item, calls)
+            return (self._duplicate(item, seen, first),)
+        finished = self._running[seen.sha256] = asyncio.Event()
         try:
-            record = await self.examine(item, image, engine, calls)
-            del self._examined[item.image]
-            self._by_digest[digest] = item.image
-        except DeferredError:
-            del self._examined[item.image]
-            raise
+            record = await engine.perform(self.ask, item, calls)
+            self._by_digest[seen.sha256] = item.image
         finally:
-            del self._running[digest]
+            del self._running[seen.sha256]
             finished.set()
         return (record,)
 
-    def _read(self, file: ImageFile, engine: Engine) -> PreparedImage:
-        """Blocking. Raises ImageError."""
-        self._ready[file.image] = self.cells(file)
-        return prepare(file.path, self.policy, engine.limits)
+    async def look(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Seen | Sequence[A]:  # noqa: ARG002
+        """Read an image and keep it to be asked about; its record where it cannot be read."""
+        try:
+            image = await asyncio.to_thread(prepare, item.path, self.policy, engine.limits)
+        except ImageError as error:
+            why = StepError(agent="image", step=0, kind=error.kind, message=str(error))
+            return (self.record(item, None, "unreadable", errors=(why,), usage=usage([])),)
+        self._looked[item.image] = image
+        return Seen(image.source_sha256, image.stamp)
+
+    async def forget(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> None:  # noqa: ARG002
+        """Let go of an image that nothing is asked about."""
+        self._looked.pop(item.image, None)
+
+    def ask(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Awaitable[A]:
+        """The record of an image that was looked at."""
+        image = self._looked.pop(item.image, None)
+        if image is None:  # the process that had looked is gone
+            return self._look_and_ask(item, engine, calls)
+        self._examined[item.image] = image
+        return self.examine(item, image, engine, calls)
+
+    async def _look_and_ask(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> A:
+        seen = await self.look(item, engine, calls)
+        return await self.ask(item, engine, calls) if isinstance(seen, Seen) else seen[0]
 
     def failed(self, item: ImageFile, error: StepError, calls: Sequence[CallRecord]) -> Sequence[A]:
         image = self._examined.pop(item.image, None)
@@ -250,11 +299,11 @@ class ImageTask(Task[ImageFile, A]):
             **self._own_cells(file),
         )
 
-    def _duplicate(self, file: ImageFile, image: PreparedImage, first: str) -> A:
+    def _duplicate(self, file: ImageFile, seen: Seen, first: str) -> A:
         record = self._records.get(first)
         # Where `first` is a duplicate itself, both name the image that was asked about.
         extra = {"duplicate_of": first, **(record.model_extra or {})}
-        own = {"image": file.image, "usage": usage([]), "file_stamp": image.stamp}
+        own = {"image": file.image, "usage": usage([]), "file_stamp": seen.stamp}
         return type(record).model_validate(
             record.model_dump(exclude=set(record.model_extra or ()))
             | {name: value for name, value in extra.items() if name not in CELL_KEYS}
@@ -263,9 +312,7 @@ class ImageTask(Task[ImageFile, A]):
         )
 
     def _own_cells(self, file: ImageFile) -> dict[str, Any]:
-        """What `cells` says, for the one record of an image; nothing is read where that is done."""
-        ready = self._ready.pop(file.image, None)
-        return self.cells(file) if ready is None else ready
+        return self.cells(file) if file.cells is None else dict(file.cells)
 
     def cells(self, item: ImageFile) -> dict[str, Any]:
         """The further keys of a record that say what a table has of the image.
@@ -322,6 +369,13 @@ def pixels(image: PreparedImage) -> Pixels:
             bytes=len(image.sent),
         )
     return Pixels(format=image.source_format, bytes=image.source_bytes, changes=image.changes, sent=sent)
+
+
+class Seen(NamedTuple):
+    """An image that was read: the digest of its bytes, and the stamp of its file."""
+
+    sha256: str
+    stamp: str | None
 
 
 class _Counted(NamedTuple):

@@ -5,14 +5,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
+from typing import Any, overload
 
 from uncanny.errors import UsageError
 from uncanny.images.discover import SkippedInputs, SkipReason, discover
+from uncanny.images.file_bytes import current_stamp
 from uncanny.images.prepared import stored_size
+from uncanny.images.row_files import RowPaths
+from uncanny.images.row_names import RowNames
 from uncanny.records.run_folder import check_apart
 from uncanny.runs.progress import Progress
 from uncanny.wording import display_path, short_path
@@ -25,17 +32,165 @@ _IN_TABLE = re.compile(r"\.(?:parquet|arrow)/", re.IGNORECASE)
 class ImageFile:
     """One file: `image` is its name in records, relative to the run folder or to the root.
 
-    `content` are its bytes where they did not come from the file `path`.
+    `content` are its bytes where they did not come from the file `path`, `cells` the keys of its record that
+    say what a table has of it, None where nobody has looked.
     """
 
     path: Path
     image: str
     content: bytes | None = field(default=None, repr=False)
+    cells: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def source(self) -> Path | bytes:
         """Where its pixels are."""
         return self.path if self.content is None else self.content
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The images of a table, whose name in records is `image`."""
+
+    image: str
+    paths: RowPaths
+    rows: range
+
+    def at(self, place: int) -> ImageFile:
+        name = self.paths.names[self.rows[place]]
+        return ImageFile(self.paths.file / name, f"{self.image}/{name}")
+
+    def row_of(self, name: str) -> int | None:
+        names = self.paths.names
+        if isinstance(names, RowNames):
+            return names.row_of(name)
+        return names.index(name) if name in names else None
+
+    def has(self, name: str) -> bool:
+        row = self.row_of(name)
+        return row is not None and row in self.rows
+
+    def called(self, name: str) -> ImageFile | None:
+        row = self.row_of(name)
+        return None if row is None or row not in self.rows else self.at(self.rows.index(row))
+
+
+class ImageFiles(Sequence[ImageFile]):
+    """The images of a run in their order. Those in tables are made when they are asked for."""
+
+    def __init__(self, parts: Iterable[ImageFile | _Rows]) -> None:
+        self._parts = tuple(parts)
+        sizes = (len(part.rows) if isinstance(part, _Rows) else 1 for part in self._parts)
+        *self._starts, self._length = accumulate(sizes, initial=0)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, ImageFile]:
+        """The images by their names in records."""
+        return _ByName(self)
+
+    @cached_property
+    def named(self) -> Mapping[str, ImageFile | _Rows]:
+        """Files and tables by their names in records."""
+        return {part.image: part for part in self._parts}
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, place: int) -> ImageFile: ...
+    @overload
+    def __getitem__(self, place: slice) -> ImageFiles: ...
+    def __getitem__(self, place: int | slice) -> ImageFile | ImageFiles:
+        if isinstance(place, slice):
+            wanted = range(*place.indices(self._length))
+            if wanted.step == 1:
+                return ImageFiles(self._cut(wanted))
+            return ImageFiles(self[each] for each in wanted)
+        number = bisect_right(self._starts, range(self._length)[place]) - 1
+        part = self._parts[number]
+        return part.at(range(self._length)[place] - self._starts[number]) if isinstance(part, _Rows) else part
+
+    def _cut(self, wanted: range) -> Iterator[ImageFile | _Rows]:
+        for part, start in zip(self._parts, self._starts, strict=True):
+            if isinstance(part, ImageFile):
+                if start in wanted:
+                    yield part
+            else:
+                rows = part.rows[max(0, wanted.start - start) : max(0, wanted.stop - start)]
+                if rows:
+                    yield replace(part, rows=rows)
+
+    def stamp(self, name: str, is_alone: Callable[[Path], bool]) -> str | None:
+        """The stamp that the file of an image has now, in a table that of the table.
+
+        None where there is no such image, its table cannot be read, or the image is not `is_alone`: where
+        metadata may say something else of it.
+        """
+        part = self.named.get(name)
+        if part is None and (match := _IN_TABLE.search(name)):
+            table = name[: match.end() - 1]
+            part = self.named.get(table)
+            if not isinstance(part, _Rows) or not part.has(name[match.end() :]):
+                return None
+            if table not in self._stamps:
+                place = part.paths.file
+                readable = is_alone(place / part.paths.names[0])
+                self._stamps[table] = current_stamp(place) if readable else None
+            return self._stamps[table]
+        return current_stamp(part.path) if isinstance(part, ImageFile) and is_alone(part.path) else None
+
+    @cached_property
+    def _stamps(self) -> dict[str, str | None]:
+        return {}
+
+    def folders(self) -> set[Path]:
+        """Where they lie: folders, and tables."""
+        return {part.paths.file if isinstance(part, _Rows) else part.path.parent for part in self._parts}
+
+    def names(self) -> Iterator[str]:
+        """What records call them, in their order."""
+        for part in self._parts:
+            if isinstance(part, ImageFile):
+                yield part.image
+            else:
+                yield from (f"{part.image}/{part.paths.names[row]}" for row in part.rows)
+
+
+class _ByName(Mapping[str, ImageFile]):
+    def __init__(self, files: ImageFiles) -> None:
+        self._files = files
+
+    def __getitem__(self, name: str) -> ImageFile:
+        part = self._files.named.get(name)
+        if part is None and (match := _IN_TABLE.search(name)):
+            part = self._files.named.get(name[: match.end() - 1])
+            part = part.called(name[match.end() :]) if isinstance(part, _Rows) else None
+        if not isinstance(part, ImageFile):
+            raise KeyError(name)
+        return part
+
+    def __iter__(self) -> Iterator[str]:
+        return self._files.names()
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+class PickedFiles(Sequence[ImageFile]):
+    """Some of the images, by their `places`."""
+
+    def __init__(self, files: ImageFiles, places: Iterable[int]) -> None:
+        self._files, self._places = files, array("Q", places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> ImageFile: ...
+    @overload
+    def __getitem__(self, place: slice) -> PickedFiles: ...
+    def __getitem__(self, place: int | slice) -> ImageFile | PickedFiles:
+        places = self._places[place]
+        return self._files[places] if isinstance(places, int) else PickedFiles(self._files, places)
 
 
 @dataclass(frozen=True)
@@ -46,9 +201,9 @@ class Inputs:
     as they were given: files, tables and folders.
     """
 
-    files: tuple[ImageFile, ...]
+    files: ImageFiles
     skipped: SkippedInputs
-    beyond: tuple[ImageFile, ...] = ()
+    beyond: ImageFiles = field(default_factory=lambda: ImageFiles(()))
     places: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
@@ -60,15 +215,14 @@ class Inputs:
         """
         if not isinstance(image, str):
             return False
-        if image in self._names or not any(_is_below(image, place) for place in self.places):
+        if self._has(image) or not any(_is_below(image, place) for place in self.places):
             return True
         match = _IN_TABLE.search(image)
         table = None if match is None else image[: match.end() - 1]
-        return table in self._names or any(_is_below(image, folder) for folder in self.unreadable)
+        return self._has(table) or any(_is_below(image, folder) for folder in self.unreadable)
 
-    @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(file.image for file in (*self.files, *self.beyond))
+    def _has(self, image: str | None) -> bool:
+        return image is not None and (image in self.files.by_name or image in self.beyond.by_name)
 
 
 def _is_below(image: str, place: str) -> bool:
@@ -92,32 +246,32 @@ def find_inputs(
     folder is one of the images'.
     """
     discovered = discover(paths, rows=True, image_column=image_column)
-    if not discovered.files:
+    if not discovered.parts:
         passed_over = skipped_words(discovered.skipped.counts)
         raise UsageError(
             f"No images in {', '.join(display_path(path) for path in paths)}"
             + (f", only {passed_over}" if passed_over else ""),
             remedy="uncanny looks for files with an image extension, such as .png; pass other files by name.",
         )
-    check_apart(run, discovered.files, (path for path in paths if path.is_dir()))
     names = Names(root if root is not None else run)
-    images = (ImageFile(path, names.of(path)) for path in discovered.files)
-    files = sorted(images, key=lambda file: _table_or_image(file.image))
+    parts = [
+        ImageFile(part, names.of(part))
+        if isinstance(part, Path)
+        else _Rows(names.of(part.file), part, range(len(part)))
+        for part in discovered.parts
+    ]
+    # Rows of a table stay in their order, in which it is read.
+    files = ImageFiles(sorted(parts, key=lambda part: part.image))
+    check_apart(run, (), (*files.folders(), *(path for path in paths if path.is_dir())))
     skipped = discovered.skipped
     unreadable = (each.path for each in skipped.listed if each.reason == "unreadable_folder")
     return Inputs(
-        tuple(files[:limit]),
+        files[:limit],
         skipped,
-        beyond=() if limit is None else tuple(files[limit:]),
+        beyond=files[limit if limit is not None else len(files) :],
         places=tuple(names.of(path) for path in paths),
         unreadable=tuple(names.of(path) for path in unreadable),
     )
-
-
-def _table_or_image(image: str) -> str:
-    """What decides where an image stands: rows of a table stay in their order, in which it is read."""
-    match = _IN_TABLE.search(image)
-    return image if match is None else image[: match.end() - 1]
 
 
 class Names:

@@ -88,7 +88,23 @@ class CacheParameters(Parameters):
         return own if self.cache_dir is None else Path(self.cache_dir)
 
 
-class RunOptions(CallLimits, CacheParameters):
+class ClusterParameters(Parameters):
+    """Where the work on inputs is done."""
+
+    heading = "Several machines"
+    engine: Annotated[Literal["local", "ray"], HERE] = "local"
+    """Work in this process, or in actors of Ray, on one machine or many."""
+    ray_address: Annotated[
+        Text | None, Shown(on=HERE.on, metavar="ADDRESS", default="a new one on this machine")
+    ] = None
+    """Address of a Ray cluster, such as auto or ray-head:6379."""
+    ray_actors: Annotated[
+        int | None, Field(ge=1, le=256), Shown(on=HERE.on, metavar="N", default="one per CPU of the cluster")
+    ] = None
+    """Number of actors, each a process that asks models."""
+
+
+class RunOptions(CallLimits, CacheParameters, ClusterParameters):
     """How a run asks models, apart from which: how much at once, when to stop, what to keep and to repeat.
 
     Limits of cost and tokens hold for the run as a whole, earlier sessions included.
@@ -250,7 +266,8 @@ class TableParameters(Parameters):
 
     heading = "Tables"
     image_column: Annotated[Text | None, Shown(metavar="NAME")] = None
-    """Column with the pictures in Parquet and Arrow files, if several columns have pictures."""
+    """Column with the pictures in Parquet and Arrow files, if several columns have pictures, or with their
+    paths or URLs."""
     columns: Annotated[
         Sequence[str] | None,
         Shown(

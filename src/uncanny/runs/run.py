@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from uncanny.client.calls import CallRecord, dump_calls
+from uncanny.client.telemetry import telemetry
 from uncanny.errors import (
     ENDS_INPUT,
     ENDS_RUN,
@@ -38,13 +39,13 @@ from uncanny.runs.progress import Progress
 from uncanny.runs.resume import LoadedRun, bring_up_to_date, in_place, load_run, nothing_left_behind
 from uncanny.runs.stop import Ending, Reason, Stop
 from uncanny.runs.sync import cancel_all, check_done, in_thread
-from uncanny.runs.task import Task
-from uncanny.schema import StepError
+from uncanny.runs.task import DefectElsewhereError, Task
 from uncanny.wording import counted, option
 
 if TYPE_CHECKING:
     from uncanny.client.budget import Budget
-    from uncanny.runs.engine import Engine
+    from uncanny.runs.cluster.driver import Cluster
+    from uncanny.runs.engine import Engine, Queue
 
 log = logging.getLogger("uncanny")
 
@@ -171,7 +172,7 @@ class Run(Generic[Item, R]):
     end: RunEnd | None = None
     begun: bool = False
     worked: bool = False
-    engine: Engine | None = None
+    engine: Engine | Cluster | None = None
     budget: Budget | None = None
     _defects: set[str] = field(default_factory=set)
     _deferred: list[Item] = field(default_factory=list)
@@ -190,26 +191,33 @@ class Run(Generic[Item, R]):
             self.begun = True
             yield
             return
-        from uncanny.runs.engine import open_engine
-
         task, folder, warnings = self.task, self.task.folder, self.progress.warnings
         self.budget = self._budget()
         async with contextlib.AsyncExitStack() as stack:
-            opening = open_engine(
-                task.models,
-                task.options,
-                answers=task.options.answers(folder.answers),
-                budget=self.budget,
-                agents=task.roles,
-                on_call=self._note_call,
-                on_estimate=self.progress.spending.estimate,
-                on_fallback=lambda _endpoint, error: warnings.append(error.text),
-                warn=warnings.append,
-                server_log=folder.path / "vllm.log",
-                folder=folder.path,
-                on_ready=lambda: self.observer.on_start(self.progress),
-                on_wait=self._wait,
-            )
+            told: dict[str, Any] = {
+                "answers": task.options.answers(folder.answers),
+                "budget": self.budget,
+                "on_call": self._note_call,
+                "on_estimate": self.progress.spending.estimate,
+                "on_fallback": lambda _endpoint, error: warnings.append(error.text),
+                "on_pixels": self.progress.pixel_changes.update,
+                "warn": warnings.append,
+                "on_ready": lambda: self.observer.on_start(self.progress),
+            }
+            opening: contextlib.AbstractAsyncContextManager[Engine | Cluster]
+            if task.options.engine == "ray":
+                from uncanny.runs.cluster.driver import open_cluster
+
+                opening = open_cluster(task, **told)
+            else:
+                from uncanny.runs.engine import open_engine
+
+                own: dict[str, Any] = {
+                    "server_log": folder.path / "vllm.log",
+                    "folder": folder.path,
+                    "on_wait": self._wait,
+                }
+                opening = open_engine(task.models, task.options, agents=task.roles, **told, **own)
             engine = await self._unless_stopped(stack.enter_async_context(opening))
             if engine is None:
                 yield
@@ -228,7 +236,9 @@ class Run(Generic[Item, R]):
     def _wait(self, starting: Callable[[], str | None]) -> None:
         self.progress.starting = starting
 
-    async def _unless_stopped(self, opening: Coroutine[Any, Any, Engine]) -> Engine | None:
+    async def _unless_stopped(
+        self, opening: Coroutine[Any, Any, Engine | Cluster]
+    ) -> Engine | Cluster | None:
         """The engine; None where a stop is requested before it is there: a server takes minutes to start."""
         task = asyncio.current_task()
         assert task is not None
@@ -268,7 +278,7 @@ class Run(Generic[Item, R]):
         recorded, removed = task.recorded(self.loaded.records), folder.removed_names()
         calls = CallFile(folder.calls, lambda name: recorded(name) or name in removed)
         workers: list[asyncio.Task[None]] = []
-        with engine.model_client.telemetry.run(task.name), self.stop.while_working():
+        with telemetry().run(task.name), self.stop.while_working():
             keepers = [
                 asyncio.create_task(self._keep_manifest()),
                 asyncio.create_task(self._cancel_when_ending(workers, engine)),
@@ -276,14 +286,14 @@ class Run(Generic[Item, R]):
             try:
                 pending: Sequence[Item] = self.loaded.pending
                 while pending:
-                    queue, self._deferred = iter(pending), []
-                    at_once = range(task.inputs_at_once)
-                    workers[:] = [asyncio.create_task(self._worker(queue, engine, calls)) for _ in at_once]
+                    self._deferred = []
+                    queues = engine.queues(task, pending)
+                    workers[:] = [asyncio.create_task(self._worker(queue, calls)) for queue in queues]
                     check_done(*await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION))
                     pending = await self._answered(workers, engine)
             except BaseException:
                 # First of all: a worker whose cancellation gets lost takes up nothing more.
-                engine.model_client.drain()
+                engine.drain()
                 self.ending.interrupt()
                 raise
             finally:
@@ -297,7 +307,7 @@ class Run(Generic[Item, R]):
         if self.ending.raised is not None:
             raise self.ending.raised
 
-    async def _answered(self, tasks: list[asyncio.Task[None]], engine: Engine) -> Sequence[Item]:
+    async def _answered(self, tasks: list[asyncio.Task[None]], engine: Engine | Cluster) -> Sequence[Item]:
         """The inputs that wait for a batch, when all batches are answered; none where the run ends.
 
         `tasks` are those at work, for whoever has to end them.
@@ -316,17 +326,17 @@ class Run(Generic[Item, R]):
             self._again = True
         return () if self.ending.reason is not None else self._deferred
 
-    async def _worker(self, queue: Iterator[Item], engine: Engine, file: CallFile) -> None:
+    async def _worker(self, queue: Queue, file: CallFile) -> None:
         """Take one input after the other to its records on disk; whatever goes wrong with it is in them."""
         task, records = self.task, self.loaded.records
-        for item in queue:
+        for item, process in queue:
             if self.ending.reason is not None:
                 return
             calls: list[CallRecord] = []
             try:
-                with engine.model_client.telemetry.input(of=len(self.loaded.pending)) as watch:
+                with telemetry().input(of=len(self.loaded.pending)) as watch:
                     try:
-                        finished = await task.process(item, engine, calls)
+                        finished = await process(calls)
                     except (*ENDS_INPUT, ExtensionError):
                         raise
                     except (Exception, asyncio.CancelledError) as defect:
@@ -355,9 +365,10 @@ class Run(Generic[Item, R]):
 
     def _failed(self, item: Item, defect: BaseException, calls: list[CallRecord]) -> Sequence[R]:
         """The records of an input that a defect ended: it must cost one input, not the run."""
-        task, message = self.task, text_of(defect)
-        error = StepError(agent="uncanny", step=0, kind="defect", message=message)
-        finished = task.failed(item, error, calls)
+        task = self.task
+        elsewhere = defect if isinstance(defect, DefectElsewhereError) else None
+        message = text_of(defect) if elsewhere is None else elsewhere.words
+        finished = task.failed_by(item, message, calls) if elsewhere is None else elsewhere.records
         names = ", ".join(map(task.key, finished))
         # Where it came about says a traceback once; thousands of the same hide everything else.
         log.error("%s: %s failed: %s", task.name, names, message, exc_info=self._first(message))
@@ -380,20 +391,18 @@ class Run(Generic[Item, R]):
         self.ending.interrupt()
         if self.engine is None:
             return
-        client = self.engine.model_client
-        client.drain()
-        self.progress.awaited = client.in_flight
-        if not self.ending.now and (calls := client.in_flight()):
+        self.engine.drain()
+        self.progress.awaited = self.engine.in_flight
+        if not self.ending.now and (calls := self.engine.in_flight()):
             self._tell(self.stop.waiting, calls)
 
-    async def _cancel_when_ending(self, workers: list[asyncio.Task[None]], engine: Engine) -> None:
+    async def _cancel_when_ending(self, workers: list[asyncio.Task[None]], engine: Engine | Cluster) -> None:
         await self.ending.changed.wait()
-        client = engine.model_client
-        client.drain()
-        self.progress.awaited = client.in_flight
+        engine.drain()
+        self.progress.awaited = engine.in_flight
         deadline = asyncio.get_running_loop().time() + GRACE_S
         # Polled: an event for every call that comes back would cost more than this does.
-        while client.in_flight() and not self.ending.now and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
+        while engine.in_flight() and not self.ending.now and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         for worker in workers:
             worker.cancel()

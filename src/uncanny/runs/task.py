@@ -5,16 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from pydantic import BaseModel
 
 from uncanny.graphs.tracing import untraced
 from uncanny.images.encode import PixelPolicy
-from uncanny.images.file_bytes import RecordedFile, changed_files
+from uncanny.images.file_bytes import RecordedFile, changed_files, unsure_files
 from uncanny.models.registry import ModelOptions
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import RecordFile
@@ -58,6 +59,7 @@ class Task(ABC, Generic[Item, R]):
     `name` stands in `run.json`, `unit` is what inputs are called, `statuses` those a record can end with,
     `answered_statuses` those of them that are no failure: a refusal is an answer, too.
     `asked_again` are those that a run asks for again when it resumes, unless failed records are kept.
+    Where `in_steps`, `process` asks nothing itself, but has its engine perform methods of the task.
     `record_file` and `record_type` are the file of its records and what a line is. `roles` maps the roles of
     `--role` to agents. `root` is where image paths in records start, None for the run folder. `config` has
     the parameters that change the outcome. `prompts` are the texts of a new run; one that was begun goes on
@@ -68,6 +70,7 @@ class Task(ABC, Generic[Item, R]):
     statuses: ClassVar[tuple[str, ...]]
     answered_statuses: ClassVar[tuple[str, ...]] = ("ok",)
     asked_again: ClassVar[frozenset[str]] = frozenset()
+    in_steps: ClassVar[bool] = False
     record_file: ClassVar[str]
 
     folder: RunFolder
@@ -118,6 +121,25 @@ class Task(ABC, Generic[Item, R]):
     def key(self, record: R) -> str:
         """What tells records apart; of several with one key the last stands."""
 
+    def name_of(self, item: Item) -> str:
+        """What tells an input from others, the same in each session."""
+        return str(item)
+
+    def for_workers(self) -> Self:
+        """This task for other processes, which work on inputs one by one: without the inputs of the run."""
+        return copy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, in other processes too: what it was made with, and nothing that it has come to know."""
+        made_with = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return {**made_with, "folder": RunFolder(self.folder.path)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for each in fields(self):
+            if not each.init and each.default_factory is not MISSING:
+                setattr(self, each.name, each.default_factory())
+
     @abstractmethod
     def load_pending(self, records: RecordFile[R], progress: Progress) -> Sequence[Item]:
         """Load `records`, count what stands into `progress`, and return the inputs still to be done.
@@ -137,6 +159,10 @@ class Task(ABC, Generic[Item, R]):
     @abstractmethod
     def failed(self, item: Item, error: StepError, calls: Sequence[CallRecord]) -> Sequence[R]:
         """The records of an input that a defect ended; `calls` are those made about it by then."""
+
+    def failed_by(self, item: Item, defect: str, calls: Sequence[CallRecord]) -> Sequence[R]:
+        """`failed` by an error in words."""
+        return self.failed(item, StepError(agent="uncanny", step=0, kind="defect", message=defect), calls)
 
     def note(self, progress: Progress, record: R) -> None:
         """Count one finished record."""
@@ -232,6 +258,7 @@ class Task(ABC, Generic[Item, R]):
         progress: Progress,
         *,
         held: Container[str] | None,
+        known: Callable[[str, list[Any]], Any] | None = None,
     ) -> Stock[I]:
         """Which records belong to the run, and which of `items`, by key, are still to be done.
 
@@ -240,24 +267,37 @@ class Task(ABC, Generic[Item, R]):
         example, belongs to the run if `held`, all keys that the inputs have now, contains its key; None is
         for inputs of which that cannot be told. Records of inputs that are gone do not belong to the run,
         unless `keep_missing` is set: `progress.gone` lists them. A record that stands with other `cells` than
-        its item's is `renewed`.
+        its item's is `renewed`. `known` returns the summary of a record that stands by what the index says of
+        it, None where it has to be read.
         """
         standing: dict[str, Any] = {}
         about: dict[str, tuple[RecordedFile, ...]] = {}
         gone: dict[str, None] = {}
-        for record in records.load():
+        others = set[str]()
+        found: tuple[dict[str, Any], ...] = (standing, about, gone, self._outdated)
+
+        def stands_by_index(key: str, words: list[Any]) -> bool:
+            for each in found:
+                each.pop(key, None)
+            if known is None or (summary := known(key, words)) is None:
+                return False
+            standing[key] = summary
+            return True
+
+        for record in records.load(None if known is None else stands_by_index):
             key = self.key(record)
-            standing.pop(key, None)
-            about.pop(key, None)
-            self._outdated.pop(key, None)
+            for each in found:
+                each.pop(key, None)
             if key not in items:
                 if held is None or key in held or self.options.keep_missing:
                     standing[key] = self.summary(record)
+                    others.add(key)
                 else:
                     gone[key] = None
             elif self.stands(items[key], record):
                 standing[key] = self.summary(record)
-                about[key] = tuple(self.files_of(items[key], record))
+                if unsure := tuple(unsure_files(self.files_of(items[key], record))):
+                    about[key] = unsure
                 if (cells := self.cells(items[key])) is not None and cells_of(record) != cells:
                     self._outdated[key] = partial(self.cells, items[key])
         changed = changed_files(set[RecordedFile]().union(*about.values()))
@@ -269,17 +309,49 @@ class Task(ABC, Generic[Item, R]):
             self.count(progress, summary)
         progress.gone = tuple(gone)
         progress.resumed = progress.done
-        progress.total = len(items) + sum(key not in items for key in standing)
-        return Stock({key: item for key, item in items.items() if key not in standing}, standing)
+        progress.total = len(items) + len(others)
+        return Stock(_Without(items, standing), standing)
 
     def recorded(self, records: RecordFile[R]) -> Callable[[str], bool]:
         """Whether an input, as call records name it, has a record."""
         return records.__contains__
 
 
+class DefectElsewhereError(Exception):
+    """A defect ended an input in another process. `str()` is the traceback, `words` what a record says."""
+
+    def __init__(self, words: str, records: Sequence[Any], traceback: str) -> None:
+        super().__init__(words, records, traceback)
+        self.words, self.records = words, records
+
+    def __str__(self) -> str:
+        return str(self.args[-1])
+
+
 def cells_of(record: BaseModel) -> dict[str, object]:
     """The keys among `CELL_KEYS` that a record has."""
     return {name: value for name, value in (record.model_extra or {}).items() if name in CELL_KEYS}
+
+
+class _Without(Mapping[str, I]):
+    """Items but for those that are done, without a copy of them: there may be millions."""
+
+    def __init__(self, items: Mapping[str, I], done: Mapping[str, object]) -> None:
+        self._items, self._done = items, done
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items and key not in self._done
+
+    def __getitem__(self, key: str) -> I:
+        if key in self._done:
+            raise KeyError(key)
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key in self._items if key not in self._done)
+
+    def __len__(self) -> int:
+        return len(self._items) - sum(key in self._items for key in self._done)
 
 
 @contextmanager

@@ -1,0 +1,150 @@
+"""Tables whose rows say where the pictures are: paths, and URLs, as of a server that speaks S3."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as arrow  # type: ignore[import-untyped]
+import pyarrow.parquet as parquet  # type: ignore[import-untyped]
+import pytest
+
+import uncanny
+from tests.runs.e2e import check_no_traceback, pictures, uncanny_here
+from uncanny.errors import UsageError
+from uncanny.settings import settings
+
+
+def table(path: Path, **columns: list[Any]) -> Path:
+    parquet.write_table(arrow.table(columns), path)
+    return path
+
+
+def annotated(path: Path, out: Path, **options: Any) -> dict[str, Any]:
+    """The records by their names."""
+    run = uncanny.annotate(path, model="noop", schedule="single", out=out, **options)
+    return {record.image.rpartition("manifest.parquet/")[2]: record for record in run.annotations}
+
+
+def test_a_column_of_paths(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "in", 2)
+    paths = ["in/p00.png", str(images / "p01.png"), "in/missing.png", None, "manifest.parquet/file/000000"]
+    manifest = table(tmp_path / "manifest.parquet", file=paths, prompt=["a", "b", "c", "d", "e"])
+    records = annotated(manifest, tmp_path / "run", image_column="file")
+    assert list(records) == [f"file/{row:06d}" for row in range(5)]
+    assert [record.status for record in records.values()] == ["ok"] * 2 + ["unreadable"] * 3
+    assert records["file/000001"].model_extra["row"] == 1
+    assert records["file/000001"].model_extra["columns"] == {"file": paths[1], "prompt": "b"}
+    messages = [record.errors[0].message for record in records.values() if record.errors]
+    assert "the file does not exist" in messages[0]
+    assert "row 3 of" in messages[1]
+    assert "is not the path of a file" in messages[2]
+    again = uncanny.annotate(
+        manifest,
+        model="noop",
+        schedule="single",
+        out=tmp_path / "run",
+        image_column="file",
+        retry_failed=False,
+    )
+    assert (again.summary.calls, again.summary.statuses["ok"]) == (2, 2)
+
+
+def test_a_table_of_paths_needs_the_name_of_the_column(tmp_path: Path) -> None:
+    manifest = table(tmp_path / "manifest.parquet", file=["in/p00.png"])
+    with pytest.raises(
+        UsageError, match=r"has no column of pictures.*Name a column of paths or URLs with `image_column`"
+    ):
+        annotated(manifest, tmp_path / "run")
+    with pytest.raises(UsageError, match="the column 'url' is not there"):
+        annotated(manifest, tmp_path / "run", image_column="url")
+
+
+def test_a_url_by_itself_is_refused_with_the_way_to_give_it(tmp_path: Path) -> None:
+    done = uncanny_here("annotate", "s3://bucket/a.png", "-m", "noop", "-o", tmp_path / "run")
+    assert done.code == 2
+    assert "s3://bucket/a.png: images are not read from a URL that is given by itself" in done.err
+    assert "--image-column" in done.err
+
+
+def test_where_folders_are_named_no_url_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNCANNY_FOLDERS", str(tmp_path))
+    settings.cache_clear()
+    try:
+        manifest = table(tmp_path / "manifest.parquet", url=["http://127.0.0.1:9/a.png", "/etc/passwd"])
+        records = annotated(manifest, tmp_path / "run", image_column="url")
+    finally:
+        monkeypatch.undo()
+        settings.cache_clear()
+    assert [record.errors[0].kind for record in records.values()] == ["permission", "permission"]
+
+
+def test_urls_that_nothing_can_read(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    urls = ["nowhere://a/b.png", "memory://gone.png", "zip://a.png::memory://b.zip"]
+    manifest = table(tmp_path / "manifest.parquet", url=urls)
+    done = uncanny_here(
+        "annotate", manifest, "-m", "noop", "-o", tmp_path / "run", "--image-column", "url", "--json"
+    )
+    assert done.code == 1
+    check_no_traceback(done)
+    records = annotated(manifest, tmp_path / "run", image_column="url", retry_failed=False)
+    kinds = [record.errors[0].kind for record in records.values()]
+    assert kinds == ["unsupported", "missing", "unsupported"]
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that speaks S3, on this machine."""
+    pytest.importorskip("s3fs")
+    pytest.importorskip("moto.server")
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    log = tmp_path_factory.mktemp("s3") / "log"
+    with log.open("w") as file, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT) as server:
+        try:
+            address = ""
+            while not address:
+                assert server.poll() is None, log.read_text()
+                time.sleep(0.1)
+                address = next(
+                    (each for each in log.read_text().split() if each.startswith("http://127")), ""
+                )
+            yield address
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+@pytest.mark.slow
+def test_images_of_a_bucket(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fsspec  # type: ignore[import-untyped]
+
+    for name, value in (
+        ("ACCESS_KEY_ID", "any"),
+        ("SECRET_ACCESS_KEY", "any"),
+        ("DEFAULT_REGION", "us-east-1"),
+    ):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3)
+    bucket = fsspec.filesystem("s3")
+    bucket.mkdir("pictures")
+    images = sorted(pictures(tmp_path / "in", 3).iterdir())
+    for image in images:
+        bucket.pipe_file(f"pictures/a/{image.name}", image.read_bytes())
+    urls = [f"s3://pictures/a/{image.name}" for image in images] + [
+        "s3://pictures/a/gone.png",
+        "s3://none/a.png",
+    ]
+    manifest = table(tmp_path / "manifest.parquet", url=urls)
+    records = annotated(manifest, tmp_path / "run", image_column="url")
+    assert [record.status for record in records.values()] == ["ok"] * 3 + ["unreadable"] * 2
+    local = uncanny.annotate(tmp_path / "in", model="noop", schedule="single", out=tmp_path / "local")
+    assert [record.sha256 for record in local.annotations] == [each.sha256 for each in records.values()][:3]
+    assert [each.errors[0].kind for each in records.values() if each.errors] == ["missing", "missing"]
+    with urllib.request.urlopen(s3, timeout=10) as answer:
+        assert answer.status == 200
