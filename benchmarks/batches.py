@@ -4,6 +4,9 @@
 Anthropic's batch APIs of the fake server. Of the lines 10 % expire and 5 % fail. Each run is killed (SIGKILL)
 at random moments, then left to end, beside a run that asks directly and one in batches that nobody kills.
 
+And the bytes that 400 questions about images of 0.2 MB send, with images uploaded once and with images in
+the lines.
+
 `python -m benchmarks.batches --questions 400 --images 20 --kills 5` is smaller.
 """
 
@@ -24,6 +27,7 @@ from typing import Any
 
 from benchmarks.common import fake_server, figure, sized, write_folder
 from benchmarks.mcq_run import QUESTIONS, make_items
+from benchmarks.mcq_run import SIDE as PICTURE_SIDE
 
 IMAGES = sized(200, 4)
 KILLS = sized(20, 2)
@@ -31,6 +35,7 @@ SIDE = 32  # of the pictures: what counts are lines, not bytes
 MODELS = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-sonnet-4-5"}
 FAULTS = "expired=0.1,500=0.05"
 BATCH_SECONDS = sized(15, 2)
+WITH_BYTES = 400
 
 
 def uncanny(arguments: Sequence[object]) -> subprocess.Popen[bytes]:
@@ -127,10 +132,44 @@ def stats(url: str) -> dict[str, int]:
     return found
 
 
+IN_THE_LINES = """
+import sys
+from uncanny.cli import main
+from uncanny.client import uploads
+uploads.SMALLEST_FILE = 1 << 40
+main(sys.argv[1:])
+"""
+
+
+def measure_bytes(questions: int) -> None:
+    """What is sent with images as files, beside what is sent with images in the lines."""
+    with tempfile.TemporaryDirectory() as tmp:
+        folder = Path(tmp)
+        items = make_items(folder, questions, PICTURE_SIDE)
+        for provider, model in MODELS.items():
+            sent: dict[bool, dict[str, int]] = {}
+            for named in (True, False):
+                with fake_server() as url:
+                    address = f"{url}/v1" if provider == "openai" else url
+                    run = folder / f"{provider}-{named}"
+                    asked = ("mcq", "run", items, "--model", model, "--base-url", address, "-o", run, "-q")
+                    start = ("-m", "uncanny") if named else ("-c", IN_THE_LINES)
+                    command = [sys.executable, *start, *map(str, asked), "--batch"]
+                    subprocess.run(command, check=True)
+                    sent[named] = stats(url)
+            files, lines = sent[True], sent[False]
+            assert (files["files"], lines["uploads"]) == (0, 0)
+            what = f"{questions} questions about {files['uploads']} images, {model}, sent"
+            figure(
+                what, files["upload_bytes"] / 1e6, "MB", lines["upload_bytes"] / 1e6, "images in the lines"
+            )
+
+
 def main(questions: int = QUESTIONS, images: int = IMAGES, kills: int = KILLS) -> None:
     os.environ["OPENAI_API_KEY"] = os.environ["ANTHROPIC_API_KEY"] = "any"
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
+        measure_bytes(min(questions, WITH_BYTES))
         (folder / "mcq").mkdir()
         items = make_items(folder / "mcq", questions, SIDE)
         write_folder(folder / "images", images, SIDE)

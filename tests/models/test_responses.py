@@ -11,6 +11,7 @@ from uncanny.errors import ProviderError, RequestRejectedError, TransientError
 from uncanny.models.base import Message, ModelRequest, ModelResponse, Sampling, Tokens, encode_image
 from uncanny.models.discount.responses import read_response, response_body
 from uncanny.models.http_errors import ErrorContext, Flagged
+from uncanny.models.presets import OPENAI
 
 CONTEXT = ErrorContext("openai/gpt-4o", "gpt-4o", "https://api.openai.com/v1", "OPENAI_API_KEY", ("key",))
 USAGE = {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 2}
@@ -80,7 +81,7 @@ def test_broken_parts_are_passed_over() -> None:
     )
 
 
-def test_the_body_asks_for_the_window_with_image_and_form() -> None:
+def test_the_body_has_images_or_names_their_files() -> None:
     image = encode_image(sha256="0" * 64, media_type="image/png", width=1, height=1, data=b"abc")
     turns = (
         Message("system", ("Be exact.",)),
@@ -89,7 +90,8 @@ def test_the_body_asks_for_the_window_with_image_and_form() -> None:
         Message("user", ("Again.",)),
     )
     request = ModelRequest(agent="any", messages=turns, sampling=Sampling(max_output_tokens=50))
-    body = orjson.loads(response_body(request, "gpt-4o", "8h", {"max_output_tokens": 50}))
+    limit = {"max_output_tokens": 50}
+    body = orjson.loads(orjson.dumps(response_body(request, "gpt-4o", OPENAI.variant, limit)))
     assert body.pop("input") == [
         {"role": "system", "content": [{"type": "input_text", "text": "Be exact."}]},
         {
@@ -104,8 +106,10 @@ def test_the_body_asks_for_the_window_with_image_and_form() -> None:
     ]
     assert body == {
         "model": "gpt-4o",
-        "background": True,
-        "background_options": {"completion_window": "8h"},
-        "store": True,
         "max_output_tokens": 50,
+        "prompt_cache_key": "0" * 32,
     }
+    files = {image.sha256: "file-1"}
+    named = response_body(request, "gpt-4o", OPENAI.variant, {}, {"detail", "prompt_cache_key"}, files)
+    assert named["input"][1]["content"][0] == {"type": "input_image", "file_id": "file-1"}
+    assert named.keys() == {"model", "input"}

@@ -60,11 +60,15 @@ def entries(run: Run) -> list[dict[str, Any]]:
 
 
 def nothing_left(run: Run) -> bool:
-    """No file of a batch is left, and none is under way."""
-    open_ = {entry["tag"] for entry in entries(run)}
+    """No file of a batch is left, none is under way, and nothing uploaded stands at the provider."""
+
+    def told(*events: str) -> set[str]:
+        return {entry.get("tag", entry.get("id")) for entry in entries(run) if entry["event"] in events}
+
     return (
         not (run.path / "batches").exists()
-        and {entry["tag"] for entry in entries(run) if entry["event"] == "done"} == open_
+        and told("submitting", "submitted") == told("done")
+        and told("uploaded") == told("deleted")
     )
 
 

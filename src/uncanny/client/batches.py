@@ -7,6 +7,9 @@ same question finds the answer of its line in the place of a call's, and all tha
 cost and answer cache, is as with a call. What only these answers lead to makes the next batch. So each
 protocol takes as many batches as it has steps that build on each other, and knows nothing of it.
 
+Lines name images that were uploaded before: see `uncanny.client.uploads`. So a question is written down when
+its images are there, also where the work on its input has ended meanwhile for another question.
+
 The file `batches.jsonl` of the run says before and after a batch is handed in what is in it, so a session
 after a kill waits for it instead of handing it in again. Each line is answered or asked at full price:
 
@@ -35,6 +38,7 @@ from uncanny.client.calls import now
 from uncanny.client.discount import LONGEST_POLL_S, Discount, DiscountedAnswer, server_digest
 from uncanny.client.endpoint import Endpoint
 from uncanny.client.prices import PriceTable
+from uncanny.client.uploads import Uploads
 from uncanny.errors import (
     DeferredError,
     ProviderError,
@@ -89,6 +93,9 @@ class Batches(Discount[BatchApi]):
         )
         self._files = files
         self._prices, self._budget = prices, budget
+        servers = {name: server_digest(self._endpoints[name]) for name in self._apis}
+        self._uploads = Uploads(files, self._apis, servers, self._patiently)
+        self._collecting: set[asyncio.Task[None]] = set()
         self._collected: dict[str, _Batch] = {}
         self._full: list[_Batch] = []
         self._flying: list[_Batch] = []
@@ -106,11 +113,12 @@ class Batches(Discount[BatchApi]):
     async def __aenter__(self) -> Self:
         self._files.open()
         self._known = self._files.ids()
+        self._uploads.open()
         entries = self._files.under_way()
         for entry in entries.values():
             if not self._is_ours(entry.model, entry.server, len(entry.keys)):
                 continue
-            batch = _Batch(entry.tag, str(entry.model), list(entry.keys), at=entry.at, id=entry.id)
+            batch = _Batch(str(entry.tag), str(entry.model), list(entry.keys), at=entry.at, id=entry.id)
             each = Spend(entry.tokens, entry.cost_usd) * (1 / max(1, len(entry.keys)))
             for key in entry.keys:
                 self._hold(key, each)
@@ -125,6 +133,10 @@ class Batches(Discount[BatchApi]):
         return self
 
     async def __aexit__(self, *_error: object) -> None:
+        await self._uploads.close()
+        await asyncio.gather(*self._collecting, return_exceptions=True)
+        if not self._under_way:
+            await self._uploads.delete()
         self._files.keep(self._files.under_way().keys())
 
     def notices(self) -> list[str]:
@@ -141,31 +153,44 @@ class Batches(Discount[BatchApi]):
         if (given := self._read(key)) is not None:
             self._release_key(key)
             return given
-        if key not in self._under_way:
-            self._collect(endpoint, key, request)
+        if key not in self._under_way and self._afford(endpoint, key, request):
+            collecting = asyncio.create_task(self._collect(endpoint.name, key, request))
+            self._collecting.add(collecting)
+            collecting.add_done_callback(self._collecting.discard)
+            await asyncio.shield(collecting)
         raise DeferredError("The question goes into a batch")
 
-    def _collect(self, endpoint: Endpoint, key: str, request: ModelRequest) -> None:
-        """Raises StorageError."""
-        name = endpoint.name
+    def _afford(self, endpoint: Endpoint, key: str, request: ModelRequest) -> bool:
+        """Whether the budget covers the question, which is under way then."""
         tokens = endpoint.worst_case(request)
         total = (tokens.input or 0) + (tokens.output or 0)
-        worst = Spend(total, self._prices.cost(name, tokens) or 0.0)
+        worst = Spend(total, self._prices.cost(endpoint.name, tokens) or 0.0)
         if not self._budget.covers(self._held_in_all + worst):
             self._short_of_money = True
-            return
-        line = self._apis[name].line(key, request) + b"\n"
+            return False
+        self._under_way.add(key)
+        self._hold(key, worst)
+        return True
+
+    async def _collect(self, name: str, key: str, request: ModelRequest) -> None:
+        """Raises ModelUnusableError and StorageError."""
+        try:
+            self._write(name, key, self._apis[name].line(key, request, await self._uploads.of(name, request)))
+        except BaseException:
+            self._under_way.discard(key)
+            self._release_key(key)
+            raise
+
+    def _write(self, name: str, key: str, line: bytes) -> None:
         batch = self._collected.get(name)
         if batch is not None and (len(batch.keys) == MOST_LINES or batch.size + len(line) > MOST_BYTES):
             self._full.append(batch)
             batch = None
         if batch is None:
             batch = self._collected[name] = _Batch(uuid4().hex, name)
-        self._files.add_line(batch.tag, line)
+        self._files.add_line(batch.tag, line + b"\n")
         batch.keys.append(key)
         batch.size += len(line)
-        self._under_way.add(key)
-        self._hold(key, worst)
 
     async def settle(self) -> None:
         """Hand in what was collected, and wait until all batches have ended.
@@ -173,6 +198,7 @@ class Batches(Discount[BatchApi]):
         Raises BudgetError where the budget did not cover a single line, ModelUnusableError where a provider
         takes no batch or is away for too long, and StorageError.
         """
+        await asyncio.gather(*self._collecting, return_exceptions=True)
         queue = deque([*self._full, *self._collected.values()])
         self._full, self._collected = [], {}
         if not queue and not self._flying and self._short_of_money:
@@ -280,7 +306,9 @@ class Batches(Discount[BatchApi]):
                         self._answers[key] = batch, number, offset, len(line)
                         self._unread.add(key)
                     else:
-                        self._no_answer(key, str(outcome), final=isinstance(outcome, RequestRejectedError))
+                        lost = self._uploads.lost(str(outcome))
+                        rejected = isinstance(outcome, RequestRejectedError)
+                        self._no_answer(key, str(outcome), final=rejected and not lost)
                 offset += len(line)
         for key in left:
             self._no_answer(key, f"{batch.model}: the results of a batch did not have it", final=False)

@@ -15,6 +15,8 @@ from anthropic import AsyncAnthropic
 
 from uncanny.models.addresses import address_of, warn_of_open
 from uncanny.models.base import (
+    NO_FILES,
+    Files,
     Finish,
     ModelProvider,
     ModelRequest,
@@ -125,12 +127,12 @@ class AnthropicProvider(ModelProvider):
     def batches(self) -> BatchApi:
         from uncanny.models.discount.batches import LARGEST_RESULTS, TIMEOUT_S, AnthropicBatches
 
-        def body(request: ModelRequest) -> bytes:
+        def body(request: ModelRequest, files: Files) -> bytes:
             # No breakpoints: lines of a batch run side by side, so each would write to the cache, which costs
             # extra, and none would read.
             turns = tuple(replace(turn, shared=0) for turn in request.messages)
             schema = request.schema if self._constrained else None
-            return messages_body(replace(request, messages=turns, schema=schema), self._context.model)
+            return messages_body(replace(request, messages=turns, schema=schema), self._context.model, files)
 
         def read(content: dict[str, Any], request_id: str | None) -> ModelResponse:
             return read_message(content, request_id, self._context)
@@ -161,8 +163,9 @@ _FINISH: dict[str, Finish] = {
 }
 
 
-def messages_body(request: ModelRequest, model: str) -> bytes:
-    """The JSON body; what differs between requests about one image comes last.
+def messages_body(request: ModelRequest, model: str, files: Files = NO_FILES) -> bytes:
+    """The JSON body; what differs between requests about one image comes last. Images among `files` are
+    named.
 
     Cache breakpoints stand on the last image and after the shared parts of the first message that has any:
     two of the four the API allows.
@@ -178,17 +181,21 @@ def messages_body(request: ModelRequest, model: str) -> bytes:
     body["messages"] = [
         {
             "role": turn.role,
-            "content": [_block(part, marked=(i, j) in breaks) for j, part in enumerate(turn.parts) if part],
+            "content": [
+                _block(part, files, marked=(i, j) in breaks) for j, part in enumerate(turn.parts) if part
+            ],
         }
         for i, turn in enumerate(turns)
     ]
     return orjson.dumps(body)
 
 
-def _block(part: str | SentImage, *, marked: bool) -> dict[str, Any]:
+def _block(part: str | SentImage, files: Files, *, marked: bool) -> dict[str, Any]:
     block: dict[str, Any]
     if isinstance(part, str):
         block = {"type": "text", "text": part}
+    elif part.sha256 in files:
+        block = {"type": "image", "source": {"type": "file", "file_id": files[part.sha256]}}
     else:
         data = orjson.Fragment(b'"' + part.base64 + b'"')
         block = {"type": "image", "source": {"type": "base64", "media_type": part.media_type, "data": data}}

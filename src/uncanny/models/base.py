@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -47,6 +47,9 @@ class SentImage:
 
 
 Part = str | SentImage
+Files = Mapping[str, str]
+"""The provider's ids of images that were uploaded, by their sha256."""
+NO_FILES: Files = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +107,12 @@ class ModelRequest:
     batch: tuple[str, ...] = ()
 
     def first_image(self) -> SentImage | None:
+        return next(self.images(), None)
+
+    def images(self) -> Iterator[SentImage]:
+        """All of them, one that comes twice as well."""
         for message in self.messages:
-            for part in message.parts:
-                if not isinstance(part, str):
-                    return part
-        return None
+            yield from (part for part in message.parts if not isinstance(part, str))
 
 
 @dataclass(frozen=True, slots=True)

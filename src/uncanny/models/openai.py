@@ -16,7 +16,7 @@ from openai import AsyncOpenAI, Omit
 
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.addresses import Address, address_of, warn_of_open
-from uncanny.models.base import Detail, ModelProvider, ModelRequest, ModelResponse
+from uncanny.models.base import NO_FILES, Detail, Files, ModelProvider, ModelRequest, ModelResponse
 from uncanny.models.http import environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, NothingThereError, missing_key
 from uncanny.models.openai_chat import ChatModel, Place
@@ -84,16 +84,21 @@ class OpenAIProvider(ChatModel):
             self._largest_client = place.client.with_options(
                 http_client=http_client(place.address, TIMEOUT_S, LARGEST_RESULTS), timeout=TIMEOUT_S
             )
-        return OpenAIBatches(self._largest_client, self._place.context, self.body, self.read)
+        return OpenAIBatches(self._largest_client, self._place.context, self._response_body)
 
     def background(self, window: Window) -> BackgroundApi:
         from uncanny.models.discount.responses import BackgroundApi
 
-        def parameters(request: ModelRequest) -> dict[str, Any]:
-            named = ModelProvider.sent(self, request.sampling)
-            return {name: value for name, value in named.items() if name not in self._left_out}
+        return BackgroundApi(self._place.client, self._place.context, window, self._response_body)
 
-        return BackgroundApi(self._place.client, self._place.context, window, parameters)
+    def _response_body(self, request: ModelRequest, files: Files = NO_FILES) -> dict[str, Any]:
+        """Without what the server turned out not to take."""
+        from uncanny.models.discount.responses import response_body
+
+        named = ModelProvider.sent(self, request.sampling)
+        parameters = {name: value for name, value in named.items() if name not in self._left_out}
+        model = self._place.context.model
+        return response_body(request, model, self._variant, parameters, self._left_out, files)
 
     async def close(self) -> None:
         await super().close()

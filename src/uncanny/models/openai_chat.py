@@ -7,7 +7,7 @@ OpenAI, vLLM and others differ in an `ApiVariant` only.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Container, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,12 +78,16 @@ def chat_body(
         _message(turn, detail, uuid, {at for number, at in marked if number == index})
         for index, turn in enumerate(turns)
     ]
-    body |= parameters
+    return orjson.dumps(body | parameters | cache_key(request, variant, left_out))
+
+
+def cache_key(request: ModelRequest, variant: ApiVariant, left_out: Container[str]) -> dict[str, str]:
+    """The field that sends requests about one image to where its prefix is cached."""
     image = request.first_image()
-    if variant.cache_key and image is not None and "prompt_cache_key" not in left_out:
-        # Half of the digest: keys of more than 64 characters are refused, this leaves room on all sides.
-        body["prompt_cache_key"] = image.sha256[:32]
-    return orjson.dumps(body)
+    if not variant.cache_key or image is None or "prompt_cache_key" in left_out:
+        return {}
+    # Half of the digest: keys of more than 64 characters are refused, this leaves room on all sides.
+    return {"prompt_cache_key": image.sha256[:32]}
 
 
 def response_format(schema: AnswerSchema, variant: ApiVariant) -> dict[str, Any]:
@@ -397,7 +401,7 @@ class ChatModel(ModelProvider):
     def _check_images(self, request: ModelRequest) -> None:
         most = self._variant.max_images
         if most is not None:
-            images = sum(isinstance(part, SentImage) for turn in request.messages for part in turn.parts)
+            images = sum(1 for _ in request.images())
             if images > most:
                 raise RequestRejectedError(
                     f"{self.name} takes at most {most} images per request, and this one has {images}",
@@ -444,15 +448,6 @@ class ChatModel(ModelProvider):
             )
             self.notices.append(Words(words))
             self._place = place
-
-    def body(self, request: ModelRequest) -> bytes:
-        """The body of a call, without what the server turned out not to take."""
-        model, parameters = self._place.context.model, self.sent(request.sampling)
-        return chat_body(request, model, self._variant, parameters, self._left_out)
-
-    def read(self, content: dict[str, Any], request_id: str | None) -> ModelResponse:
-        """The response in a chat completion; see `read_chat`."""
-        return read_chat(content, request_id, self._place.context, self._variant)
 
     async def close(self) -> None:
         await self._place.client.close()

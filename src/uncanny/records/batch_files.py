@@ -20,7 +20,7 @@ from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links
 from uncanny.records.shared_log import SharedLog
 
-BatchEvent = Literal["submitting", "submitted", "done"]
+BatchEvent = Literal["submitting", "submitted", "done", "uploaded", "deleted"]
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 # A part of addresses.
 ProviderId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,200}$")]
@@ -28,16 +28,19 @@ Most = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class BatchEntry(BaseModel):
-    """A line of `batches.jsonl`: what happens to the batch that we call `tag`.
+    """A line of `batches.jsonl`: what happens to the batch that we call `tag`, or to an image.
 
     `submitting` comes before it is handed in, with the `model`, a digest of the address of its `server`,
     the `keys` of its lines in the answer cache, and the most `tokens` and US dollars it can take; `submitted`
     after that, with the provider's `id` of it; `done` when its answers are in the cache, or it was not taken.
+
+    `uploaded` has `model` and `server`, the sha256 of the `image` as sent, and the provider's `id` of the
+    file; `deleted` comes when it is not there any more.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    tag: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    tag: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
     event: BatchEvent
     at: datetime
     model: str | None = None
@@ -45,6 +48,7 @@ class BatchEntry(BaseModel):
     keys: tuple[Key, ...] = ()
     tokens: Most = 0
     cost_usd: Most = 0
+    image: Key | None = None
     id: ProviderId | None = None
 
 
@@ -110,6 +114,8 @@ class BatchFiles:
         """Batches that are not done, by tag, with the provider's id where it is known. Raises UsageError."""
         entries: dict[str, BatchEntry] = {}
         for entry in self._log.read():
+            if entry.tag is None:
+                continue
             if entry.event == "submitting":
                 entries[entry.tag] = entry
             elif entry.event == "done":
@@ -118,9 +124,16 @@ class BatchFiles:
                 entries[entry.tag] = entries[entry.tag].model_copy(update={"id": entry.id})
         return entries
 
+    def uploads(self) -> tuple[dict[str, BatchEntry], set[str]]:
+        """Images that were uploaded, by the id of the file, and ids of those that are deleted. Raises
+        UsageError."""
+        entries = [entry for entry in self._log.read() if entry.id is not None]
+        uploaded = {str(entry.id): entry for entry in entries if entry.event == "uploaded"}
+        return uploaded, {str(entry.id) for entry in entries if entry.event == "deleted"}
+
     def ids(self) -> set[str]:
         """The providers' ids of all batches there ever were. Raises UsageError."""
-        return {entry.id for entry in self._log.read() if entry.id is not None}
+        return {entry.id for entry in self._log.read() if entry.event == "submitted" and entry.id is not None}
 
     def lines(self, tag: str) -> Path:
         return self._path / f"{tag}.jsonl"

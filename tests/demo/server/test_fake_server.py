@@ -137,6 +137,9 @@ async def test_stats_are_exact(client: httpx.AsyncClient) -> None:
         "batches": 0,
         "batch_lines": 0,
         "batch_lines_answered_again": 0,
+        "uploads": 0,
+        "upload_bytes": 0,
+        "files": 0,
         "background": 0,
     }
 

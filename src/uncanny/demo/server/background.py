@@ -1,7 +1,7 @@
 """OpenAI's responses API on the fake server, for calls in the background alone.
 
 A response is there after `batch_seconds`, and goes wrong as a line of a batch does: see `BatchFault`. All is
-kept in memory. What is asked and answered is that of chat completions in other words.
+kept in memory.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from uncanny.demo.server.api import WRONG_KEY, BadRequestError, ProviderApi, Reply
+from uncanny.demo.server.api import WRONG_KEY, BadRequestError, ProviderApi
 from uncanny.demo.server.batches import Answer
 from uncanny.demo.server.faults import BatchFault, FakeServerOptions, batch_fault
+from uncanny.demo.server.responses import as_chat, as_response, head
 
 _WINDOWS = ("soonest", "2h", "8h")
 
@@ -58,8 +59,8 @@ class Background:
             return self._error(400, "background, store and a completion_window are needed here")
         if fault == "rejected":
             return self._error(400, "The request is not valid (a fault of the fake server)")
-        chat = _as_chat(body)
         try:
+            chat = as_chat(body)
             self._api.read(chat)
         except BadRequestError as error:
             return self._error(error.status, str(error))
@@ -77,50 +78,10 @@ class Background:
             return web.json_response(self._head(made, "in_progress"))
         if made.fault in ("expired", "missing"):
             return web.json_response(self._head(made, "cancelled"))
-        return web.json_response(self._ended(made, self._answer(self._api, made.chat, made.fault)))
+        return web.json_response(
+            as_response(made.id, made.chat, self._answer(self._api, made.chat, made.fault))
+        )
 
-    def _head(self, made: _Response, status: str) -> dict[str, Any]:
-        return {"id": made.id, "object": "response", "status": status, "model": made.chat["model"]}
-
-    def _ended(self, made: _Response, reply: Reply) -> dict[str, Any]:
-        content = orjson.loads(reply.body)
-        if reply.status >= 400:
-            code = "server_error" if reply.status >= 500 else "invalid_prompt"
-            error = {"code": code, "message": content["error"]["message"]}
-            return self._head(made, "failed") | {"error": error, "output": []}
-        choice, usage = content["choices"][0], content["usage"]
-        message = choice["message"]
-        part = {"type": "output_text", "text": message["content"], "annotations": []}
-        if message["refusal"] is not None:
-            part = {"type": "refusal", "refusal": message["refusal"]}
-        cut = choice["finish_reason"] == "length"
-        return self._head(made, "incomplete" if cut else "completed") | {
-            "error": None,
-            "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-            "output": [{"type": "message", "role": "assistant", "content": [part]}],
-            "usage": {
-                "input_tokens": usage["prompt_tokens"],
-                "input_tokens_details": usage["prompt_tokens_details"],
-                "output_tokens": usage["completion_tokens"],
-                "total_tokens": usage["total_tokens"],
-            },
-        }
-
-
-def _as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
-    chat: dict[str, Any] = {"model": body.get("model"), "messages": [_turn(turn) for turn in body["input"]]}
-    if "max_output_tokens" in body:
-        chat["max_completion_tokens"] = body["max_output_tokens"]
-    if (asked := (body.get("text") or {}).get("format")) is not None:
-        chat["response_format"] = {"type": asked["type"], "json_schema": asked}
-    return chat
-
-
-def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
-    return {"role": turn["role"], "content": [_part(part) for part in turn["content"]]}
-
-
-def _part(part: Mapping[str, Any]) -> dict[str, Any]:
-    if part["type"] == "input_image":
-        return {"type": "image_url", "image_url": {"url": part["image_url"], "detail": part["detail"]}}
-    return {"type": "text", "text": part["text"]}
+    @staticmethod
+    def _head(made: _Response, status: str) -> dict[str, Any]:
+        return head(made.id, made.chat, status)

@@ -1,4 +1,4 @@
-"""Batch APIs of the fake server: OpenAI's `/v1/files` and `/v1/batches`, Anthropic's `/v1/messages/batches`.
+"""Batch APIs of the fake server: `/v1/batches`, OpenAI's of responses and Anthropic's `/v1/messages/batches`.
 
 A batch ends after `batch_seconds`. Its results come in another order than its lines, as both APIs allow, and
 some go wrong on purpose: see `BatchFault`. All is kept in memory.
@@ -18,8 +18,10 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from uncanny.demo.server.api import ProviderApi, Reply
+from uncanny.demo.server.api import BadRequestError, ProviderApi, Reply
 from uncanny.demo.server.faults import BatchFault, FakeServerOptions, batch_fault
+from uncanny.demo.server.files import Files
+from uncanny.demo.server.responses import as_chat, as_response
 
 Answer = Callable[[ProviderApi, Mapping[str, Any], BatchFault | None], Reply]
 """The reply to the body of one line."""
@@ -66,10 +68,6 @@ class _Batch:
         return [each for each in results if each[1] != "missing"]
 
 
-class _InvalidError(Exception):
-    """`str()` says what is wrong with a request."""
-
-
 class Batches:
     """The batches and files of one server."""
 
@@ -83,15 +81,16 @@ class Batches:
     ) -> None:
         self._options, self._answer, self._tokens = options, answer, tokens
         self._openai, self._anthropic = openai, anthropic
-        self._files: dict[str, tuple[str, bytes]] = {}
+        self._files = Files()
         self._batches: dict[str, _Batch] = {}
         self._made = 0
-        self._lines = 0
+        self._lines = self._bytes = 0
         self._to_lose = options.lost_batches
 
     def stats(self) -> dict[str, int]:
         """Batches that were accepted, the lines in them, and lines of batches that have ended whose key had
-        an answer in another one already."""
+        an answer in another one already. `upload_bytes` are all that came with files and batches."""
+        uploads = self._files.stats()
         accepted = [each for each in self._batches.values() if each.problem is None]
         answered = [
             line.key
@@ -104,14 +103,16 @@ class Batches:
             "batches": len(accepted),
             "batch_lines": sum(len(each.lines) for each in accepted),
             "batch_lines_answered_again": len(answered) - len(set(answered)),
+            **uploads,
+            "upload_bytes": uploads["upload_bytes"] + self._bytes,
         }
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         for method, path, handler in (
-            ("POST", "/v1/files", self._upload),
-            ("GET", "/v1/files/{id}", self._file),
-            ("DELETE", "/v1/files/{id}", self._delete),
-            ("GET", "/v1/files/{id}/content", self._content),
+            ("POST", "/v1/files", self._files.upload),
+            ("GET", "/v1/files/{id}", self._files.get),
+            ("DELETE", "/v1/files/{id}", self._files.delete),
+            ("GET", "/v1/files/{id}/content", self._files.content),
             ("POST", "/v1/batches", self._create),
             ("GET", "/v1/batches", self._list),
             ("GET", "/v1/batches/{id}", self._get),
@@ -134,8 +135,10 @@ class Batches:
             return response
         except KeyError as error:
             status, message = 404, f"There is no file or batch {error}"
-        except _InvalidError as error:
+        except BadRequestError as error:
             message = str(error)
+        if "anthropic-version" in request.headers:
+            api = self._anthropic
         return web.Response(
             status=status, body=api.error(status, message, 0), content_type="application/json"
         )
@@ -152,9 +155,32 @@ class Batches:
         def answer(line: _Line, number: int) -> tuple[BatchFault | None, Reply | None]:
             fault = batch_fault(self._options, before + number)
             gone = fault in ("expired", "missing")
-            return fault, None if gone else self._answer(api, line.body, fault)
+            return fault, None if gone else self._reply(api, line, fault)
 
         return answer
+
+    def _reply(self, api: ProviderApi, line: _Line, fault: BatchFault | None) -> Reply:
+        try:
+            body = self._single(api, line)
+        except BadRequestError as error:
+            return Reply(error.status, api.error(error.status, str(error), 0))
+        reply = self._answer(api, body, fault)
+        if api is not self._openai or reply.status >= 400:
+            return reply
+        return Reply(reply.status, orjson.dumps(as_response(f"resp_{line.key}", body, reply)))
+
+    def _single(self, api: ProviderApi, line: _Line) -> Mapping[str, Any]:
+        """The body of a single call that asks what the line does. Raises BadRequestError."""
+        if api is self._openai:
+            return as_chat(self._files.filled(line.body, status=400))
+        filled: dict[str, Any] = self._files.filled(line.body, status=404)
+        return filled
+
+    def _size(self, line: _Line) -> int:
+        try:
+            return self._tokens(self._openai, self._single(self._openai, line))
+        except BadRequestError:
+            return 0
 
     def _add(self, batch: _Batch) -> None:
         self._batches[batch.id] = batch
@@ -168,47 +194,13 @@ class Batches:
 
     # OpenAI
 
-    async def _upload(self, request: web.Request) -> web.Response:
-        form = await request.post()
-        upload = form.get("file")
-        if form.get("purpose") != "batch" or not isinstance(upload, web.FileField):
-            raise _InvalidError("a file and the purpose `batch` are needed")
-        name = f"file-fake{self._number()}"
-        self._files[name] = upload.filename, upload.file.read()
-        return self._file_json(name)
-
-    def _file_json(self, name: str) -> web.Response:
-        filename, data = self._files[name]
-        return web.json_response(
-            {
-                "id": name,
-                "object": "file",
-                "bytes": len(data),
-                "created_at": round(time.time()),
-                "filename": filename,
-                "purpose": "batch",
-                "status": "processed",
-            }
-        )
-
-    async def _file(self, request: web.Request) -> web.Response:
-        return self._file_json(request.match_info["id"])
-
-    async def _content(self, request: web.Request) -> web.Response:
-        return web.Response(body=self._files[request.match_info["id"]][1])
-
-    async def _delete(self, request: web.Request) -> web.Response:
-        name = request.match_info["id"]
-        del self._files[name]
-        return web.json_response({"id": name, "object": "file", "deleted": True})
-
     async def _create(self, request: web.Request) -> web.Response:
         body = orjson.loads(await request.read())
         endpoint, source = body.get("endpoint"), body.get("input_file_id")
-        if endpoint != "/v1/chat/completions":
-            raise _InvalidError(f"endpoint: {endpoint!r} cannot be used in a batch of the fake server")
-        lines, problem = self._read_lines(self._files[source][1], endpoint)
-        tokens = sum(self._tokens(self._openai, line.body) for line in lines)
+        if endpoint != "/v1/responses":
+            raise BadRequestError(f"endpoint: {endpoint!r} cannot be used in a batch of the fake server")
+        lines, problem = self._read_lines(self._files.data(source), endpoint)
+        tokens = sum(map(self._size, lines))
         queued = sum(each.tokens for each in self._batches.values() if not each.ended)
         most = self._options.batch_tokens
         if problem is None and most is not None and queued + tokens > most:
@@ -308,8 +300,8 @@ class Batches:
             content["output" if good else "error"].append(orjson.dumps(entry) + b"\n")
         for kind, lines in content.items():
             if lines:
-                name = batch.files[kind] = f"file-fake{self._number()}"
-                self._files[name] = f"{batch.id}_{kind}.jsonl", b"".join(lines)
+                filename = f"{batch.id}_{kind}.jsonl"
+                batch.files[kind] = self._files.add(filename, b"".join(lines), "batch_output")
 
     async def _get(self, request: web.Request) -> web.Response:
         return web.json_response(self._batch_json(self._batches[request.match_info["id"]]))
@@ -348,14 +340,15 @@ class Batches:
 
     async def _create_messages(self, request: web.Request) -> web.Response:
         body = orjson.loads(await request.read())
+        self._bytes += request.content_length or 0
         lines: dict[str, _Line] = {}
         for number, each in enumerate(body.get("requests") or ()):
             key = each.get("custom_id")
             if not isinstance(key, str) or _CUSTOM_ID.fullmatch(key) is None or key in lines:
-                raise _InvalidError(f"requests.{number}.custom_id: must be unique, of 1 to 64 characters")
+                raise BadRequestError(f"requests.{number}.custom_id: must be unique, of 1 to 64 characters")
             lines[key] = _Line(key, each.get("params") or {})
         if not lines:
-            raise _InvalidError("requests: must have at least one")
+            raise BadRequestError("requests: must have at least one")
         batch = _Batch(
             f"msgbatch_fake{self._number()}",
             list(lines.values()),
@@ -406,7 +399,7 @@ class Batches:
     async def _results(self, request: web.Request) -> web.Response:
         batch = self._batches[request.match_info["id"]]
         if not batch.ended:
-            raise _InvalidError("the batch has not ended")
+            raise BadRequestError("the batch has not ended")
         lines = []
         for line, _, reply in batch.results:
             result: dict[str, Any]

@@ -1,8 +1,9 @@
 """Batch APIs of providers: many requests handed in at once, answered within a day at half price.
 
 A `BatchApi` knows the wire, nothing of a run: one line of JSON for a request, a file of lines handed in, its
-state, its results. Lines are known by a key of the caller's, which comes back with the answer. What survives
-a kill, and who waits, is `uncanny.client.batches`'s.
+state, its results. Lines are known by a key of the caller's, which comes back with the answer. An image that
+was uploaded is named in them instead of being there. What survives a kill, and who waits, is
+`uncanny.client.batches`'s.
 
 Calls go through the SDKs, and bodies are read here, as those of single calls are. A file of results is loaded
 as a whole, which `MOST_LINES` keeps small enough.
@@ -10,6 +11,7 @@ as a whole, which `MOST_LINES` keeps small enough.
 
 from __future__ import annotations
 
+import base64
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import suppress
@@ -25,10 +27,11 @@ from openai import AsyncOpenAI
 
 from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError
 from uncanny.files import read_file
-from uncanny.models.base import ModelRequest, ModelResponse, Tokens
+from uncanny.models.base import Files, ModelRequest, ModelResponse, SentImage
+from uncanny.models.discount.responses import outcome, read_response
 from uncanny.models.error_body import one_line
 from uncanny.models.http import Exchange, checked_id, read_body
-from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, bad_body, from_response
+from uncanny.models.http_errors import ErrorContext, NothingThereError, bad_body, from_response
 from uncanny.models.openai_chat import count
 
 if TYPE_CHECKING:
@@ -41,11 +44,15 @@ LARGEST_RESULTS: Final = 512 * 1024 * 1024
 """Bytes of the results of a batch after which no more is read."""
 TIMEOUT_S: Final = 900.0
 """Of one upload or download, in seconds."""
+SMALLEST_FILE: Final = 50_000
+"""Bytes of base64 from which an image is worth a file: uploading and deleting it are requests, too."""
+FILES_LAST: Final = timedelta(days=3)
+"""After that the provider deletes a file by itself."""
 _PAGE = 100
 _CLOCKS_DIFFER = timedelta(minutes=10)
 
-Body = Callable[[ModelRequest], bytes]
-"""The JSON body of a single call."""
+Body = Callable[[ModelRequest, Files], Any]
+"""The body of a single call, as JSON or to be written as such."""
 Read = Callable[[dict[str, Any], str | None], ModelResponse]
 """The response in the body of an answer, with the provider's id of the call. Raises ProviderError."""
 
@@ -76,11 +83,21 @@ class LostBatch:
 class BatchApi(ABC):
     """The batches of one model's provider. All calls raise `ProviderError`, as single calls do."""
 
-    def __init__(self, context: ErrorContext, body: Body, read: Read) -> None:
-        self._context, self._body, self._read_answer = context, body, read
+    def __init__(self, client: AsyncOpenAI | AsyncAnthropic, context: ErrorContext, body: Body) -> None:
+        self._files = client.files.with_raw_response
+        self._context, self._body = context, body
 
     @abstractmethod
-    def line(self, key: str, request: ModelRequest) -> bytes:
+    async def upload(self, image: SentImage) -> str:
+        """Store an image for `FILES_LAST`; the id of the file."""
+
+    async def delete(self, file: str) -> None:
+        """Delete what was uploaded, if it is still there."""
+        with suppress(NothingThereError):
+            await self._json(lambda: self._files.delete(file))
+
+    @abstractmethod
+    def line(self, key: str, request: ModelRequest, files: Files) -> bytes:
         """A line of JSON for `submit`. `key` has at most 64 letters, digits, `_` and `-`."""
 
     @abstractmethod
@@ -106,17 +123,11 @@ class BatchApi(ABC):
     def answer(self, result: Mapping[str, Any]) -> ModelResponse | ProviderError:
         """What a line of the results holds: an answer, a refusal among them, or why there is none."""
 
-    def _answered(self, body: dict[str, Any], request_id: str | None) -> ModelResponse | ProviderError:
-        try:
-            return self._read_answer(body, request_id)
-        except ProviderError as error:
-            return error
-
     def _failed(self, status: int, body: object) -> ModelResponse | ProviderError:
-        error = from_response(status, {}, orjson.dumps(body), self._context)
-        if isinstance(error, Flagged):
-            return ModelResponse("", "refusal", Tokens(), reason=error.reason)
-        return error
+        def failed() -> ModelResponse:
+            raise from_response(status, {}, orjson.dumps(body), self._context)
+
+        return outcome(failed)
 
     def _unanswered(self, why: str) -> ProviderError:
         return TransientError(f"{self._context.name}: a batch has no answer to it: {why}", kind="batch")
@@ -139,6 +150,11 @@ class BatchApi(ABC):
             return BatchState(True)
         raise bad_body(self._context, f"a batch has the unknown status {str(status)[:50]!r}")
 
+    async def _uploaded(self, upload: Callable[..., Any], image: SentImage, **more: object) -> str:
+        kind = image.media_type.partition("/")[2]
+        file = f"{image.sha256}.{kind}", base64.b64decode(image.base64), image.media_type
+        return self._id(await self._json(partial(upload, file=file, **more)))
+
     def _id(self, content: Mapping[str, Any]) -> str:
         return self._checked(content.get("id"))
 
@@ -147,30 +163,37 @@ class BatchApi(ABC):
 
 
 class OpenAIBatches(BatchApi):
-    """OpenAI's batches of chat completions; the caller's tag is in the `metadata` of a batch."""
+    """OpenAI's batches of responses: chat completions know no files for images. The caller's tag is in the
+    `metadata` of a batch."""
 
-    ENDPOINT: Final = "/v1/chat/completions"
+    ENDPOINT: Final = "/v1/responses"
     _ENDED: Final = ("completed", "expired", "cancelled")
     _UNDER_WAY: Final = ("validating", "in_progress", "finalizing", "cancelling")
 
-    def __init__(self, client: AsyncOpenAI, context: ErrorContext, body: Body, read: Read) -> None:
-        super().__init__(context, body, read)
+    def __init__(self, client: AsyncOpenAI, context: ErrorContext, body: Body) -> None:
+        super().__init__(client, context, body)
         self._client = client
         # What is uploaded and in no batch yet, by tag.
-        self._uploaded: dict[str, str] = {}
+        self._sources: dict[str, str] = {}
 
-    def line(self, key: str, request: ModelRequest) -> bytes:
-        body = orjson.Fragment(self._body(request))
+    async def upload(self, image: SentImage) -> str:
+        lasts = {"anchor": "created_at", "seconds": round(FILES_LAST.total_seconds())}
+        return await self._uploaded(
+            self._client.files.with_raw_response.create, image, purpose="vision", expires_after=lasts
+        )
+
+    def line(self, key: str, request: ModelRequest, files: Files) -> bytes:
+        body = self._body(request, files) | {"store": False}
         line = {"custom_id": key, "method": "POST", "url": self.ENDPOINT, "body": body}
         return orjson.dumps(line)
 
     async def submit(self, tag: str, lines: Path) -> str:
         files, batches = self._client.files.with_raw_response, self._client.batches.with_raw_response
-        if tag not in self._uploaded:
+        if tag not in self._sources:
             data = read_file(lines)
             uploaded = await self._json(lambda: files.create(file=(f"{tag}.jsonl", data), purpose="batch"))
-            self._uploaded[tag] = self._id(uploaded)
-        source = self._uploaded[tag]
+            self._sources[tag] = self._id(uploaded)
+        source = self._sources[tag]
         try:
             made = await self._json(
                 lambda: batches.create(
@@ -182,10 +205,10 @@ class OpenAIBatches(BatchApi):
             )
         except (ModelUnusableError, RequestRejectedError):
             with suppress(ProviderError):
-                await self._delete(source)
+                await self.delete(source)
             raise
         name = self._id(made)
-        del self._uploaded[tag]
+        del self._sources[tag]
         return name
 
     async def find(self, lost: LostBatch) -> str | None:
@@ -219,11 +242,7 @@ class OpenAIBatches(BatchApi):
 
     async def forget(self, batch: str) -> None:
         source = self._checked((await self._batch(batch)).get("input_file_id"))
-        with suppress(NothingThereError):
-            await self._delete(source)
-
-    async def _delete(self, file: str) -> None:
-        await self._json(lambda: self._client.files.with_raw_response.delete(file))
+        await self.delete(source)
 
     async def _batch(self, batch: str) -> dict[str, Any]:
         name = self._checked(batch)
@@ -231,10 +250,9 @@ class OpenAIBatches(BatchApi):
 
     def answer(self, result: Mapping[str, Any]) -> ModelResponse | ProviderError:
         match result:
-            case {"response": {"status_code": int(status), "body": body, **more}}:
-                if status == 200 and isinstance(body, dict):
-                    name = more.get("request_id")
-                    return self._answered(body, name if isinstance(name, str) else None)
+            case {"response": {"status_code": 200, "body": dict(body)}}:
+                return outcome(read_response, body, self._context)
+            case {"response": {"status_code": int(status), "body": body}}:
                 return self._failed(status, body)
             case {"error": {"code": str(code)}}:
                 return self._unanswered(code)
@@ -245,11 +263,17 @@ class AnthropicBatches(BatchApi):
     """Anthropic's batches of messages. They carry no tag: a lost one is known by its time and size."""
 
     def __init__(self, client: AsyncAnthropic, context: ErrorContext, body: Body, read: Read) -> None:
-        super().__init__(context, body, read)
-        self._client = client
+        # The SDK has files outside its beta, documentation still asks for the header.
+        self._client = client.with_options(default_headers={"anthropic-beta": "files-api-2025-04-14"})
+        super().__init__(self._client, context, body)
+        self._read = read
 
-    def line(self, key: str, request: ModelRequest) -> bytes:
-        return orjson.dumps({"custom_id": key, "params": orjson.Fragment(self._body(request))})
+    async def upload(self, image: SentImage) -> str:
+        upload = self._client.files.with_raw_response.upload
+        return await self._uploaded(upload, image, expires_in_seconds=round(FILES_LAST.total_seconds()))
+
+    def line(self, key: str, request: ModelRequest, files: Files) -> bytes:
+        return orjson.dumps({"custom_id": key, "params": orjson.Fragment(self._body(request, files))})
 
     async def submit(self, tag: str, lines: Path) -> str:  # noqa: ARG002
         requests = read_file(lines).splitlines()
@@ -288,7 +312,7 @@ class AnthropicBatches(BatchApi):
         match result:
             case {"result": {"type": "succeeded", "message": dict(message)}}:
                 name = message.get("id")
-                return self._answered(message, name if isinstance(name, str) else None)
+                return outcome(self._read, message, name if isinstance(name, str) else None)
             case {"result": {"type": "errored", "error": error}}:
                 return self._failed(_status(error), error)
             case {"result": {"type": str(kind)}}:

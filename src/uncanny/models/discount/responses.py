@@ -1,4 +1,5 @@
-"""OpenAI's responses API, for calls in the background: handed in one by one, answered within hours, for less.
+"""OpenAI's responses API, for lines of batches, and for calls in the background: handed in one by one,
+answered within hours, for less.
 
 A `BackgroundApi` knows the wire, nothing of a run. What survives a kill, and who waits, is
 `uncanny.client.background`'s.
@@ -6,23 +7,24 @@ A `BackgroundApi` knows the wire, nothing of a run. What survives a kill, and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 import httpx2
 import orjson
 
 from uncanny.errors import ProviderError, TransientError
-from uncanny.models.base import Message, ModelRequest, ModelResponse, SentImage, Tokens
+from uncanny.models.base import NO_FILES, Files, Message, ModelRequest, ModelResponse, SentImage, Tokens
 from uncanny.models.http import Exchange, checked_id, read_body
 from uncanny.models.http_errors import ErrorContext, Flagged, bad_body, from_response
-from uncanny.models.openai_chat import count, response_format
-from uncanny.models.presets import OPENAI, Window
+from uncanny.models.openai_chat import cache_key, count, response_format
+from uncanny.models.presets import ApiVariant, Window
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+P = ParamSpec("P")
 PATH: Final = "/responses"
 _UNDER_WAY: Final = ("queued", "in_progress")
 _ENDED: Final = ("completed", "incomplete", "failed", "cancelled")
@@ -33,7 +35,7 @@ _STATUSES: Final = {"invalid_prompt": 400, "rate_limit_exceeded": 429, "server_e
 class BackgroundApi:
     """Calls of one model in the background. All raise `ProviderError`, as calls that wait do.
 
-    `parameters` gives the sampling parameters of a request as the API names them.
+    `body` gives that of a call that waits.
     """
 
     def __init__(
@@ -41,13 +43,18 @@ class BackgroundApi:
         client: AsyncOpenAI,
         context: ErrorContext,
         window: Window,
-        parameters: Callable[[ModelRequest], Mapping[str, Any]],
+        body: Callable[[ModelRequest], dict[str, Any]],
     ) -> None:
-        self._client, self._context, self._window, self._parameters = client, context, window, parameters
+        self._client, self._context, self._window, self._body = client, context, window, body
 
     async def submit(self, request: ModelRequest) -> str:
         """Hand in a request; the id of its response."""
-        body = response_body(request, self._context.model, self._window, self._parameters(request))
+        later = {
+            "background": True,
+            "background_options": {"completion_window": self._window},
+            "store": True,
+        }
+        body = orjson.dumps(self._body(request) | later)
         content = await self._json(lambda: self._client.post(PATH, cast_to=httpx2.Response, content=body))
         return checked_id(content.get("id"), self._context)
 
@@ -62,12 +69,7 @@ class BackgroundApi:
         if status not in _ENDED:
             # Not an outcome: the question would be handed in, and paid for, once more.
             raise bad_body(self._context, f"it has the unknown status {str(status)[:50]!r}")
-        try:
-            return read_response(content, self._context)
-        except Flagged as flagged:
-            return ModelResponse("", "refusal", Tokens(), reason=flagged.reason)
-        except ProviderError as error:
-            return error
+        return outcome(read_response, content, self._context)
 
     async def _json(self, call: Callable[[], Any]) -> dict[str, Any]:
         async with Exchange(self._context, _TIMEOUT_S) as exchange:
@@ -79,31 +81,48 @@ class BackgroundApi:
 _TIMEOUT_S: Final = 120.0
 
 
-def response_body(request: ModelRequest, model: str, window: Window, parameters: Mapping[str, Any]) -> bytes:
-    """The JSON body of a call in the background."""
-    body: dict[str, Any] = {
-        "model": model,
-        "background": True,
-        "background_options": {"completion_window": window},
-        "store": True,
-        "input": [_turn(turn) for turn in request.messages],
-        **parameters,
-    }
-    if request.schema is not None:
-        asked = response_format(request.schema, OPENAI.variant)
+def response_body(
+    request: ModelRequest,
+    model: str,
+    variant: ApiVariant,
+    parameters: Mapping[str, Any],
+    left_out: Container[str] = (),
+    files: Files = NO_FILES,
+) -> dict[str, Any]:
+    """The body of a call, to be written with `orjson`. Images among `files` are named, others are in it.
+
+    `left_out` names fields, as chat completions have them, that the server does not take.
+    """
+    detail = {} if "detail" in left_out else {"detail": variant.detail}
+
+    def part(part: str | SentImage, kind: str) -> dict[str, Any]:
+        if isinstance(part, str):
+            return {"type": kind, "text": part}
+        file = files.get(part.sha256)
+        source = {"image_url": part.data_url} if file is None else {"file_id": file}
+        return {"type": "input_image", **source, **detail}
+
+    def turn(turn: Message) -> dict[str, Any]:
+        kind = "output_text" if turn.role == "assistant" else "input_text"
+        return {"role": turn.role, "content": [part(each, kind) for each in turn.parts]}
+
+    body = {"model": model, "input": [turn(each) for each in request.messages], **parameters}
+    if request.schema is not None and "response_format" not in left_out:
+        asked = response_format(request.schema, variant)
         body["text"] = {"format": {"type": asked["type"], **asked["json_schema"]}}
-    return orjson.dumps(body)
+    return body | cache_key(request, variant, left_out)
 
 
-def _turn(turn: Message) -> dict[str, Any]:
-    kind = "output_text" if turn.role == "assistant" else "input_text"
-    return {"role": turn.role, "content": [_part(part, kind) for part in turn.parts]}
-
-
-def _part(part: str | SentImage, kind: str) -> dict[str, Any]:
-    if isinstance(part, str):
-        return {"type": kind, "text": part}
-    return {"type": "input_image", "image_url": part.data_url, "detail": OPENAI.variant.detail}
+def outcome(
+    read: Callable[P, ModelResponse], *arguments: P.args, **more: P.kwargs
+) -> ModelResponse | ProviderError:
+    """What is read, a refusal where moderation turned the question down, or why there is nothing."""
+    try:
+        return read(*arguments, **more)
+    except Flagged as flagged:
+        return ModelResponse("", "refusal", Tokens(), reason=flagged.reason)
+    except ProviderError as error:
+        return error
 
 
 def read_response(content: Mapping[str, Any], context: ErrorContext) -> ModelResponse:
