@@ -63,7 +63,11 @@ def nothing_left(run: Run) -> bool:
     """No file of a batch is left, none is under way, and nothing uploaded stands at the provider."""
 
     def told(*events: str) -> set[str]:
-        return {entry.get("tag", entry.get("id")) for entry in entries(run) if entry["event"] in events}
+        return {
+            entry["tag"] if "tag" in entry else entry["id"]
+            for entry in entries(run)
+            if entry["event"] in events
+        }
 
     return (
         not (run.path / "batches").exists()

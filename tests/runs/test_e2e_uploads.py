@@ -59,8 +59,9 @@ def test_an_image_is_uploaded_once_for_all_questions_about_it(
         """Five questions about one image."""
         folder.mkdir()
         (folder / "p.png").write_bytes((large / "p0.png").read_bytes())
-        asked = {"options": {letter: f"part {letter}" for letter in "ABCD"}, "answer": "E"}
-        other = asked | {"options": asked["options"] | {"A": "the sky"}}
+        options = {letter: f"part {letter}" for letter in "ABCD"}
+        asked = {"options": options, "answer": "E"}
+        other = {"options": options | {"A": "the sky"}, "answer": "E"}
         first = {"id": "a", "split": "ref_real", "image": "p.png", "q1": {"answer": "no"}}
         second = {"id": "b", "split": "ref_pg", "image": "p.png", "q2": other, "q4": other}
         lines = map(orjson.dumps, (first | {"q2": asked, "q4": asked}, second))

@@ -191,9 +191,9 @@ async def test_anthropic_lines_name_images_that_were_uploaded() -> None:
         made = await client.messages.batches.create(requests=requests)
         results = {each.custom_id: each async for each in await client.messages.batches.results(made.id)}
         assert results["named"].result.type == "succeeded"
-        failed = results["none"].result.to_dict()["error"]["error"]
-        assert failed["type"] == "not_found_error"
-        assert "file-none" in failed["message"]
+        failed: Any = results["none"].result.to_dict()["error"]
+        assert failed["error"]["type"] == "not_found_error"
+        assert "file-none" in failed["error"]["message"]
         await client.files.delete(image.id)
         assert (await stats(client))["files"] == 0
         with pytest.raises(anthropic.NotFoundError):
