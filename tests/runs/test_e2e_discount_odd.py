@@ -190,7 +190,7 @@ def killed(arguments: list[object], journal: Path, lines: int) -> None:
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_answers_that_fewer_inputs_do_not_need_are_kept(provider: str, images: Path, run: Run) -> None:
-    with serving(batch_seconds=1.5) as server:
+    with serving(batch_seconds=3) as server:
         arguments = command(images, server, run, *BATCH, provider=provider)
         killed(arguments, run.path / "batches.jsonl", 2)
         assert annotated(images, server, run, *BATCH, "--limit", "2", provider=provider).code == 0

@@ -171,7 +171,7 @@ def test_an_image_that_is_not_taken_as_a_file_is_in_the_line(
     failed: list[str] = []
 
     def change(request: Request, _forward: Callable[[], Response]) -> Response | None:
-        image = request.path == "/v1/files" and b"image/png" in request.get_data()
+        image = request.path == "/v1/files" and b"content-type: image/png" in request.get_data().lower()
         if not image or (failed and status == 500):
             return None
         failed.append(request.path)
