@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.common import FIGURES, SMALL
 from benchmarks.table import Stated, machine, markdown, text
 
-# Each is a module of this package, imported when it runs: what one needs installed the others do without.
+# Each is a module in a folder here, imported when it runs: what one needs installed the others do without.
 ALL = (
     "startup",
     "orchestration",
@@ -51,6 +51,10 @@ ALL = (
 MORE = ("vllm_cpu",)
 
 
+def _folder(name: str) -> str:
+    return next(Path(__file__).parent.glob(f"*/{name}.py")).parent.name
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="Benchmarks to run (default: all).")
@@ -78,7 +82,7 @@ def main() -> None:
             if chosen.ratios:
                 import_module("benchmarks.ratios").main(name, record=chosen.record)
             else:
-                benchmark = import_module(f"benchmarks.{name}")
+                benchmark = import_module(f"benchmarks.{_folder(name)}.{name}")
                 print(f"{name}: {(benchmark.__doc__ or '').splitlines()[0]}", flush=True)
                 benchmark.main()
         except Exception:  # the others are measured all the same

@@ -41,7 +41,7 @@ Sides = Iterator[Both]
 @contextmanager
 def mcq_run() -> Sides:
     """`mcq run` beside a bare loop on the OpenAI SDK with ready data URLs."""
-    from benchmarks import mcq_run as full
+    from benchmarks.calls import mcq_run as full
 
     os.environ["OPENAI_API_KEY"] = "any"
     with fake_server("--latency-ms", "20") as url, tempfile.TemporaryDirectory() as tmp:
@@ -57,7 +57,7 @@ def mcq_run() -> Sides:
 @contextmanager
 def annotate() -> Sides:
     """An annotation run, `packed`, beside a bare loop with the same mix of calls."""
-    from benchmarks import mcq_run, overhead
+    from benchmarks.calls import mcq_run, overhead
 
     os.environ["OPENAI_API_KEY"] = "any"
     options = ("--latency-ms", "20", "--objects", str(overhead.OBJECTS))
@@ -79,7 +79,7 @@ def annotate() -> Sides:
 @contextmanager
 def orchestration() -> Sides:
     """20 images, schedule `paper`, when models cost nothing, beside fixed work in plain Python."""
-    from benchmarks import orchestration as full
+    from benchmarks.calls import orchestration as full
 
     with tempfile.TemporaryDirectory() as tmp:
         write_folder(Path(tmp) / "images", 20, None)
@@ -107,7 +107,7 @@ def mcq_scoring() -> Sides:
     """Answers of two models scored, beside accuracies with 1,000 resamples in plain NumPy."""
     import numpy as np
 
-    from benchmarks import mcq_scoring as full
+    from benchmarks.scores import mcq_scoring as full
     from uncanny.eval.mcq.score.score import score
 
     items = full.release_like()
@@ -136,7 +136,7 @@ def mcq_scoring() -> Sides:
 @contextmanager
 def compare() -> Sides:
     """chrF of all pairs of texts of 5 images, beside sacrebleu pair by pair."""
-    from benchmarks import compare as full
+    from benchmarks.scores import compare as full
     from uncanny.eval.common.similarity.base import mutual, open_measure
 
     with tempfile.TemporaryDirectory() as tmp:
@@ -153,7 +153,7 @@ def compare() -> Sides:
 @contextmanager
 def stress() -> Sides:
     """A stress table of 5,000 rows, beside a plain pandas groupby."""
-    from benchmarks import stress as full
+    from benchmarks.scores import stress as full
 
     with tempfile.TemporaryDirectory() as tmp:
         full.write_tables(Path(tmp), 3_500, 1_500)
@@ -163,7 +163,7 @@ def stress() -> Sides:
 @contextmanager
 def edits() -> Sides:
     """An edit of 1,024² measured, beside the same by scikit-image and SciPy."""
-    from benchmarks import edits as full
+    from benchmarks.scores import edits as full
     from uncanny.edits import load
 
     with tempfile.TemporaryDirectory() as tmp:
@@ -174,7 +174,7 @@ def edits() -> Sides:
 @contextmanager
 def masks() -> Sides:
     """Pixel counts of masks of 1,024², beside NumPy's `count_nonzero`."""
-    from benchmarks import artifacts as full
+    from benchmarks.scores import artifacts as full
     from uncanny.eval.metrics.regions import pixel_counts
 
     pairs = full.made_pairs(20)
@@ -187,7 +187,7 @@ def masks() -> Sides:
 @contextmanager
 def records() -> Sides:
     """1,500 records read and validated, beside `orjson.loads` of the same lines."""
-    from benchmarks.review import make_annotations
+    from benchmarks.scale.review import make_annotations
     from uncanny.eval.common.inputs.runs import stream_annotations
 
     with tempfile.TemporaryDirectory() as tmp:

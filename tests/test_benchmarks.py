@@ -23,10 +23,11 @@ def test_only_benchmarks_that_are_there_are_named() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     names = done.stderr.strip().split("Choose among ")[1].strip(".").split(", ")
-    assert all("\ndef main(" in (ROOT / "benchmarks" / f"{name}.py").read_text() for name in names)
+    files = [list((ROOT / "benchmarks").glob(f"*/{name}.py")) for name in names]
+    assert all("\ndef main(" in file.read_text() for (file,) in files)
 
 
-@pytest.mark.parametrize("name", ["overhead", "orchestration", "startup"])
+@pytest.mark.parametrize("name", ["calls.overhead", "calls.orchestration", "calls.startup"])
 def test_what_measures_no_service_needs_none(name: str) -> None:
     script = f"import sys; sys.modules |= dict.fromkeys(['fastapi', 'uvicorn']); import benchmarks.{name}"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)

@@ -30,7 +30,7 @@ seems to know everything. Three things repair that, chosen by what the figure is
   Student's. CAP, the product of two means, has the interval of its square root, which is nearly linear in
   both, squared.
 
-`benchmarks/trust_coverage.py` measures how often they hold the truth, beside a bootstrap.
+`benchmarks/scores/trust_coverage.py` measures how often they hold the truth, beside a bootstrap.
 
 Sources: A. Angelopoulos, S. Bates, C. Fannjiang, M. Jordan and T. Zrnic, *Prediction-powered inference*,
 Science 382, 2023; A. Angelopoulos, J. Duchi and T. Zrnic, *PPI++*, arXiv 2311.01453, 2023 (λ); T. Zrnic

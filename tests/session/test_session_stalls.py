@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.embedded import CONCURRENCY, REQUESTS, WANTED_MS, burst, photograph
+from benchmarks.calls.embedded import CONCURRENCY, REQUESTS, WANTED_MS, burst, photograph
 
 # Other work on the machine counts where a process may not be given priority.
 SLACK = 5

@@ -114,7 +114,6 @@ async def open_engine(
     on_pixels: Callable[[Iterable[str]], None] = lambda _changes: None,
     warn: Callable[[str], None] = log.warning,
     slots: AnswerSlots | None = None,
-    server_log: Path | None = None,
     folder: Path | None = None,
     on_ready: Callable[[], None] = lambda: None,
     on_wait: Callable[[Callable[[], str | None]], None] = lambda _: None,
@@ -122,7 +121,7 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """Open every model and the answer cache; close them in the end.
 
-    `folder` is that of the run, for what is handed in where its options ask for that.
+    `folder` is that of the run, for logs of servers and what is handed in where its options ask for that.
 
     `slots` are answers, opened and closed elsewhere, in the place of those in the folder `answers`. `agents`
     maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
@@ -153,7 +152,7 @@ async def open_engine(
             if needs_server(model, models):
                 on_ready()
                 on_ready = lambda: None  # noqa: E731  it was said
-                opening = _own_servers(model, server_log, len(started), warn, waits)
+                opening = _own_servers(model, folder, len(started), warn, waits)
                 own = await stack.enter_async_context(opening)
                 started += own
             endpoint = _endpoint(model, models, run, prices, own, warn=warn, rest_s=rest_s)
@@ -333,7 +332,7 @@ def check_prices(models: ModelOptions, run: RunOptions, prices: PriceTable) -> N
 @asynccontextmanager
 async def _own_servers(
     model: ModelId,
-    log_path: Path | None,
+    folder: Path | None,
     before: int,
     warn: Callable[[str], None],
     waits: list[Callable[[], str | None]],
@@ -342,12 +341,11 @@ async def _own_servers(
     from uncanny.models.vllm.fleet import started, starting, vllm_fleet
 
     with contextlib.ExitStack() as stack:
-        if log_path is None:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="uncanny-vllm-"))
-            log_path = Path(folder) / "vllm.log"
+        if folder is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="uncanny-vllm-")))
         servers = vllm_fleet(
             model.name,
-            log_path=log_path.with_stem(f"{log_path.stem}-{before + 1}") if before else log_path,
+            log_path=folder / (f"vllm-{before + 1}.log" if before else "vllm.log"),
             replicas=settings().vllm_replicas,
             extra_args=shlex.split(settings().vllm_args or ""),
             max_restarts=settings().vllm_restarts,

@@ -212,11 +212,7 @@ class Run(Generic[Item, R]):
             else:
                 from uncanny.runs.engine import open_engine
 
-                own: dict[str, Any] = {
-                    "server_log": folder.path / "vllm.log",
-                    "folder": folder.path,
-                    "on_wait": self._wait,
-                }
+                own: dict[str, Any] = {"folder": folder.path, "on_wait": self._wait}
                 opening = open_engine(task.models, task.options, agents=task.roles, **told, **own)
             engine = await self._unless_stopped(stack.enter_async_context(opening))
             if engine is None:

@@ -385,7 +385,7 @@ def test_figures_far_apart_have_a_tiny_p_value() -> None:
     assert 0 <= apart.p_value < 1e-12
 
 
-# How often they hold the truth: `benchmarks/trust_coverage.py` has all cells
+# How often they hold the truth: `benchmarks/scores/trust_coverage.py` has all cells
 
 
 def test_intervals_hold_rare_faults_where_normal_ones_do_not() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 
-from benchmarks.coverage import SHARES, bootstrap, of_share, wilson
+from benchmarks.scores.coverage import SHARES, bootstrap, of_share, wilson
 from uncanny.eval.metrics.intervals import (
     Ratio,
     is_plain,

@@ -58,7 +58,7 @@ def measure() -> None:
 
 
 def main() -> None:
-    answers, models, wall, processor, peak = apart("benchmarks.mcq_scoring")
+    answers, models, wall, processor, peak = apart("benchmarks.scores.mcq_scoring")
     print(f"  {answers:,} answers of {models} models, on two cores")
     figure("wall time", wall, "s", 10)
     figure("CPU time", processor, "s")

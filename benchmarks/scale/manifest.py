@@ -64,7 +64,7 @@ def child(table: str, run: str, limit: str) -> None:
 
 def measure(table: Path, run: Path, limit: int, what: str) -> None:
     run.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "benchmarks.manifest", "--child", str(table), str(run), str(limit)]
+    command = [sys.executable, "-m", "benchmarks.scale.manifest", "--child", str(table), str(run), str(limit)]
     seconds, cpu, peak, left = subprocess.run(
         command, check=True, capture_output=True, text=True
     ).stdout.split()

@@ -28,7 +28,7 @@ from uncanny.models.openai import VLLMProvider
 from uncanny.models.vllm.server import VllmServer
 
 VENV_VARIABLE = "UNCANNY_VLLM_VENV"
-TOOLS = Path(__file__).parents[1] / "tests" / "vllm_cpu"
+TOOLS = Path(__file__).parents[2] / "tests" / "vllm_cpu"
 ROUNDS = sized(2, 1)
 CONCURRENCY = 8
 MOST_OBJECTS = 2

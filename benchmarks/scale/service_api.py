@@ -23,7 +23,7 @@ from typing import NamedTuple
 import httpx2
 
 from benchmarks.common import figure, sized
-from benchmarks.review import make_annotations
+from benchmarks.scale.review import make_annotations
 
 CONNECTIONS, SECONDS = 16, sized(4, 1)
 JOBS, IMAGES, VERDICTS = sized(2_000, 60), sized(5_000, 100), sized(10_000, 200)

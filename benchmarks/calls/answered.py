@@ -1,4 +1,4 @@
-"""What models really found in pictures with known faults: `python -m benchmarks.answered RUN…`.
+"""What models really found in pictures with known faults: `python -m benchmarks.calls.answered RUN…`.
 
 The runs are of `uncanny annotate` over pictures of the bundled sets, under any names: what is wrong in them
 is known by their digests. Others count as what the user says of them, with `NAME=fault` or `NAME=clean`.

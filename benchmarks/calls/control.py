@@ -1,4 +1,4 @@
-"""Controls of looking closer: `python -m benchmarks.control black|larger PORT URL`.
+"""Controls of looking closer: `python -m benchmarks.calls.control black|larger PORT URL`.
 
 A server between uncanny and one with OpenAI's protocol (URL without `/v1`).
 

@@ -83,7 +83,7 @@ def compare(name: str, folder: Path, images: int, place: Path, **options: Any) -
         engine = {} if actors is None else {"engine": "ray", "ray_actors": actors}
         run = place / f"{name.partition(' ')[0]}-{actors}"
         arguments = [str(folder), str(run), json.dumps({**options, **engine, "limit": images})]
-        with measured([sys.executable, "-m", "benchmarks.ray_engine", "--child", *arguments]) as found:
+        with measured([sys.executable, "-m", "benchmarks.scale.ray_engine", "--child", *arguments]) as found:
             rate = images / (found["end"] - found["first"])
             what = "local" if actors is None else f"{actors} actors"
             print(

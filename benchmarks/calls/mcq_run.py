@@ -6,7 +6,7 @@ images of 1 MB. All sides send the same texts and pictures. The bare loop is giv
 in memory; ours reads and checks the files, keeps answers and writes records.
 
 inspect_ai runs under the Python named by UNCANNY_INSPECT_PYTHON, and is left out when that is not set.
-`python -m benchmarks.mcq_run --questions 800 --rounds 2` is smaller.
+`python -m benchmarks.calls.mcq_run --questions 800 --rounds 2` is smaller.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ SCHEDULES = ("packed", "paper")
 def timed(folder: Path, run: Path, schedule: str, limit: int) -> tuple[float, float]:
     """Wall seconds and peak MB of one `uncanny annotate`, as its own process."""
     began = time.perf_counter()
-    peak = apart("benchmarks.memory", folder, run, schedule, limit)
+    peak = apart("benchmarks.scale.memory", folder, run, schedule, limit)
     return time.perf_counter() - began, peak
 
 

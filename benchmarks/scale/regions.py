@@ -55,7 +55,9 @@ def main() -> None:
             (folder / f"{number:04d}.jpg").write_bytes(data + f"number {number}".encode())
         for limit in STEPS:
             began = time.perf_counter()
-            least, most, cpu, peak = apart("benchmarks.regions", folder, Path(tmp) / f"run-{limit}", limit)
+            least, most, cpu, peak = apart(
+                "benchmarks.scale.regions", folder, Path(tmp) / f"run-{limit}", limit
+            )
             wall, what = time.perf_counter() - began, f"{limit:,} images, {least} to {most} parts each"
             figure(f"{what}, CPU an image", cpu / limit, "s", 0.4)
             figure(f"{what}, CPU an image", cpu / limit, "s", alone, "the decoder alone", wanted=None)

@@ -57,7 +57,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as tmp:
         write_images(Path(tmp))
         for name, (suffix, side) in CASES.items():
-            seconds, peak = apart("benchmarks.large_images", Path(tmp) / f"a.{suffix}", side or 0)
+            seconds, peak = apart("benchmarks.scale.large_images", Path(tmp) / f"a.{suffix}", side or 0)
             figure(f"{name}, peak memory", peak, "MB", 1_500)
             figure(f"{name}, wall time", seconds, "s")
 

@@ -94,7 +94,7 @@ def main() -> None:
         results: dict[str, Any] = {}
         for _ in range(3):
             for kind in walls:
-                results[kind] = apart("benchmarks.stress", kind, folder)
+                results[kind] = apart("benchmarks.scores.stress", kind, folder)
                 walls[kind].append(results[kind]["wall"])
     same = results["ours"]["recalls"].keys() == results["plain"]["recalls"].keys() and all(
         abs(value - results["plain"]["recalls"][key]) < 1e-9

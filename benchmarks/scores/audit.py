@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from benchmarks import audit_coverage
 from benchmarks.common import apart, figure, peak_memory_mb, sized
+from benchmarks.scores import audit_coverage
 
 ANNOTATIONS = sized(100_000, 600)
 # Of the published audit: 15 generators, about 6.3 anomalies an image.
@@ -74,7 +74,7 @@ def main() -> None:
     for name, (generators, pair_by) in CASES.items():
         with tempfile.TemporaryDirectory() as folder:
             write_sets(Path(folder), generators)
-            images, resamples, wall, read, cpu, peak = apart("benchmarks.audit", folder, pair_by or "")
+            images, resamples, wall, read, cpu, peak = apart("benchmarks.scores.audit", folder, pair_by or "")
             print(f"  {name}: {images:,} annotations, {resamples:,} resamples, on two cores")
             figure(f"{name}, wall time", wall, "s", 20)
             figure(f"{name}, wall time of reading", read, "s")

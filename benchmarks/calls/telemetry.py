@@ -110,7 +110,7 @@ def main() -> None:
             for name, variables in ways.items():
                 env = clean | variables | ({} if name == "not asked for" else {ENDPOINT: url})
                 folders = f"{tmp}/images", f"{tmp}/{name}-{turn}"
-                measured, sending = apart("benchmarks.telemetry", *folders, env=env)
+                measured, sending = apart("benchmarks.calls.telemetry", *folders, env=env)
                 figures[name].append(1e6 * measured / (IMAGES * CALLS))
                 if name == "sent":
                     last.append(1000 * sending)

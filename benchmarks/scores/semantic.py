@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import apart, figure, peak_memory_mb, sized
-from benchmarks.semantic_texts import EACH, IMAGES, distilbert, images
+from benchmarks.scores.semantic_texts import EACH, IMAGES, distilbert, images
 
 LAYER = 5
 BLOCK = sized(20, 4)
@@ -54,7 +54,7 @@ def main() -> None:
         model = distilbert(Path(folder) / "model")
         _speed(model, Path(folder) / "embeddings")
         print("  width 768 and one layer, embeddings of true texts kept on disk")
-        for count, peak in apart("benchmarks.semantic", model):
+        for count, peak in apart("benchmarks.scores.semantic", model):
             figure(f"peak memory after {count:,} images", peak, "MB")
 
 

@@ -1,6 +1,6 @@
 """The pages of an audit of 15 generators × 1,000 images and of 20 models × 950 items, in a browser.
 
-Made-up figures over the bundled scenes, seeded. `python -m benchmarks.big_pages DIR` leaves pages and
+Made-up figures over the bundled scenes, seeded. `python -m benchmarks.scale.big_pages DIR` leaves pages and
 screenshots in DIR.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 import orjson
 
 from benchmarks.common import figure, sized
-from benchmarks.mcq_scoring import SIZES
+from benchmarks.scores.mcq_scoring import SIZES
 
 IMAGES, MODELS = sized(1000, 20), sized(20, 3)
 NAMES = (

@@ -7,7 +7,7 @@ at random moments, then left to end, beside a run that asks directly and one in 
 And the bytes that 400 questions about images of 0.2 MB send, with images uploaded once and with images in
 the lines.
 
-`python -m benchmarks.batches --questions 400 --images 20 --kills 5` is smaller.
+`python -m benchmarks.calls.batches --questions 400 --images 20 --kills 5` is smaller.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.calls.mcq_run import QUESTIONS, make_items
+from benchmarks.calls.mcq_run import SIDE as PICTURE_SIDE
 from benchmarks.common import fake_server, figure, sized, write_folder
-from benchmarks.mcq_run import QUESTIONS, make_items
-from benchmarks.mcq_run import SIDE as PICTURE_SIDE
 
 IMAGES = sized(200, 4)
 KILLS = sized(20, 2)

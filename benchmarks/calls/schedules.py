@@ -139,7 +139,7 @@ def main() -> None:
 
 
 def on_vllm(folder: Path) -> None:
-    from benchmarks.vllm_cpu import empty_caches, tiny_server
+    from benchmarks.calls.vllm_cpu import empty_caches, tiny_server
     from uncanny.models.openai import VLLMProvider
 
     with tiny_server(folder) as server:

@@ -15,8 +15,8 @@ import time
 import urllib.request
 from pathlib import Path
 
+from benchmarks.calls.mcq_run import make_items
 from benchmarks.common import fake_server, figure, sized
-from benchmarks.mcq_run import make_items
 
 LATENCY_MS, CONCURRENCY, TOLD, SIDE = 500, 256, 40, 32
 QUESTIONS = sized(2_000, 80)

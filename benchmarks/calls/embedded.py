@@ -143,7 +143,7 @@ async def _burst(address: str, server: str, way: Way, images: list[bytes]) -> He
 
 @contextmanager
 def _running(server: str) -> Iterator[str]:
-    command = [sys.executable, "-m", "benchmarks.embedded", server]
+    command = [sys.executable, "-m", "benchmarks.calls.embedded", server]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -1,0 +1,1 @@
+"""What a call costs us, and whether calls keep a server busy."""

@@ -1,0 +1,1 @@
+"""What many images, rows and pages take."""

@@ -1,0 +1,1 @@
+"""What scoring takes, and whether intervals hold what they promise."""
