@@ -366,6 +366,9 @@ class Cluster:
                     return
         except self._lost:
             await self._lose(actor)
+        except Exception:  # those who wait for its events would wait for ever
+            log.exception("An actor of Ray is given up: what it told could not be passed on")
+            await self._lose(actor)
 
     def _talk(self, talk: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(talk)
