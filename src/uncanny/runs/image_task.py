@@ -212,8 +212,10 @@ class ImageTask(Task[ImageFile, A]):
 
     def _by_index(self, files: ImageFiles, image: str, words: list[Any]) -> _Counted | None:
         """What is counted of a record that stands: its file has not changed, nor what a table says of it."""
+        if len(words) != 2 + len(_Counted._fields):
+            return None
         wanted, stamp, *counted = words
-        if stamp is None or wanted != self._wanted or len(counted) != len(_Counted._fields):
+        if stamp is None or wanted != self._wanted:
             return None
         if self.options.retry_failed and counted[0] in self.asked_again:
             return None

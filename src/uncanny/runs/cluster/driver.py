@@ -465,4 +465,4 @@ class _InLane:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
