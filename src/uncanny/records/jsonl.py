@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
-import gc
 import os
 import shutil
 import stat
@@ -29,18 +28,6 @@ from uncanny.wording import another_run
 
 T = TypeVar("T", bound=BaseModel)
 V = TypeVar("V")
-
-
-@contextlib.contextmanager
-def no_collection() -> Iterator[None]:
-    """No looking for garbage: what is read here stays, and to look through it takes a third of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def is_json(line: bytes) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
+from sys import intern
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypedDict, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -221,7 +222,8 @@ class ImageTask(Task[ImageFile, A]):
             return None
         if files.stamp(image, self._columns.is_alone) != stamp:
             return None
-        return _Counted._make((*counted[:-1], tuple(counted[-1])))
+        # One text for all: otherwise each takes 50 bytes.
+        return _Counted._make((intern(counted[0]), *counted[1:-1], tuple(counted[-1])))
 
     def stands(self, item: ImageFile, record: A) -> bool:
         if not self._columns.is_known(item.path):

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from uncanny.errors import RunMismatchError, StorageError, UsageError
 from uncanny.prompts import PromptSet, current_set
-from uncanny.records.jsonl import no_collection
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_same_protocol, setting
 from uncanny.records.run_manifest import RunManifest, Totals
@@ -62,7 +61,7 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
     _load_spending(folder, options, manifest, spending, progress, known=before is not None)
     records = task.records()
     records.made_with = {"model": str(task.models.model), "prompts": task.prompts.id}
-    with nothing_left_behind(records), no_collection():
+    with nothing_left_behind(records):
         pending = task.load_pending(records, progress)
     if pending and before is not None and task.prompts.id != own.id and not task.prompts.chosen:
         words = f"{folder.path} was started with the prompts {task.prompts.id} and resumes with them. "

@@ -18,7 +18,7 @@ from uncanny.errors import RecordError, UsageError
 from uncanny.eval.common.inputs.runs import ReadRun, open_run
 from uncanny.eval.common.parameters import MIN_CONFIDENCE
 from uncanny.files import open_file
-from uncanny.records.jsonl import no_collection, parse_line
+from uncanny.records.jsonl import parse_line
 from uncanny.records.reviews import MAJORITY, Review, ReviewedImage, ReviewLog, Rule, review_image
 from uncanny.records.run_folder import check_recorded
 from uncanny.records.sample import SAMPLE, read_sample
@@ -30,6 +30,7 @@ from uncanny.service.review.records import (
     ADDED,
     ImageRecord,
     image_key,
+    no_collection,
     read_records,
     state_of,
 )
