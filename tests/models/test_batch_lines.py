@@ -19,7 +19,7 @@ USAGE = {"input_tokens": 5, "output_tokens": 5, "input_tokens_details": {"cached
 RESPONSE = {"id": "r", "status": "completed", "output": [PART], "usage": USAGE}
 FAILED = {"status": "failed", "error": {"code": "server_error", "message": "m"}}
 ERROR = {"error": {"message": "m", "code": "c", "type": "invalid_request_error", "param": "p"}}
-LINES = {
+LINES: dict[str, list[dict[str, Any]]] = {
     "openai/gpt-4o": [
         {"response": {"status_code": 200, "body": RESPONSE}},
         {"response": {"status_code": 200, "body": FAILED}},

@@ -46,6 +46,7 @@ def read_url(url: str, max_bytes: int) -> bytes:
     asked for then.
     """
     shown = public_url(url)[:_LONGEST_SHOWN]
+    kind: ImageFault
     if settings().folders is not None:
         raise ImageError(f"{shown}: only files in the folders that are allowed are read", kind="permission")
     if "::" in url:
