@@ -7,6 +7,7 @@ resume makes their index, as a run does while it writes them.
 
 from __future__ import annotations
 
+import gc
 import re
 import subprocess
 import sys
@@ -49,6 +50,8 @@ def write_records(run: Path, other: Path, number: int) -> None:
 
 def child(table: str, run: str, limit: str) -> None:
     """Print seconds and MB up to the first call; with the number of images still to do."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)  # as commands do
     began = time.perf_counter()
     from uncanny.annotation.parameters import AnnotateParameters
     from uncanny.annotation.run import annotate_task

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,8 +167,21 @@ def test_entries_beyond_the_end_of_the_file_are_not_used(tmp_path: Path) -> None
 def test_what_is_not_an_entry_ends_the_index(entry: Any, tmp_path: Path) -> None:
     written(tmp_path, "a", "b", "c")
     head, first, *_ = (tmp_path / INDEX).read_bytes().splitlines(keepends=True)
-    (tmp_path / INDEX).write_bytes(head + first + orjson.dumps(entry) + b"\n")
+    content = orjson.dumps(entry)
+    (tmp_path / INDEX).write_bytes(head + first + b"%08x %b\n" % (zlib.crc32(content), content))
     assert loaded(tmp_path) == ({"a": 97}, ["b", "c"])
+
+
+def test_a_bit_that_is_wrong_anywhere_costs_no_record(tmp_path: Path) -> None:
+    written(tmp_path, "a", "b", "c")
+    index = (tmp_path / INDEX).read_bytes()
+    for place in range(len(index)):
+        wrong = bytearray(index)
+        wrong[place] ^= 1
+        (tmp_path / INDEX).write_bytes(wrong)
+        known, read = loaded(tmp_path)
+        assert sorted([*known, *read]) == ["a", "b", "c"]
+        assert known.items() <= {"a": 97, "b": 98, "c": 99}.items()
 
 
 def test_records_made_with_something_else_are_read(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ class Holders:
     def part(self, each: int) -> LeasedBudget:
         return LeasedBudget(
             SpendLimits(max_tokens_total=LIMIT),
-            lambda worst: self.leases.lease(each, worst),
+            # The other process goes on with it, whatever becomes of whoever asked.
+            lambda worst: asyncio.shield(asyncio.create_task(self.leases.lease(each, worst))),
             lambda actual, estimated: self.leases.settled(each, actual, estimated),
             usual_calls=1,
         )
@@ -71,6 +72,30 @@ async def test_what_a_lost_process_had_leased_stays_out() -> None:
     with pytest.raises(BudgetError):
         await asyncio.wait_for(waiting, 10)
     await asyncio.wait_for(holders.parts[1].reserve(Spend(6_000), Ticket(0)), 10)
+
+
+async def test_a_lost_process_gets_no_lease_that_others_would_wait_for() -> None:
+    holders = Holders(2)
+    await holders.parts[1].reserve(Spend(LIMIT), Ticket(0))
+    asked = asyncio.create_task(holders.leases.lease("gone", Spend(100)))
+    await asyncio.sleep(0.01)
+    holders.leases.lose("gone")
+    holders.parts[1].settle(Spend(LIMIT), Spend(10))
+    assert await asyncio.wait_for(asked, 10) is None
+    assert await holders.leases.lease("gone", Spend(100)) is None
+    await asyncio.wait_for(holders.parts[0].reserve(Spend(LIMIT - 10), Ticket(0)), 10)
+
+
+async def test_a_lease_that_nobody_waits_for_any_more_comes_back() -> None:
+    holders = Holders(2)
+    await holders.parts[1].reserve(Spend(LIMIT), Ticket(0))
+    waiting = asyncio.create_task(holders.parts[0].reserve(Spend(100), Ticket(0)))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    holders.parts[1].settle(Spend(LIMIT), Spend(10))
+    await asyncio.sleep(0.01)
+    await asyncio.wait_for(holders.parts[1].reserve(Spend(LIMIT - 10), Ticket(0)), 10)
 
 
 async def test_calls_that_cost_nothing_need_no_lease() -> None:

@@ -350,3 +350,24 @@ def test_what_cannot_be_spread_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises((ModelUnusableError, UsageError)):
         run(model="openai-compatible/any")
     assert not (tmp_path / "run/run.json").exists()
+
+
+def test_a_cluster_that_does_not_start_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray raises plain exceptions where the machine is too busy."""
+
+    def init(**_: object) -> None:
+        raise Exception("The current node timed out during startup.\nDetails")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    images = pictures(tmp_path / "in", 1)
+    for address, words in (
+        (None, "Ray cannot be started on this"),
+        ("ray:1", "The Ray cluster at ray:1 cannot"),
+    ):
+        with pytest.raises(
+            UsageError, match=rf"{words}.*: The current node timed out during startup\."
+        ) as error:
+            uncanny.annotate(images, model="noop", out=tmp_path / "run", engine="ray", ray_address=address)
+        assert "Details" not in str(error.value)

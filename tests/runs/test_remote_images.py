@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 import time
@@ -13,10 +14,13 @@ from typing import Any
 import pyarrow as arrow  # type: ignore[import-untyped]
 import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
 
 import uncanny
 from tests.runs.e2e import check_no_traceback, pictures, uncanny_here
 from uncanny.errors import UsageError
+from uncanny.images.remote import read_url
 from uncanny.settings import settings
 
 
@@ -148,3 +152,56 @@ def test_images_of_a_bucket(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [each.errors[0].kind for each in records.values() if each.errors] == ["missing", "missing"]
     with urllib.request.urlopen(s3, timeout=10) as answer:
         assert answer.status == 200
+
+
+SIGNATURE = "0123456789abcdef-signature"
+
+
+@pytest.fixture
+def web(httpserver: HTTPServer, tmp_path: Path) -> HTTPServer:
+    """A web server with a picture, and others that answer all kinds of things."""
+    pytest.importorskip("fsspec")
+    picture = next(pictures(tmp_path / "in", 1).iterdir()).read_bytes()
+
+    def endless(_: Request) -> Response:
+        return Response((b"\x89PNG" + bytes(2**20) for _ in range(2**20)), mimetype="image/png")
+
+    httpserver.expect_request("/a.png").respond_with_data(picture)
+    httpserver.expect_request("/endless.png").respond_with_handler(endless)
+    bomb = {"Content-Encoding": "gzip"}
+    httpserver.expect_request("/bomb.png").respond_with_data(gzip.compress(bytes(2**28)), headers=bomb)
+    httpserver.expect_request("/page.png").respond_with_data("<html>log in</html>")
+    httpserver.expect_request("/gone.png").respond_with_data("no", status=404)
+    httpserver.expect_request("/secret.png").respond_with_data("no", status=403)
+    httpserver.expect_request("/away").respond_with_data("", 302, headers={"Location": "file:///etc/passwd"})
+    return httpserver
+
+
+def test_answers_of_a_web_server(web: HTTPServer, tmp_path: Path) -> None:
+    """Credentials in URLs are used, and kept nowhere; no answer fills the memory."""
+    endless = read_url(web.url_for("/endless.png"), 2**20)
+    assert len(endless) == 2**20 + 1
+    web.clear_log()
+    names = ["a.png", "bomb.png", "page.png", "secret.png", "gone.png", "away"]
+    host = f"me:{SIGNATURE}@localhost:{web.port}"
+    urls = [f"http://{host}/{name}?X-Amz-Signature={SIGNATURE}&X-Amz-Expires=60" for name in names]
+    urls += [
+        f"http://me:{SIGNATURE}@127.0.0.1:9/a.png?X-Amz-Signature={SIGNATURE}",
+        f"http://me:{SIGNATURE}@[/a.png?X-Amz-Signature={SIGNATURE}",
+        f"nowhere://me:{SIGNATURE}@a/b.png",
+        "file:///dev/zero",
+        "local:///etc/passwd",
+    ]
+    manifest = table(tmp_path / "manifest.parquet", url=urls)
+    run = tmp_path / "run"
+    records = annotated(manifest, run, image_column="url")
+    kinds = [each.errors[0].kind if each.errors else each.status for each in records.values()]
+    assert kinds[:3] == ["ok", "not_an_image", "not_an_image"]
+    assert kinds[3:7] == ["permission", "missing", "io_error", "io_error"]
+    assert kinds[7:] == ["unsupported"] * 4
+    shown = f"http://…@localhost:{web.port}/a.png?…"
+    assert records["url/000000"].model_extra["columns"] == {"url": shown}
+    assert web.log[0][0].authorization is not None
+    assert web.log[0][0].args["X-Amz-Signature"] == SIGNATURE
+    for file in run.rglob("*"):
+        assert not file.is_file() or SIGNATURE.encode() not in file.read_bytes(), file

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from uncanny.errors import UsageError
 from uncanny.files import load_json, read_file
+from uncanny.images.remote import public_url
 from uncanny.images.row_cells import Cell, CellLines, plain_cell
 from uncanny.images.row_files import row_of, row_place
 from uncanny.images.row_readers import MOST_BYTES, opened
@@ -97,11 +98,14 @@ class ImageColumns:
             place = row_place(row)
             if place is None:
                 return ImageCells()
-            _, number = place
+            column, number = place
             if not self.is_known(image):
                 return ImageCells(number)
             with opened(row.file) as rows:
-                return ImageCells(number, self._chosen(rows.cells(self._wanted).row(number)))
+                cells = rows.cells(self._wanted).row(number)
+            if isinstance(url := cells.get(column), str):
+                cells[column] = public_url(url)
+            return ImageCells(number, self._chosen(cells))
         except UsageError:
             return ImageCells()  # the picture's own record says why the table cannot be read
 

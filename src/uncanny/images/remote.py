@@ -1,10 +1,15 @@
 """Images on other machines, by the URLs that fsspec knows: `s3://bucket/key`, `https://…`, `gs://…`.
 
 Which of them can be read depends on the packages that are installed, as s3fs for `s3://`; they take keys and
-addresses from their own variables.
+addresses from their own variables. A URL may have credentials in it, as signed ones do: what is shown of it,
+and kept in records, is `public_url`.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Any, Final
+from urllib.parse import unquote
 
 from uncanny.errors import ImageError, ImageFault, UsageError
 from uncanny.extras import optional
@@ -14,6 +19,24 @@ _FAULTS: tuple[tuple[type[Exception], ImageFault], ...] = (
     (FileNotFoundError, "missing"),
     (PermissionError, "permission"),
 )
+_STATUSES: Final[dict[int, ImageFault]] = {
+    401: "permission",
+    403: "permission",
+    404: "missing",
+    410: "missing",
+}
+ANSWER_S: Final = 120.0
+"""How long it may take until all of an image is there."""
+_CHUNK: Final = 2**16
+_PARTS = re.compile(r"(?P<scheme>[^:/]*://)(?:(?P<user>[^/?]*)@)?(?P<rest>[^?]*)(?P<query>\?.*)?", re.DOTALL)
+_HIDDEN: Final = "…"
+# Shorter ones would be found in the middle of words.
+_SHORTEST: Final = 4
+_LONGEST_SHOWN: Final = 500
+
+
+class _StatusError(Exception):
+    """A web server answered with an error."""
 
 
 def read_url(url: str, max_bytes: int) -> bytes:
@@ -22,21 +45,109 @@ def read_url(url: str, max_bytes: int) -> bytes:
     Raises `ImageError`; also where the setting `folders` says which files may be read: nothing elsewhere is
     asked for then.
     """
+    shown = public_url(url)[:_LONGEST_SHOWN]
+    kind: ImageFault
     if settings().folders is not None:
-        raise ImageError(f"{url}: only files in the folders that are allowed are read", kind="permission")
+        raise ImageError(f"{shown}: only files in the folders that are allowed are read", kind="permission")
     if "::" in url:
-        raise ImageError(f"{url}: URLs within URLs are not read", kind="unsupported")
+        raise ImageError(f"{shown}: URLs within URLs are not read", kind="unsupported")
     try:
-        fsspec = optional("fsspec.core", "remote", "Reading URLs")
-        system, path = fsspec.url_to_fs(url)
-        data: bytes = system.cat_file(path, start=0, end=max_bytes + 1)
+        return _read(url, max_bytes + 1)
     except UsageError as error:
         raise ImageError(error.message, kind="unsupported", remedy=error.remedy) from error
+    except ImageError:
+        raise
     except (ImportError, ValueError) as error:  # there is no such scheme, or its package is missing
-        raise ImageError(f"{url}: {error}", kind="unsupported") from error
+        message, kind = f"{shown}: {_why(error, url)}", "unsupported"
     except Exception as error:  # clients of storage raise all kinds of errors
-        kinds = (kind for cause, kind in _FAULTS if isinstance(error, cause))
-        kind: ImageFault = next(kinds, "io_error")
-        why = str(error).strip() or type(error).__name__
-        raise ImageError(f"{url} cannot be read: {why}", kind=kind) from error
+        message = f"{shown} cannot be read: {_why(error, url)}"
+        kind = next((kind for cause, kind in _FAULTS if isinstance(error, cause)), "io_error")
+        if isinstance(error, _StatusError):
+            kind = _STATUSES.get(error.args[1], kind)
+    # Outside of the handlers: what clients raise quotes the URL, and is not to be shown as the cause.
+    raise ImageError(message, kind=kind)
+
+
+def public_url(url: str) -> str:
+    """A URL without what may be credentials: passwords, parameters, and what users are called on the web.
+
+    >>> public_url("https://bucket.example/a.png?X-Amz-Signature=1234")
+    'https://bucket.example/a.png?…'
+    >>> public_url("sftp://me:secret@host/a.png")
+    'sftp://me:…@host/a.png'
+    """
+    parts = _PARTS.fullmatch(url)
+    if parts is None:
+        return url
+    user, rest = parts["user"], parts["rest"]
+    if parts["scheme"].lower().startswith("http"):
+        user = user and _HIDDEN
+        rest = rest.partition("#")[0]
+    elif user is not None and ":" in user:
+        user = f"{user.partition(':')[0]}:{_HIDDEN}"
+    return "".join(
+        (parts["scheme"], "" if user is None else f"{user}@", rest, f"?{_HIDDEN}" if parts["query"] else "")
+    )
+
+
+def _read(url: str, most: int) -> bytes:
+    fsspec = optional("fsspec.core", "remote", "Reading URLs")
+    system, path = fsspec.url_to_fs(url)
+    if "file" in _protocols(system):
+        raise ImageError(
+            f"{public_url(url)}: files of this machine are not read by URL",
+            kind="unsupported",
+            remedy="Write the path without a scheme.",
+        )
+    if not system.async_impl:
+        data: bytes = system.cat_file(path, start=0, end=most)
+    elif "https" in _protocols(system):
+        data = optional("fsspec.asyn", "remote", "Reading URLs").sync(
+            system.loop, _get, system, path, most, timeout=ANSWER_S
+        )
+    else:
+        data = system.cat_file(path, start=0, end=most, timeout=ANSWER_S)
     return data
+
+
+async def _get(system: Any, url: str, most: int) -> bytes:
+    """From a web server, which need not keep to a range: it is left after so many bytes.
+
+    Nothing is decompressed, since a small answer could fill the memory.
+    """
+    session = await system.set_session()
+    plain = {"Accept-Encoding": "identity"}
+    async with session.get(system.encode_url(url), headers=plain, auto_decompress=False) as answer:
+        if answer.status >= 400:
+            raise _StatusError(f"the server answered {answer.status} {answer.reason or ''}", answer.status)
+        data = bytearray()
+        async for chunk in answer.content.iter_chunked(_CHUNK):
+            data += chunk
+            if len(data) >= most:
+                break
+    return bytes(data[:most])
+
+
+def _protocols(system: Any) -> tuple[str, ...]:
+    protocol = system.protocol
+    return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
+
+def _why(error: Exception, url: str) -> str:
+    """What an error says, without what of the URL is not to be shown."""
+    if isinstance(error, _StatusError):
+        return str(error.args[0]).strip()
+    if isinstance(error, TimeoutError):
+        return f"no answer within {ANSWER_S:.0f} seconds"
+    text = " ".join(str(error).split()) or type(error).__name__
+    parts = _PARTS.fullmatch(url)
+    if parts is None:
+        return text
+    text = text.replace(url, public_url(url))
+    user, query = parts["user"] or "", parts["query"] or ""
+    values = [value for each in re.split("[&;]", query[1:]) for value in each.partition("=")[::2]]
+    secrets = {query[1:], user, user.partition(":")[2], *values[1::2]}
+    for secret in sorted(secrets | set(map(unquote, secrets)), key=len, reverse=True):
+        if len(secret) >= _SHORTEST:
+            text = text.replace(secret, _HIDDEN)
+    return text

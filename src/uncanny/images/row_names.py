@@ -9,6 +9,7 @@ from pathlib import PureWindowsPath
 from typing import overload
 
 _LONGEST_NAME = 200
+_DIGITS, _MOST_DIGITS = 6, 18
 _NUMBER = re.compile(r"\d{6,}")
 
 
@@ -38,9 +39,12 @@ class RowNames(Sequence[str]):
         bare = name.removeprefix(self._prefix)
         if self._own is not None:
             return self._rows.get(bare)
-        if not (_NUMBER.fullmatch(bare) and bare.isascii()) or bare != f"{int(bare):06d}":
+        # A million times, when a run resumes.
+        padded = len(bare) == _DIGITS or (len(bare) > _DIGITS and bare[0] != "0")
+        if not (padded and bare.isascii() and bare.isdigit() and len(bare) <= _MOST_DIGITS):
             return None
-        return int(bare) if int(bare) < self._length else None
+        row = int(bare)
+        return row if row < self._length else None
 
 
 def row_names(own: Sequence[str | None], length: int) -> list[str]:

@@ -1,14 +1,15 @@
 """An index of many records, so that a run resumes without reading them all.
 
-One line of JSON for each record: its key, where it is, and what the run needs to know of it. The first line
-says of which file, and with what the records were made. Where something does not fit, records are read
-instead.
+One line for each record: a checksum, and as JSON its key, where it is, and what the run needs to know of it.
+The first line says of which file, and with what the records were made. Where something does not fit, records
+are read instead.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from io import FileIO
 from pathlib import Path
@@ -22,7 +23,9 @@ from uncanny.records.jsonl import append_whole, open_to_append, open_to_read, wr
 SUFFIX: Final = ".index"
 # Fewer are read as fast as their index.
 LEAST: Final = 10_000
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+# Characters, with the blank behind them.
+_CHECKSUM: Final = 9
 
 
 class Entry(NamedTuple):
@@ -150,13 +153,17 @@ def _head(records: os.stat_result, made_with: Mapping[str, object]) -> bytes:
 
 
 def _line(entry: Entry) -> bytes:
-    return orjson.dumps(tuple(entry), option=orjson.OPT_APPEND_NEWLINE)
+    content = orjson.dumps(tuple(entry))
+    return b"%08x %b\n" % (zlib.crc32(content), content)
 
 
 def _entry(line: bytes) -> Entry | None:
     """None for a line that is not whole, or not ours."""
+    content = line[_CHECKSUM:-1]
     try:
-        key, offset, length, about = orjson.loads(line)
+        if int(line[:_CHECKSUM], 16) != zlib.crc32(content):
+            return None
+        key, offset, length, about = orjson.loads(content)
     except (ValueError, TypeError):
         return None
     fits = type(key) is str and type(offset) is int and type(length) is int and type(about) is list

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
+from sys import intern
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypedDict, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -212,14 +213,17 @@ class ImageTask(Task[ImageFile, A]):
 
     def _by_index(self, files: ImageFiles, image: str, words: list[Any]) -> _Counted | None:
         """What is counted of a record that stands: its file has not changed, nor what a table says of it."""
+        if len(words) != 2 + len(_Counted._fields):
+            return None
         wanted, stamp, *counted = words
-        if stamp is None or wanted != self._wanted or len(counted) != len(_Counted._fields):
+        if stamp is None or wanted != self._wanted:
             return None
         if self.options.retry_failed and counted[0] in self.asked_again:
             return None
         if files.stamp(image, self._columns.is_alone) != stamp:
             return None
-        return _Counted._make((*counted[:-1], tuple(counted[-1])))
+        # One text for all: otherwise each takes 50 bytes.
+        return _Counted._make((intern(counted[0]), *counted[1:-1], tuple(counted[-1])))
 
     def stands(self, item: ImageFile, record: A) -> bool:
         if not self._columns.is_known(item.path):

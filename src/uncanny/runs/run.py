@@ -1,8 +1,7 @@
 """A run that any program can hold: opened, worked on and concluded under the program's own event loop.
 
 Lock, manifest, models, queue and the end are the same for every task (`uncanny.runs.task`). Nothing here
-touches signal handlers, the garbage collector, event loops or logging of the host; the command line adds what
-a terminal needs.
+touches signal handlers, garbage collector, event loops or logging of the host.
 """
 
 from __future__ import annotations

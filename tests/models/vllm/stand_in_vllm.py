@@ -2,9 +2,10 @@
 
 The model's name decides: `dies` and `sleeps` never get ready, `once` gets ready the first time only (a file
 of that name in the current folder says that it was there), `stubborn` has a child that ignores SIGTERM,
-`bare` exposes no counters, `annotates` answers like the fake server, `annotates-once` too, but never gets
-ready again, anything else is well. What comes after an @ is for the test to tell its own processes by. Like
-vLLM it has a child process that does not notice the death of its parent, and it ends when the child does.
+`leaves` has one in a session of its own, `tells` prints its environment and dies, `bare` exposes no counters,
+`annotates` answers like the fake server, `annotates-once` too, but never gets ready again, anything else is
+well. What comes after an @ is for the test to tell its own processes by. Like vLLM it has a child process
+that does not notice the death of its parent, and it ends when the child does.
 """
 
 from __future__ import annotations
@@ -73,6 +74,11 @@ if __name__ == "__main__":
     if MODEL == "dies" or (MODEL == "once" and Path("once").exists()):
         print("ValueError: no such model", flush=True)
         raise SystemExit(3)
+    if MODEL == "tells":
+        print("ValueError: no model with", os.environ["HF_TOKEN"], *sys.argv[1:], flush=True)
+        raise SystemExit(3)
+    if MODEL == "leaves":
+        subprocess.Popen([sys.executable, "-c", CHILD.format(IGNORE)], start_new_session=True)
     if MODEL == "once":
         Path("once").touch()
     child = subprocess.Popen(

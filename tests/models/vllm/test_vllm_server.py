@@ -98,6 +98,30 @@ async def test_a_server_that_dies_at_the_start_is_an_error_with_the_end_of_its_l
     assert "earlier run" not in str(caught.value)
 
 
+async def test_keys_that_a_server_prints_are_in_no_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_0123456789abcdef")
+    running = VllmServer(
+        "tells", command=STAND_IN, log_path=tmp_path / "log", extra_args=["--api-key", "sk-0123456789abcdef"]
+    )
+    with pytest.raises(ModelUnusableError, match="no model with") as caught:
+        async with running:
+            pass
+    for shown in (str(caught.value), running.last_line()):
+        assert "0123456789abcdef" not in shown
+        assert "[key]" in shown
+
+
+async def test_a_child_that_has_left_the_group_is_killed(tmp_path: Path) -> None:
+    async with server(tmp_path, "leaves") as running:
+        assert running.group is not None
+        children = [each for each in psutil.Process(running.group).children() if each.pid != running.group]
+        assert len(children) == 2
+    for each in children:
+        assert not each.is_running() or each.status() == psutil.STATUS_ZOMBIE
+
+
 async def test_not_ready_in_time(tmp_path: Path) -> None:
     running = server(tmp_path, "sleeps", ready_timeout_s=0.5)
     with pytest.raises(ModelUnusableError, match=r"not ready after 0\.5 seconds"):

@@ -28,7 +28,7 @@ from openai import AsyncOpenAI
 from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError
 from uncanny.files import read_file
 from uncanny.models.base import Files, ModelRequest, ModelResponse, SentImage
-from uncanny.models.discount.responses import outcome, read_response
+from uncanny.models.discount.responses import as_body, outcome, read_response
 from uncanny.models.error_body import one_line
 from uncanny.models.http import Exchange, checked_id, read_body
 from uncanny.models.http_errors import ErrorContext, NothingThereError, bad_body, from_response
@@ -125,7 +125,7 @@ class BatchApi(ABC):
 
     def _failed(self, status: int, body: object) -> ModelResponse | ProviderError:
         def failed() -> ModelResponse:
-            raise from_response(status, {}, orjson.dumps(body), self._context)
+            raise from_response(status, {}, as_body(body), self._context)
 
         return outcome(failed)
 

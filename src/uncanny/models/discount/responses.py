@@ -125,6 +125,14 @@ def outcome(
         return error
 
 
+def as_body(error: object) -> bytes:
+    """An error as the body of a response; empty for more lists in lists than are written, which are read."""
+    try:
+        return orjson.dumps(error)
+    except TypeError:
+        return b""
+
+
 def read_response(content: Mapping[str, Any], context: ErrorContext) -> ModelResponse:
     """The response in a body that is no longer under way.
 
@@ -146,7 +154,7 @@ def read_response(content: Mapping[str, Any], context: ErrorContext) -> ModelRes
         case {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}:
             return replace(response, finish="refusal", reason="the server stopped it: content_filter")
         case {"error": {"code": str(code)} as error}:
-            raise from_response(_STATUSES.get(code, 500), {}, orjson.dumps({"error": error}), context)
+            raise from_response(_STATUSES.get(code, 500), {}, as_body({"error": error}), context)
         case {"status": str(status)}:
             raise TransientError(f"{context.name}: a response is {status}"[:200], kind="background")
     raise TransientError(f"{context.name}: a response has no status", kind="bad_body")

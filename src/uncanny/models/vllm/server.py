@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from types import TracebackType
@@ -31,11 +32,12 @@ import orjson
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.extras import install_hint
 from uncanny.models.addresses import Address, parse_address
-from uncanny.models.error_body import one_line
+from uncanny.models.error_body import KeyMask, one_line
 from uncanny.models.http import http_client
 from uncanny.models.http_errors import HTTP_ERRORS
 from uncanny.models.vllm import watcher as vllm_watch
 from uncanny.models.vllm.watcher import cause_lines
+from uncanny.settings import secrets
 from uncanny.wording import counted, marked, server_address
 
 COMMAND_VARIABLE = "UNCANNY_VLLM_COMMAND"
@@ -110,6 +112,9 @@ class VllmServer:
         self._port = port
         self._extra_args = tuple(extra_args)
         self._env = dict(env or {})
+        # vLLM prints its arguments, and what it was told in its environment.
+        key = next((own for name, own in pairwise(extra_args) if name == "--api-key"), "")
+        self._mask = KeyMask([key, *(secret for _, secret in secrets())])
         self._ready_timeout_s = ready_timeout_s
         self._max_restarts, self._on_restart = max_restarts, on_restart
         self._watcher: subprocess.Popen[bytes] | None = None
@@ -222,10 +227,10 @@ class VllmServer:
         return f"ended {_how(watcher.returncode)}{' before it was ready' if starts else ''}"
 
     def _log_lines(self, most: int) -> list[str]:
-        """The end of the log since the last start, at most so many bytes of it."""
+        """The end of the log since the last start, at most so many bytes of it, without keys."""
         with self.log_path.open("rb") as log:
             log.seek(max(self._log_start, self.log_path.stat().st_size - most))
-            return log.read().decode(errors="replace").splitlines()
+            return self._mask(log.read(most).decode(errors="replace")).splitlines()
 
     def _unusable(self, what: str, *, restarts: int = 0) -> ModelUnusableError:
         causes = " | ".join(cause_lines(self._log_lines(_LOG_READ))) or "nothing"
@@ -245,7 +250,7 @@ class VllmServer:
         assert watcher.stdout is not None
         watcher.stdin.close()
         watcher.stdout.close()
-        deadline = time.monotonic() + vllm_watch.GRACE_S + 2 * vllm_watch.LEFT_OVER_S + 5
+        deadline = time.monotonic() + vllm_watch.GRACE_S + 3 * vllm_watch.LEFT_OVER_S + 5
         while watcher.poll() is None and time.monotonic() < deadline:  # noqa: ASYNC110 - no task of ours
             await asyncio.sleep(_POLL_S)
         # For a watcher that hangs or was killed itself.

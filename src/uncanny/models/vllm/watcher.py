@@ -91,6 +91,25 @@ def end_group(server: subprocess.Popen[bytes]) -> None:
         wait_until_gone(server.pid, LEFT_OVER_S)
 
 
+def end_adopted() -> None:
+    """Kill what has left the group, with a session of its own say: it came to us when its parent ended."""
+    deadline = time.monotonic() + LEFT_OVER_S
+    while time.monotonic() < deadline:
+        try:
+            with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123  pathlib is large
+                children = [int(each) for each in file.read().split()]
+        except OSError:  # not on Linux
+            return
+        if not children:
+            return
+        for child in children:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, os.WNOHANG)
+        time.sleep(_POLL_S)
+
+
 def input_ended() -> bool:
     """Wait a moment for the end of standard input."""
     readable, _, _ = select.select([0], [], [], _POLL_S)
@@ -121,6 +140,7 @@ def watch(command: list[str]) -> int:
         return 0
     finally:
         end_group(server)
+        end_adopted()
 
 
 def _leave(*_: object) -> NoReturn:

@@ -42,15 +42,24 @@ class LeasedBudget(Budget):
         )
         self._lease, self._on_settled = lease, on_settled
         self._asking = asyncio.Lock()
+        self._borrowing: set[asyncio.Task[None]] = set()
 
     async def reserve(self, worst: Spend, ticket: Ticket) -> None:
         """As for all budgets, with what is leased for it."""
         if not self.covers(worst):
             async with self._asking:
-                if not self.covers(worst) and (lease := await self._lease(worst)) is not None:
-                    self._grow(lease)
-                    self._serve()
+                if not self.covers(worst):
+                    # To its end, also where nobody waits any more: what is leased has to be known here.
+                    borrowing = asyncio.create_task(self._borrow(worst))
+                    self._borrowing.add(borrowing)
+                    borrowing.add_done_callback(self._borrowing.discard)
+                    await asyncio.shield(borrowing)
         await super().reserve(worst, ticket)
+
+    async def _borrow(self, worst: Spend) -> None:
+        if (lease := await self._lease(worst)) is not None:
+            self._grow(lease)
+            self._serve()
 
     def settle(self, worst: Spend, actual: Spend, estimated: Spend | None = None) -> None:
         super().settle(worst, actual, estimated)
@@ -87,16 +96,16 @@ class Leases:
         self._budget, self._most, self._take_back = budget, most, take_back
         self._leased: dict[Hashable, Spend] = {}
         # Of processes that are gone: what they have used of it nobody knows.
-        self._lost = NOTHING
+        self._lost, self._gone = NOTHING, set[Hashable]()
         self._turn, self._changed = asyncio.Lock(), asyncio.Event()
 
     async def lease(self, holder: Hashable, worst: Spend) -> Spend | None:
-        """A lease that covers `worst` at least; None where there is not as much left.
+        """A lease that covers `worst` at least; None where there is not as much left, or the holder is gone.
 
         It waits while others may still give back what they have.
         """
         async with self._turn:
-            while not self._has(worst):
+            while holder not in self._gone and not self._has(worst):
                 for each, returned in (await self._take_back()).items():
                     self._give(each, returned * -1)
                 if self._has(worst):
@@ -105,6 +114,8 @@ class Leases:
                     return None
                 self._changed.clear()
                 await self._changed.wait()
+            if holder in self._gone:
+                return None  # it would never come back
             lease = self._part(worst)
             self._give(holder, lease)
             return lease
@@ -116,7 +127,8 @@ class Leases:
         self._changed.set()
 
     def lose(self, holder: Hashable) -> None:
-        """A process is gone, and its lease with it."""
+        """A process is gone, and its lease with it; what it asks for still, it does not get."""
+        self._gone.add(holder)
         self._lost += self._leased.pop(holder, NOTHING)
         self._changed.set()
 

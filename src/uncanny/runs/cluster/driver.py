@@ -141,10 +141,17 @@ def _connect(ray: Any, task: Task[Any, Any], stack: contextlib.AsyncExitStack) -
         os.environ.setdefault(name, value)
     try:
         ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, RuntimeError, ValueError) as error:
-        where = "Ray" if address is None else f"The Ray cluster at {address}"
+    except Exception as error:  # Ray raises all kinds, plain `Exception` among them
+        ray.shutdown()  # what was started by then
+        if address is None:
+            raise UsageError(
+                f"Ray cannot be started on this machine: {_first_line(error)}",
+                remedy="Run the same again when the machine is less busy, or start a cluster with "
+                f"`ray start` and pass {option('ray_address')}.",
+            ) from error
         raise UsageError(
-            f"{where} cannot be reached: {error}", remedy=f"Check {option('ray_address')}."
+            f"The Ray cluster at {address} cannot be reached: {_first_line(error)}",
+            remedy=f"Check {option('ray_address')}.",
         ) from error
     stack.push_async_callback(asyncio.to_thread, ray.shutdown)
 
@@ -366,6 +373,9 @@ class Cluster:
                     return
         except self._lost:
             await self._lose(actor)
+        except Exception:  # those who wait for its events would wait for ever
+            log.exception("An actor of Ray is given up: what it told could not be passed on")
+            await self._lose(actor)
 
     def _talk(self, talk: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(talk)
@@ -455,4 +465,4 @@ class _InLane:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
