@@ -141,10 +141,15 @@ def _connect(ray: Any, task: Task[Any, Any], stack: contextlib.AsyncExitStack) -
         os.environ.setdefault(name, value)
     try:
         ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, RuntimeError, ValueError) as error:
-        where = "Ray" if address is None else f"The Ray cluster at {address}"
+    except Exception as error:  # Ray raises this class itself, as for a node that takes too long to start
+        if address is None:
+            raise UsageError(
+                f"Ray cannot be started on this machine: {error}",
+                remedy=f"Run the same again when the machine is less busy, or remove {option('engine')} ray.",
+            ) from error
         raise UsageError(
-            f"{where} cannot be reached: {error}", remedy=f"Check {option('ray_address')}."
+            f"The Ray cluster at {address} cannot be reached: {error}",
+            remedy=f"Check {option('ray_address')}.",
         ) from error
     stack.push_async_callback(asyncio.to_thread, ray.shutdown)
 
