@@ -97,6 +97,10 @@ def test_each_says_what_happened_and_then_the_remedy_in_one_line(error: type[Unc
     assert str(error("it broke", **own.get(error, {}))).endswith("it broke")
 
 
+def test_a_message_that_has_its_full_stop_gets_no_second_one() -> None:
+    assert str(errors.UsageError("it broke.", remedy="Mend it.")) == "it broke. Mend it."
+
+
 def test_errors_that_list_say_what_then_each_then_the_remedy() -> None:
     items = ItemsError("a.jsonl", [Problem("a", "q1", "is missing", line=2)], remedy="Mend it.")
     alike = NotAlikeError("Not alike", ["models: a; b"], remedy="Mend it.")

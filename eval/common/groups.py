@@ -19,7 +19,7 @@ import numpy as np
 from uncanny.errors import UsageError
 from uncanny.eval.common.matching import Parts, find_originals, stem_parts
 from uncanny.eval.metrics.intervals import Codes, group_codes
-from uncanny.wording import option
+from uncanny.wording import counted, option
 
 # By these images belong together wherever a record has one of them, without being told.
 PAIR_COLUMNS: Final = ("pair", "pair_id")
@@ -152,17 +152,17 @@ class ImageGroups:
     def words(self) -> str:
         """What it means for the figures, in sentences."""
         alone = f" {self.without:,} of them have no value in that column, and are taken by themselves."
+        groups = counted(self.number, "group")
         return (
-            f"{len(self.codes):,} {self.unit} come in {self.number:,} groups (by {self.by}): intervals and "
-            f"paired tests take each group as a whole.{alone if self.without else ''}"
+            f"{len(self.codes):,} {self.unit} come in {groups} (by {self.by}): intervals "
+            f"and paired tests take each group as a whole.{alone if self.without else ''}"
         )
 
     @property
     def short(self) -> str:
         """The same in a few words."""
-        return (
-            f"{len(self.codes):,} {self.unit} in {self.number:,} groups by {self.by}, each taken as a whole"
-        )
+        groups = counted(self.number, "group")
+        return f"{len(self.codes):,} {self.unit} in {groups} by {self.by}, each taken as a whole"
 
 
 class Groups:

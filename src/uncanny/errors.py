@@ -128,7 +128,8 @@ class UncannyError(Exception):
     def lines(self) -> tuple[Words, ...]:
         """`text` as lines: one, but for an error that lists several. What a line quotes may have breaks."""
         message = marked(self.message)
-        return (Words(f"{message}. {marked(self.remedy)}" if self.remedy else message),)
+        # What a server says, and a message may end with, often has a full stop.
+        return (Words(f"{message.removesuffix('.')}. {marked(self.remedy)}" if self.remedy else message),)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For process pools: all of it goes to another process, its cause and notes too.

@@ -254,6 +254,8 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "path_type": lambda _: "must be a path",
     **dict.fromkeys(("mapping_type", "dict_type"), lambda _: "must be a mapping"),
     **dict.fromkeys(("list_type", "tuple_type", "sequence_str"), lambda _: "must be a list"),
+    **dict.fromkeys(("model_type", "model_attributes_type"), lambda _: "must be an object"),
+    "json_invalid": lambda about: f"must be JSON: {about['error']}",
     "is_instance_of": lambda about: _INSTANCES.get(about["class"], f"must be a {about['class']}"),
 }
 

@@ -56,6 +56,18 @@ def test_json_is_json_and_quiet_is_quiet(images: Path, server: Server, run: Run)
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
+@pytest.mark.parametrize("option", [("--ray-actors", "2"), ("--ray-address", "auto")])
+def test_options_of_ray_are_refused_without_it(
+    option: tuple[str, str], images: Path, server: Server, run: Run
+) -> None:
+    for more in ((), ("--dry-run",), ("--engine", "local")):
+        done = uncanny_here(*command(images, server, run), *option, *more)
+        assert done.code == 2
+        assert f"{option[0]} works only with --engine ray. Remove it, or pass --engine ray, too." in done.err
+    assert server.requests() == 0
+    assert not run.path.exists()
+
+
 def test_json_names_failures(images: Path, server: Server, run: Run) -> None:
     (images / "p01.png").write_bytes(b"no picture")
     done = uncanny_here(*command(images, server, run), "--json")

@@ -124,10 +124,14 @@ def test_bad_items_are_listed_and_missing_ones_named(
 def test_check_finds_everything_at_once(tmp_path: Path) -> None:
     done = uncanny_here("mcq", "check", "scenes")
     assert (done.code, done.out, done.err) == (0, "0 errors, 0 warnings\n", "")
+    done = uncanny_here("mcq", "check", "scenes", "-q")
+    assert (done.code, done.out, done.err) == (0, "", "")
     (tmp_path / "bad.jsonl").write_text(BAD_ITEMS)
     done = uncanny_here("mcq", "check", tmp_path / "bad.jsonl")
     check_no_traceback(done)
     assert (done.code, len(done.out.splitlines()), done.err) == (2, 3, "3 errors, 0 warnings\n")
+    quiet = uncanny_here("mcq", "check", tmp_path / "bad.jsonl", "-q")
+    assert (quiet.code, quiet.out, quiet.err) == (2, done.out, "")
     one_line(uncanny_here("mcq", "check", tmp_path / "nowhere.jsonl"), "nowhere.jsonl")
 
 

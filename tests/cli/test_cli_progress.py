@@ -41,6 +41,14 @@ def test_what_was_done_before_is_said_at_the_start(tmp_path: Path) -> None:
     assert uncanny_here(*command, "-q").err == ""
 
 
+def test_one_input_and_one_call_are_not_called_several(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done = uncanny_here(
+        "annotate", pictures(tmp_path / "in", 1), "-m", "noop", "--schedule", "single", "-o", run
+    )
+    assert done.err.splitlines()[0] == f"1 image · noop · {run} · about 1 call"
+
+
 def test_calls_are_shown_of_those_expected() -> None:
     progress = Progress(total=4, calls_expected=208, calls_now=37)
     assert "37/~208 calls" in line_parts(progress).rest

@@ -55,7 +55,8 @@ class Up:
 def up(tmp_path: Path, *arguments: object, model: str = "m") -> Iterator[Up]:
     # A name that no other test's processes have.
     name = f"{model}@{tmp_path}"
-    command = ("vllm", "up", name, "--port", 0, "--log", tmp_path / "vllm.log", *arguments)
+    port = () if "--port" in arguments else ("--port", 0)
+    command = ("vllm", "up", name, *port, "--log", tmp_path / "vllm.log", *arguments)
     with start(*command, env=OWN) as process:
         try:
             yield Up(process, name)
@@ -153,6 +154,24 @@ def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
     assert done.code == 2
     assert f"Port {port} on 127.0.0.1 is not free" in done.err
     assert not (tmp_path / "vllm.log").exists()
+
+
+def test_a_port_is_taken_while_its_server_still_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    with up(tmp_path, "--port", port, model="sleeps") as running:
+        while not running.servers():
+            time.sleep(0.05)
+        done = uncanny_here("vllm", "up", "m", "--port", port, "--log", tmp_path / "other.log", env=OWN)
+    assert done.code == 2
+    assert f"Port {port} on 127.0.0.1 is not free" in done.err
+    assert not (tmp_path / "other.log").exists()
+
+
+def test_an_option_of_vllm_before_the_dashes_is_told_where_it_goes() -> None:
+    done = uncanny_here("vllm", "up", "m", "--max-model-len", "100", env=OWN)
+    assert done.code == 2
+    assert "No such option '--max-model-len'. Options of vLLM come after --." in done.err
 
 
 @pytest.mark.parametrize(

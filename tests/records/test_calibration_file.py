@@ -103,6 +103,22 @@ def test_a_figure_that_is_no_number_is_refused(tmp_path: Path) -> None:
             Calibration.read(file)
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"version": 1}', "field 'steps': is missing"),
+        (b"[]", ":1: must be an object"),
+        (b"{broken", ":1: must be JSON: key must be a string"),
+        (orjson.dumps(CONTENT | {"folds": "2"}), "field 'folds': must be a whole number"),
+    ],
+)
+def test_it_is_said_in_our_words_and_what_to_pass(tmp_path: Path, content: bytes, words: str) -> None:
+    with pytest.raises(RecordError) as raised:
+        Calibration.read(written(tmp_path, content))
+    assert words in str(raised.value)
+    assert str(raised.value).endswith("Pass a calibration that `uncanny trust` has written.")
+
+
 @pytest.mark.parametrize("content", [b"", b"\0\xff", b"[" * 100_000, b"{}", b"[]", b'"a"', b"null"])
 def test_what_is_no_calibration_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(RecordError, match=r"calibration\.json:1"):

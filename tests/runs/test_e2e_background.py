@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from threading import Lock
 
 import orjson
 import pytest
+from werkzeug import Request, Response
 
 from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, start, uncanny_here
 from tests.runs.test_e2e_batches import found
+from tests.runs.test_e2e_discount_odd import between
 
 IMAGES = 4
 # One question goes ahead alone.
@@ -171,3 +175,31 @@ def test_what_is_never_answered_is_handed_in_once_more_and_asked_then(
         assert asked(server) == (2 * HANDED_IN, IMAGES)
     assert (code, run.statuses()) == (0, {"ok": IMAGES})
     assert "no answer within 0:00:00.5" in err
+
+
+def test_what_a_server_refuses_as_too_much_slows_down_what_is_handed_in(tmp_path: Path, run: Run) -> None:
+    """Each question would otherwise ask again, and wait twice as long, by itself."""
+    many = pictures(tmp_path / "many", 40)
+    open_now, most, refused, counting = 0, 3, 0, Lock()
+
+    def change(request: Request, forward: Callable[[], Response]) -> Response | None:
+        nonlocal open_now, refused
+        if request.method != "POST" or request.path != "/v1/responses":
+            return None
+        with counting:
+            open_now += 1
+            too_many = open_now > most
+            refused += too_many
+        try:
+            if too_many:
+                return Response("{}", 429)
+            time.sleep(0.05)
+            return forward()
+        finally:
+            with counting:
+                open_now -= 1
+
+    with serving() as server, between(server, change) as odd:
+        assert background(many, odd, run) == (0, "")
+        assert server.stats()["background"] == 39
+    assert refused < 39

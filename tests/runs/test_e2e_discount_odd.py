@@ -307,3 +307,25 @@ def test_answers_that_do_not_fit_on_the_disk_are_read_again(
         stats = server.stats()
         assert stats["batch_lines"] + stats["background"] == LINES
     assert run.statuses() == {"ok": IMAGES}
+
+
+def test_answers_that_are_paid_for_are_used_though_the_model_was_given_up(images: Path, run: Run) -> None:
+    """The repair of the first line is refused for want of money: the other lines have answers already."""
+    single: list[int] = []
+
+    def change(request: Request, _forward: Callable[[], Response]) -> Response | None:
+        if request.path != "/v1/chat/completions":
+            return None
+        single.append(1)
+        if len(single) == 1:
+            return None
+        body = orjson.dumps({"error": {"message": "no money", "code": "insufficient_quota"}})
+        return Response(body, 429, content_type="application/json")
+
+    spare = ("--fallback", "anthropic/any", "--concurrency", 1)
+    with serving(batch_faults={"malformed": 1.0}) as server, between(server, change) as odd:
+        done = annotated(images, odd, run, *BATCH, *spare, "--base-url", f"anthropic={server.url}")
+        assert done.code == 0
+    assert len(single) == 2
+    read = [call["model"] for call in run.calls() if call["outcome"] == "unparseable"]
+    assert read.count("openai/gpt-4o") == LINES

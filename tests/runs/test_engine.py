@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+import uncanny
 from tests.client.scripted import CAPABILITIES, ScriptedProvider, guarded, in_turn
 from uncanny.agents.steps import ROLES
 from uncanny.client.budget import Budget
 from uncanny.client.endpoint import Endpoint
 from uncanny.demo.model import DemoProvider
+from uncanny.demo.scenes import scenes
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.base import Sampling
 from uncanny.models.registry import ModelOptions, parse_model
@@ -132,3 +134,26 @@ def test_all_models_together_are_sent_what_the_narrowest_takes() -> None:
     assert (limits.max_bytes, limits.max_side) == (10, 50)
     free = common_limits([CAPABILITIES])
     assert (free.max_bytes, free.max_side) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        (None, "Ray cannot be started on this machine: a node timed out. Run the same again"),
+        ("auto", "The Ray cluster at auto cannot be reached: a node timed out. Check `ray_address`"),
+    ],
+)
+def test_what_ray_says_of_a_start_that_fails_is_an_error_of_use(
+    address: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = pytest.importorskip("ray")
+
+    def init(**_: object) -> None:
+        raise Exception("a node timed out")  # as Ray does
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    image = scenes()[0].image_path
+    with pytest.raises(UsageError) as raised:
+        uncanny.annotate(image, model="noop", out=tmp_path / "run", engine="ray", ray_address=address)
+    assert words in str(raised.value)

@@ -178,7 +178,8 @@ def check_command(items: str, reviews: tuple[Path, ...], **values: Any) -> None:
         (complain if files.piped else say)(layout(map(str, problems)))
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = counted(len(problems) - errors, "warning")
-    (complain if errors or files.piped else say)(f"{counted(errors, 'error')}, {warnings}")
+    if not files.quiet:
+        (complain if errors or files.piped else say)(f"{counted(errors, 'error')}, {warnings}")
     if reviews and not errors:
         where = "" if out is None else f"\n\nItems    {harmless(str(out))}"
         files.write_scores(keep(item_set, reviews, **given), after=where)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from typing import Self
 
 from uncanny.client.budget import Budget, Spend
@@ -20,6 +21,7 @@ from uncanny.client.calls import now
 from uncanny.client.discount import LONGEST_POLL_S, Discount, DiscountedAnswer, server_digest
 from uncanny.client.endpoint import FAILURES, Endpoint
 from uncanny.client.prices import PriceTable
+from uncanny.client.waiting import Ticket
 from uncanny.errors import ProviderError, RequestRejectedError, TransientError
 from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.models.discount.responses import BackgroundApi
@@ -62,6 +64,7 @@ class Background(Discount[BackgroundApi]):
         # What is held of the budget, and for how many questions.
         self._held, self._held_by = Spend(), 0
         self._changed = asyncio.Condition()
+        self._order = count()
         self._handing_in: set[asyncio.Task[BackgroundEntry | ProviderError]] = set()
         # Models that took a question, and how many they did not take.
         self._accepting: set[str] = set()
@@ -116,12 +119,12 @@ class Background(Discount[BackgroundApi]):
         """Raises ModelUnusableError and StorageError."""
         name, api = endpoint.name, self._apis[endpoint.name]
         if (entry := self._entries.get(key)) is None:
-            handed_in = await self._patiently(name, self._uncancelled, endpoint, key, request)
+            handed_in = await self._patiently(name, self._in_slot, endpoint, key, request)
             if isinstance(handed_in, ProviderError):
                 return handed_in
             entry = handed_in
         pause = FIRST_POLL_S
-        while (outcome := await self._patiently(name, api.result, entry.id)) is None:
+        while (outcome := await self._patiently(name, api.result, entry.id, noted=entry.id)) is None:
             if now() - entry.at > LONGEST:
                 outcome = TransientError(f"{name}: no answer within {LONGEST}", kind="background")
                 break
@@ -134,6 +137,20 @@ class Background(Discount[BackgroundApi]):
         prices = next((each for window, each in self._prices.items() if window == entry.window), None)
         price = partial((prices or self._prices[self._window]).cost, name)
         return DiscountedAnswer(outcome, entry.at, round(seconds, 3), price)
+
+    async def _in_slot(
+        self, endpoint: Endpoint, key: str, request: ModelRequest
+    ) -> BackgroundEntry | ProviderError:
+        """Hand in a question when the server takes another one: a 429 slows down all, as with calls."""
+        limiter = endpoint.limiter
+        async with limiter.slot(Ticket(next(self._order))):
+            try:
+                handed_in = await self._uncancelled(endpoint, key, request)
+            except TransientError as error:
+                limiter.refused(error)
+                raise
+            limiter.succeeded()
+            return handed_in
 
     async def _uncancelled(
         self, endpoint: Endpoint, key: str, request: ModelRequest

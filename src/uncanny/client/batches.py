@@ -212,7 +212,9 @@ class Batches(Discount[BatchApi]):
             pause = min(pause * 1.5, LONGEST_POLL_S)
             for batch in list(self._flying):
                 assert batch.id is not None
-                state = await self._patiently(batch.model, self._apis[batch.model].state, batch.id)
+                state = await self._patiently(
+                    batch.model, self._apis[batch.model].state, batch.id, noted=batch.tag
+                )
                 if not state.ended:
                     continue
                 pause = FIRST_POLL_S
@@ -267,13 +269,13 @@ class Batches(Discount[BatchApi]):
                 self._end(batch)
                 raise self._not_taken(batch.model, error.message) from error
 
-        batch.id = await self._patiently(batch.model, hand_in)
+        batch.id = await self._patiently(batch.model, hand_in, noted=batch.tag)
         self._submitted(batch)
         self._flying.append(batch)
 
     async def _find(self, batch: _Batch) -> bool:
         find = self._apis[batch.model].find
-        batch.id = await self._patiently(batch.model, find, self._lost(batch))
+        batch.id = await self._patiently(batch.model, find, self._lost(batch), noted=batch.tag)
         if batch.id is not None:
             self._submitted(batch)
         return batch.id is not None
@@ -291,7 +293,7 @@ class Batches(Discount[BatchApi]):
         api, target = self._apis[batch.model], self._files.results(batch.tag)
         assert batch.id is not None
         if not target.exists():
-            results = await self._patiently(batch.model, api.results, batch.id)
+            results = await self._patiently(batch.model, api.results, batch.id, noted=batch.tag)
             await asyncio.to_thread(self._files.write, target, [results])
             await self._forget(batch)
         batch.ended = now()

@@ -184,10 +184,11 @@ class ModelClient:
                     return stored.value
             reason: ModelUnusableError | BudgetError | None = None
             for place, endpoint in enumerate(endpoints):
-                if (given_up := endpoint.unavailable) is not None:
+                own_key = keys[place] if keys else None
+                paid = self.discount is not None and own_key is not None and self.discount.handed_in(own_key)
+                if (given_up := endpoint.unavailable) is not None and not paid:
                     reason = given_up
                     continue
-                own_key = keys[place] if keys else None
                 generation = Generation(
                     endpoint=endpoint,
                     request=questions[place].request,
@@ -446,9 +447,7 @@ class Generation(Generic[T]):
         ):
             raise _MovedError
         if isinstance(error, TransientError):
-            if error.overloaded or error.retry_after is not None:
-                too_many = error.refused and error.retry_after is None
-                server.limiter.overloaded(error.retry_after, too_many=too_many)
+            server.limiter.refused(error)
             if replicas is not None and self._suspicion is not None:
                 self._suspicion.failed(server, error)
                 replicas.failed(server, error, self.scope.order)

@@ -140,7 +140,7 @@ class Discount(ABC, Generic[Api]):
         if name not in self._apis or key in self._direct:
             yield None
             return
-        if key not in self._under_way and not self._is_there(key):
+        if not self.handed_in(key):
             if (probe := self._probes.get(name)) is None:
                 probe = self._probes[name] = asyncio.Event()
                 self._direct.add(key)
@@ -163,6 +163,10 @@ class Discount(ABC, Generic[Api]):
             raise
         self._taken(key)
 
+    def handed_in(self, key: str) -> bool:
+        """Whether the question is paid for: its answer comes, or is there, whatever became of the model."""
+        return key in self._under_way or self._is_there(key)
+
     def _taken(self, key: str) -> None:
         """The answer was used: it is in the answer cache, or nothing can be made of it."""
 
@@ -182,8 +186,13 @@ class Discount(ABC, Generic[Api]):
         self._elsewhere += 0 if ours else questions
         return ours
 
-    async def _patiently(self, model: str, call: Callable[..., Awaitable[T]], *arguments: object) -> T:
-        """Again after errors that may pass, until patience is over. Raises ModelUnusableError."""
+    async def _patiently(
+        self, model: str, call: Callable[..., Awaitable[T]], *arguments: object, noted: str | None = None
+    ) -> T:
+        """Again after errors that may pass, until patience is over. Raises ModelUnusableError.
+
+        `noted` is what the lines of the journal have that are about it.
+        """
         clock = asyncio.get_running_loop().time
         began, pause = clock(), 1.0
         while True:
@@ -199,10 +208,11 @@ class Discount(ABC, Generic[Api]):
                 await asyncio.sleep(max(pause, error.retry_after or 0.0))
                 pause = min(2 * pause, LONGEST_POLL_S)
             except (NothingThereError, RequestRejectedError) as error:
+                lines = "all lines" if noted is None else f"only the lines with {noted}"
                 raise ModelUnusableError(
                     f"{model} does not say what became of questions {self._way}: {error.message}",
                     remedy="Use the key of the account that handed it in. To give it up and ask again, "
-                    f"remove {self._journal}.",
+                    f"delete {lines} from {self._journal}.",
                 ) from error
 
     def _not_taken(self, model: str, why: str) -> ModelUnusableError:

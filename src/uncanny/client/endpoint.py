@@ -190,6 +190,12 @@ class Limiter:
             self.limit = min(float(self.ceiling), self.limit + step)
             self._wake()
 
+    def refused(self, error: TransientError) -> None:
+        """A call, which still has its slot, failed so: allow fewer where the server wants that."""
+        if error.overloaded or error.retry_after is not None:
+            too_many = error.refused and error.retry_after is None
+            self.overloaded(error.retry_after, too_many=too_many)
+
     def overloaded(self, retry_after: float | None = None, *, too_many: bool = False) -> None:
         """The server wants fewer calls; with `retry_after` seconds above 0, none at all until then.
 

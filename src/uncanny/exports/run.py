@@ -59,7 +59,8 @@ class Grouping:
         if not self.grouped:
             return
         shared = "pairs and originals" if self.by is None else shown(self.by)
-        yield f"Split by {shared}: {self.groups:,} groups, {self.grouped:,} images share theirs with others."
+        groups = counted(self.groups, "group")
+        yield f"Split by {shared}: {groups}, {self.grouped:,} images share theirs with others."
         if self.by is not None and self.without:
             yield f"{counted(self.without, 'image')} without {shown(self.by)}: each is a group by itself."
         if self.groups == 1:

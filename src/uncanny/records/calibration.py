@@ -93,18 +93,15 @@ class Calibration(Record):
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Calibration:
         """The calibration in a file. Raises RecordError with the field for one that is not, UsageError."""
-        file = Path(path)
+        file, remedy = Path(path), "Pass a calibration that `uncanny trust` has written."
         try:
             with open_file(file) as content:
                 data = content.read(MOST_BYTES + 1)
         except OSError as error:
-            raise UsageError(
-                f"{file} cannot be read: {error.strerror or error}",
-                remedy="Pass a calibration that `uncanny trust` has written.",
-            ) from error
+            raise UsageError(f"{file} cannot be read: {error.strerror or error}", remedy=remedy) from error
         if len(data) > MOST_BYTES:
-            raise RecordError("the file is larger than any calibration", path=file, line=1)
-        return parse_line(data, cls, file, 1)
+            raise RecordError("the file is larger than any calibration", path=file, line=1, remedy=remedy)
+        return parse_line(data, cls, file, 1, remedy=remedy)
 
     def write(self, path: str | PathLike[str]) -> Path:
         """Write the file in one step, and return its path. Raises OSError."""

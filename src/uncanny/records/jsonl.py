@@ -24,6 +24,7 @@ from pydantic import BaseModel, ValidationError
 from uncanny.errors import RecordError, StorageError, UsageError
 from uncanny.files import open_file
 from uncanny.files.beneath import allow_own
+from uncanny.parameters import in_words
 from uncanny.wording import another_run
 
 T = TypeVar("T", bound=BaseModel)
@@ -39,14 +40,14 @@ def is_json(line: bytes) -> bool:
     return True
 
 
-def parse_line(line: bytes, model: type[T], path: Path, number: int) -> T:
-    """One record. Raises RecordError."""
+def parse_line(line: bytes, model: type[T], path: Path, number: int, *, remedy: str | None = None) -> T:
+    """One record. Raises RecordError, with the remedy."""
     try:
         return model.model_validate_json(line)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or None
-        raise RecordError(first["msg"], path=path, line=number, field=field) from error
+        raise RecordError(in_words(first), path=path, line=number, field=field, remedy=remedy) from error
 
 
 def read_records(path: Path, model: type[T]) -> Iterator[T]:

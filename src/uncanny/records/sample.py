@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 
 import orjson
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from uncanny.errors import RecordError, StorageError
+from uncanny.errors import StorageError
 from uncanny.files import open_file
-from uncanny.records.jsonl import check_plain, write_atomically
+from uncanny.records.jsonl import check_plain, parse_line, write_atomically
 from uncanny.schema import Record
 
 SAMPLE: Final = "sample.json"
@@ -52,12 +52,7 @@ def read_sample(folder: Path) -> Sample | None:
         return None
     with open_file(path) as file:
         data = file.read()
-    try:
-        return Sample.model_validate_json(data)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(map(str, first["loc"])) or None
-        raise RecordError(first["msg"], path=path, line=1, field=field) from None
+    return parse_line(data, Sample, path, 1)
 
 
 def write_sample(folder: Path, sample: Sample) -> Path:

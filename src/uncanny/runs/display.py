@@ -118,7 +118,7 @@ class _Log:
     def start(self, progress: Progress) -> None:
         if self._about is not None:
             before = f" · {progress.resumed:,} done before" if progress.resumed else ""
-            calls = f" · about {progress.calls_expected:,} calls" if progress.calls_expected else ""
+            calls = f" · about {counted(progress.calls_expected, 'call')}" if progress.calls_expected else ""
             unit = progress.unit.removesuffix("s") if progress.total == 1 else progress.unit
             _write(harmless(f"{progress.total:,} {unit} · {self._about}{before}{calls}"))
         self._thread = threading.Thread(target=self._run, args=(progress,), daemon=True)

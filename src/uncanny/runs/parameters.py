@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from uncanny.errors import UsageError
 from uncanny.models.presets import Processing, Window
@@ -102,6 +102,16 @@ class ClusterParameters(Parameters):
         int | None, Field(ge=1, le=256), Shown(on=HERE.on, metavar="N", default="one per CPU of the cluster")
     ] = None
     """Number of actors, each a process that asks models."""
+
+    @model_validator(mode="after")
+    def _of_one_engine(self) -> Self:
+        for name in ClusterParameters.model_fields:
+            if self.engine == "local" and name != "engine" and getattr(self, name) is not None:
+                raise UsageError(
+                    f"{option(name)} works only with {option('engine')} ray",
+                    remedy=f"Remove it, or pass {option('engine')} ray, too.",
+                )
+        return self
 
 
 class RunOptions(CallLimits, CacheParameters, ClusterParameters):

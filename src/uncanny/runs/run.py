@@ -240,7 +240,6 @@ class Run(Generic[Item, R]):
         if self.stop.requested:
             opening.close()
             return None
-
         waiting = True
 
         def cancel() -> None:

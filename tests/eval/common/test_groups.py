@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.groups import KNOWN, Groups, group_of
+from uncanny.eval.common.groups import KNOWN, Groups, ImageGroups, group_of
 from uncanny.eval.common.matching import find_originals, stem_parts
 from uncanny.exports.data import split_of
 from uncanny.schema import Annotation
@@ -224,3 +224,9 @@ def test_numbers_of_any_length_are_values(digits: int) -> None:
 def test_a_column_without_any_value_is_said_to_be_empty(value: object) -> None:
     with pytest.raises(UsageError, match="the column 'scene' is empty for all images"):
         grouped([record("a", scene=value), record("b", scene=value)], "scene")
+
+
+def test_one_group_is_not_called_groups() -> None:
+    one = ImageGroups("pair", np.zeros(4, dtype=int))
+    assert one.words().startswith("4 images come in 1 group (by pair)")
+    assert one.short.startswith("4 images in 1 group by pair")

@@ -138,6 +138,16 @@ def test_a_pair_that_cannot_be_shown_is_recorded_and_shown_again(pairs: EditSet,
     assert by_id["torn"].error
 
 
+def test_nobody_is_thanked_for_nothing(pairs: EditSet, tmp_path: Path) -> None:
+    (tmp_path / "torn.png").write_bytes(b"no image")
+    torn = EditPair(id="torn", original=str(next(iter(pairs)).original), edited=str(tmp_path / "torn.png"))
+    rating = PeopleRating(load([torn]), tmp_path / "run", check_every=0)
+    with TestClient(Guard(edits_rate_app(rating, person="ann")), base_url=ADDRESS) as client:
+        page = client.get("/").text
+    assert "There are no pairs to show" in page
+    assert "Thank you" not in page
+
+
 def test_one_original_has_only_checks_without_change(pairs: EditSet, tmp_path: Path) -> None:
     (first,) = list(pairs)[:1]
     rating = PeopleRating(load([first.pair]), tmp_path / "run", check_every=1)

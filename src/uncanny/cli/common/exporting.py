@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Thread
+from time import monotonic, sleep
 from typing import Any, Final
 
 from uncanny.cli.common.terminal import complain
@@ -21,6 +23,13 @@ from uncanny.wording import layout
 
 _SIGNALS: Final = ("TRACES", "METRICS")
 _ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_TIMEOUTS: Final = (
+    "OTEL_EXPORTER_OTLP_TIMEOUT",
+    *(f"OTEL_EXPORTER_OTLP_{each}_TIMEOUT" for each in _SIGNALS),
+)
+_IN_VAIN_S: Final = 2.0
+_LOOK_S: Final = 0.02
+_RETRYING: Final = re.compile(r",? retrying in \S+$")
 # The fields of a span's context, as the environment of a process has them.
 _CARRIED: Final = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
 
@@ -45,9 +54,10 @@ def exporting() -> Iterator[None]:
     try:
         yield
     finally:
-        _shut_down()
+        _shut_down(problems)
         if problems.lasting:
-            complain(layout([f"Warning: OpenTelemetry did not send everything: {problems.first}"]))
+            first = _RETRYING.sub("", problems.first or "")
+            complain(layout([f"Warning: OpenTelemetry did not send everything: {first}"]))
 
 
 def _exporter(signal: str) -> str:
@@ -90,16 +100,24 @@ def _set_up() -> None:
     context.attach(propagate.extract(carried))
 
 
-def _shut_down() -> None:
-    """Send what is left, both signals at once: each takes as long as its exporter's timeout at most."""
+def _shut_down(problems: _Problems) -> None:
+    """Send what is left, both signals at once: each takes as long as its exporter's timeout at most.
+
+    Where nothing can be sent, the command ends after `_IN_VAIN_S` seconds, unless a variable says how long
+    exports may take.
+    """
     from opentelemetry import metrics, trace
 
     ends = (trace.get_tracer_provider(), metrics.get_meter_provider())
     threads = [Thread(target=end.shutdown, daemon=True) for end in ends if hasattr(end, "shutdown")]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    began, before, patient = monotonic(), problems.number, any(os.environ.get(name) for name in _TIMEOUTS)
+    while any(thread.is_alive() for thread in threads):
+        if problems.number > before and not patient and monotonic() - began > _IN_VAIN_S:
+            problems.lasting = True
+            return
+        sleep(_LOOK_S)
 
 
 class _Problems(logging.Handler):
@@ -111,8 +129,9 @@ class _Problems(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.first: str | None = None
-        self.lasting = False
+        self.lasting, self.number = False, 0
 
     def emit(self, record: logging.LogRecord) -> None:
+        self.number += 1
         self.first = self.first or record.getMessage()
         self.lasting = self.lasting or record.levelno >= logging.ERROR

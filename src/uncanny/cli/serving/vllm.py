@@ -32,7 +32,15 @@ def command() -> None:
     """Start vLLM servers on this machine and keep them running."""
 
 
-@command.command("up", cls=Command, config=False)
+class _UpCommand(Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(f"{error.format_message()} Options of vLLM come after --.", ctx) from error
+
+
+@command.command("up", cls=_UpCommand, config=False)
 @click.argument("model")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM_OPTIONS]")
 @click.option(
@@ -194,7 +202,7 @@ async def _tell(servers: Sequence[VllmServer]) -> None:
         ready = sum(server.ready for server in servers)
         words = f"starting vLLM · {ready} of {len(servers)} ready · {duration(time.monotonic() - began)}"
         last = next((server.last_line() for server in servers if not server.ready), "")
-        return LineParts([f"{words} · {harmless(last)}", words])
+        return LineParts([f"{words} · {harmless(last)}", words] if last else [words])
 
     if not on_terminal():
         while True:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import re
 import shlex
@@ -50,6 +51,7 @@ DEFAULT_ARGUMENTS = (
 )
 
 _HOST = "127.0.0.1"
+_CLAIM_HOST = "127.0.0.2"
 _POLL_S = 0.2
 _QUESTION_S = 10.0
 HANGS_S = 120.0
@@ -117,6 +119,7 @@ class VllmServer:
         self._mask = KeyMask([key, *(secret for _, secret in secrets())])
         self._ready_timeout_s = ready_timeout_s
         self._max_restarts, self._on_restart = max_restarts, on_restart
+        self._claim: socket.socket | None = None
         self._watcher: subprocess.Popen[bytes] | None = None
         self._group: int | None = None
         self._log_start = 0
@@ -149,19 +152,27 @@ class VllmServer:
 
     async def __aenter__(self) -> Self:
         self._port = _free_port(self._port)
-        self._start()
+        self._claim = _claim(self._port)
         try:
+            self._start()
             if (problem := await self._problem(starts=True)) is not None:
                 raise self._unusable(problem)
         except BaseException:
-            await self._stop()
+            await self._end()
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._stop()
+        await self._end()
+
+    async def _end(self) -> None:
+        try:
+            await self._stop()
+        finally:
+            if self._claim is not None:
+                self._claim.close()
 
     async def revive(self) -> None:
         """Return when the server answers, having started it again where it has died.
@@ -280,12 +291,34 @@ def _free_port(wanted: int) -> int:
         try:
             probe.bind((_HOST, wanted))
         except OSError as error:
-            raise UsageError(
-                f"Port {wanted} on {_HOST} is not free: {error.strerror}",
-                remedy="Give another port, or 0 for any",
-            ) from error
+            raise _taken(wanted, error) from error
         port: int = probe.getsockname()[1]
         return port
+
+
+def _claim(port: int) -> socket.socket | None:
+    """Keep a port from other commands of ours until this is closed.
+
+    vLLM takes the port some time after its start. Until then, another server on it would be taken for this
+    one. The claim is the same port of another loopback address, at which nothing listens; None where the
+    system has no such address.
+    """
+    claim = socket.socket()
+    try:
+        claim.bind((_CLAIM_HOST, port))
+    except OSError as error:
+        claim.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            return None
+        raise _taken(port, error) from error
+    return claim
+
+
+def _taken(port: int, error: OSError) -> UsageError:
+    return UsageError(
+        f"Port {port} on {_HOST} is not free: {error.strerror}",
+        remedy="Pass another port, or 0 for a free one.",
+    )
 
 
 async def served_models(server: str | Address, *, api_key: str | None = None) -> tuple[str, ...]:
