@@ -171,7 +171,7 @@ def test_broken_lines_are_set_aside_and_whole_ones_kept(path: Path, content: byt
 @pytest.mark.parametrize("content", [b"hello\n", b"hello", b"\x89PNG\r\n\x1a\n\0\0", b"a\nb\n{"])
 def test_a_file_without_a_record_is_no_file_of_ours_and_stays(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(RecordError, match=r"rows.jsonl:1: Invalid JSON"):
+    with pytest.raises(RecordError, match=r"rows.jsonl:1: must be JSON"):
         loaded(path)
     assert path.read_bytes() == content
 
