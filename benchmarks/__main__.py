@@ -27,6 +27,7 @@ ALL = (
     "regions",
     "mcq_scoring",
     "mcq_run",
+    "slots",
     "adaptive",
     "batches",
     "audit",

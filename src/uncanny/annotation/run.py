@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uncanny.agents.common.annotate_context import AnnotateContext, system_text
 from uncanny.agents.common.own_agent import OwnAgent, check_agents, own_calls
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.steps import ROLES
+from uncanny.agents.steps import ROLES, ScheduleName
 from uncanny.annotation.parameters import AnnotateParameters
 from uncanny.annotation.usage import Plan, usual_contents
 from uncanny.client.calls import usage
@@ -39,7 +39,7 @@ from uncanny.runs.progress import Progress
 from uncanny.runs.resume import binding_manifest
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
-from uncanny.runs.task import asking
+from uncanny.runs.task import INPUTS_AHEAD, asking
 from uncanny.schema import STATUSES, Annotation, Anomaly, StepError, as_count
 from uncanny.wording import option
 
@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from uncanny.graphs.packed import PackedGraph, PackedNodes
     from uncanny.runs.engine import Engine
 
-CALLS_AN_IMAGE_AT_ONCE = 4
+# Images worked on side by side, for each call at once. The calls of `paper` about objects go side by side;
+# those of other schedules go one after the other, with pauses in which pictures are read.
+IMAGES_A_CALL: Final[dict[ScheduleName, float]] = {"single": 1.5, "packed": 1.5, "paper": 0.34}
 
 
 _NAMES: Final[Cells] = {"image": "text", "status": "text", "model": "text"}
@@ -253,7 +255,8 @@ class AnnotateTask(ImageTask[Annotation]):
 
     @property
     def inputs_at_once(self) -> int:
-        return min(MOST_IMAGES_AT_ONCE, -(-self.options.concurrency // CALLS_AN_IMAGE_AT_ONCE) + 2)
+        images = round(self.options.concurrency * IMAGES_A_CALL[self.config.schedule])
+        return min(MOST_IMAGES_AT_ONCE, images + INPUTS_AHEAD)
 
     @property
     def calls_per_input(self) -> int:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound=BaseModel)
 Images = str | Path | Sequence[str | Path]
-MOST_IMAGES_AT_ONCE = 64
+MOST_IMAGES_AT_ONCE = 128
 # Of so many images an error says which columns there are.
 MOST_LOOKED_AT = 100
 _WITHOUT_COLUMNS = "New records lack its columns, and earlier records keep theirs"
