@@ -18,11 +18,11 @@ from pathlib import Path
 import pyarrow as arrow  # type: ignore[import-untyped]
 import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 
-from benchmarks.common import peak_memory_mb, tiny_png
+from benchmarks.common import figure, peak_memory_mb, sized, tiny_png
 
-ROWS = 1_000_000
+ROWS = sized(1_000_000, 20_000)
 STEPS = (1_000, ROWS)
-DONE = (500_000, ROWS)
+DONE = (ROWS // 2, ROWS)
 AT_ONCE = 10_000
 _NUMBER = re.compile(rb"/\d{6}\"")
 
@@ -71,11 +71,9 @@ def measure(table: Path, run: Path, limit: int, what: str) -> None:
     seconds, cpu, peak, left = subprocess.run(
         command, check=True, capture_output=True, text=True
     ).stdout.split()
-    print(
-        f"  {what:<44} {float(seconds):6.2f} s, {float(cpu):6.2f} s of CPU, peak {float(peak):5.0f} MB, "
-        f"{int(left):,} rows to do   (wanted: at most 10 s)",
-        flush=True,
-    )
+    figure(f"{what}, {int(left):,} rows to do", float(seconds), "s", None if what.startswith("index") else 10)
+    figure(f"{what}, CPU with imports", float(cpu), "s")
+    figure(f"{what}, peak memory", float(peak), "MB")
 
 
 def main() -> None:

@@ -18,13 +18,13 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
-from benchmarks.common import fake_server, write_folder
+from benchmarks.common import fake_server, figure, sized, write_folder
 
 ACTORS = (None, 1, 2, 4)  # None is the local engine
-NOOP_IMAGES = 1_000
+NOOP_IMAGES = sized(1_000, 20)
 # Enough to have all calls wait for the server, and not for the processor.
-SERVED_IMAGES, LATENCY_MS, CONCURRENCY = 150, 200, 64
-KILLED_IMAGES, KILLS = 2_000, 5
+SERVED_IMAGES, LATENCY_MS, CONCURRENCY = sized(150, 5), 200, 64
+KILLED_IMAGES, KILLS = sized(2_000, 200), sized(5, 1)
 
 
 def child(folder: str, run: str, options: str) -> None:
@@ -79,6 +79,7 @@ def _pss(process: psutil.Process) -> float:
 
 def compare(name: str, folder: Path, images: int, place: Path, **options: Any) -> None:
     print(f"{name}, {images} images, 52 calls each")
+    local = 0.0
     for actors in ACTORS:
         engine = {} if actors is None else {"engine": "ray", "ray_actors": actors}
         run = place / f"{name.partition(' ')[0]}-{actors}"
@@ -86,11 +87,10 @@ def compare(name: str, folder: Path, images: int, place: Path, **options: Any) -
         with measured([sys.executable, "-m", "benchmarks.scale.ray_engine", "--child", *arguments]) as found:
             rate = images / (found["end"] - found["first"])
             what = "local" if actors is None else f"{actors} actors"
-            print(
-                f"  {what:<9} {rate:6.1f} images/s   first call after {found['first']:5.1f} s   "
-                f"all in all {found['end']:6.1f} s   {found['mb']:5.0f} MB",
-                flush=True,
-            )
+            local = local or rate
+            figure(f"{name}, {what}, images/s", rate, "", local, "local engine", wanted=None, higher=True)
+            figure(f"{name}, {what}, first call after", found["first"], "s")
+            figure(f"{name}, {what}, memory of all processes", found["mb"], "MB")
 
 
 def requests(url: str) -> int:
@@ -138,10 +138,11 @@ def killed(folder: Path, place: Path) -> None:
         subprocess.run(on_ray, check=True)
         asked = requests(url)
     ours, theirs = (_records(place / name) for name in ("killed", "whole"))
-    print(f"{KILLED_IMAGES} images, driver killed {KILLS} times and resumed")
-    print(f"  {asked:,} calls, {needed:,} are needed: {asked - needed} again, at most {32 * KILLS} allowed")
-    print(f"  asked after a kill, and kept: {statistics.median(lost):.0f} calls, median")
-    print(f"  the same records as of an undisturbed local run: {ours == theirs}, {len(ours):,} of them")
+    print(f"{KILLED_IMAGES} images, driver killed {KILLS} times and resumed; {needed:,} calls are needed")
+    figure("driver killed: calls made again", asked - needed, "", 32 * KILLS)
+    figure("driver killed: calls after a kill, median", statistics.median(lost))
+    unlike = sum(record not in theirs for record in ours) + abs(len(ours) - len(theirs))
+    figure("driver killed: records unlike those of a local run", unlike)
 
 
 def _records(run: Path) -> list[dict[str, Any]]:
