@@ -255,7 +255,9 @@ class AnnotateTask(ImageTask[Annotation]):
 
     @property
     def inputs_at_once(self) -> int:
-        images = round(self.options.concurrency * IMAGES_A_CALL[self.config.schedule])
+        # Where money ends, few images are left half done.
+        a_call = IMAGES_A_CALL["paper" if self.options.limited else self.config.schedule]
+        images = round(self.options.concurrency * a_call)
         return min(MOST_IMAGES_AT_ONCE, images + INPUTS_AHEAD)
 
     @property
