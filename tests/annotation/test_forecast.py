@@ -51,6 +51,18 @@ def annotation(
     )
 
 
+@pytest.mark.parametrize(
+    ("schedule", "concurrency", "least"),
+    [("single", 32, 32), ("packed", 32, 32), ("packed", 64, 64), ("paper", 64, 16)],
+)
+def test_enough_images_are_worked_on_for_all_calls_at_once(
+    schedule: str, concurrency: int, least: int, tmp_path: Path
+) -> None:
+    """About one call at a time for an image, several with `paper`."""
+    options = RunOptions(concurrency=concurrency)
+    assert annotation(tmp_path, options=options, schedule=schedule).inputs_at_once > least
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

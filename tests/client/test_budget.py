@@ -127,6 +127,17 @@ async def test_what_earlier_inputs_will_still_need_is_left_to_them() -> None:
     await younger
 
 
+async def test_before_any_call_is_paid_for_no_input_is_begun_that_may_not_be_ended() -> None:
+    budget = Budget(max_tokens=99, usual_calls=3)
+    await budget.reserve(Spend(20), Ticket(1))
+    # The first input may need 40 more, and as much again is for the dearest call.
+    younger = asyncio.create_task(budget.reserve(Spend(20), Ticket(2)))
+    await asyncio.sleep(0)
+    assert not younger.done()
+    budget.settle(Spend(20), Spend(2))
+    await younger  # the other two calls will cost about 4
+
+
 async def test_with_nothing_running_money_is_not_left_for_anybody() -> None:
     budget = Budget(max_tokens=100, usual_calls=50)
     await budget.reserve(Spend(20), Ticket(1))

@@ -255,9 +255,7 @@ class AnnotateTask(ImageTask[Annotation]):
 
     @property
     def inputs_at_once(self) -> int:
-        # Where money ends, few images are left half done.
-        a_call = IMAGES_A_CALL["paper" if self.options.limited else self.config.schedule]
-        images = round(self.options.concurrency * a_call)
+        images = round(self.options.concurrency * IMAGES_A_CALL[self.config.schedule])
         return min(MOST_IMAGES_AT_ONCE, images + INPUTS_AHEAD)
 
     @property

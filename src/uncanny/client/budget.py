@@ -153,9 +153,10 @@ class Budget:
         """What the inputs before this one will probably still use, and the most a single call reserves."""
         each = self._calls_of_finished / self._finished if self._finished else self._usual_calls
         missing = [each - calls for number, calls in self._calls_of.items() if number < ticket.order]
-        if not (missing and each and self._paid):
+        if not (missing and each):
             return Spend()
-        a_call = (self.spent - self._spent_before) * (1 / self._paid)
+        # Until a call is paid for, each may cost the most: or inputs would be begun that are not ended.
+        a_call = (self.spent - self._spent_before) * (1 / self._paid) if self._paid else self._dearest
         return self._dearest + a_call * sum(max(0.0, calls) for calls in missing)
 
     def _free(self, wanted: Spend) -> bool:

@@ -54,11 +54,6 @@ class SpendLimits(Parameters):
     ] = None
     """Stop before the run uses more tokens."""
 
-    @property
-    def limited(self) -> bool:
-        """Whether the run may end before all is done."""
-        return any(getattr(self, name) is not None for name in SpendLimits.model_fields)
-
 
 class CallLimits(SpendLimits):
     """How many calls at once, and for how long."""
