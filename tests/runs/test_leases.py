@@ -32,7 +32,7 @@ class Holders:
     def part(self, each: int) -> LeasedBudget:
         return LeasedBudget(
             SpendLimits(max_tokens_total=LIMIT),
-            # The other process goes on with it, whatever becomes of whoever asked.
+            # The other process goes on with it, whatever becomes of the call that asked.
             lambda worst: asyncio.shield(asyncio.create_task(self.leases.lease(each, worst))),
             lambda actual, estimated: self.leases.settled(each, actual, estimated),
             usual_calls=1,

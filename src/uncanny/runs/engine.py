@@ -71,7 +71,7 @@ class Engine:
 
     def _queue(self, task: Task[Any, Any], pending: Iterable[Any]) -> Queue:
         for item in pending:
-            enter_slot(slot_of(task.name_of(item)))  # for whoever takes it
+            enter_slot(slot_of(task.name_of(item)))  # for the worker that takes it
             yield item, partial(task.process, item, self)
 
     def perform(self, step: Step[T], item: Any, calls: list[CallRecord]) -> Awaitable[T]:

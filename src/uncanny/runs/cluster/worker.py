@@ -26,7 +26,7 @@ from uncanny.settings import settings
 if TYPE_CHECKING:
     from uncanny.runs.task import Task
 
-# So long at most nothing is said to whoever waits for news.
+# After this time `news` returns, even if nothing has happened.
 NEWS_S = 1.0
 _INPUT: ContextVar[int] = ContextVar("input")
 
