@@ -19,6 +19,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 
 from benchmarks.common import fake_server, figure, sized, write_folder
+from uncanny.wording import counted
 
 ACTORS = (None, 1, 2, 4)  # None is the local engine
 NOOP_IMAGES = sized(1_000, 20)
@@ -86,7 +87,7 @@ def compare(name: str, folder: Path, images: int, place: Path, **options: Any) -
         arguments = [str(folder), str(run), json.dumps({**options, **engine, "limit": images})]
         with measured([sys.executable, "-m", "benchmarks.scale.ray_engine", "--child", *arguments]) as found:
             rate = images / (found["end"] - found["first"])
-            what = "local" if actors is None else f"{actors} actors"
+            what = "local" if actors is None else counted(actors, "actor")
             local = local or rate
             figure(f"{name}, {what}, images/s", rate, "", local, "local engine", wanted=None, higher=True)
             figure(f"{name}, {what}, first call after", found["first"], "s")
