@@ -204,11 +204,11 @@ class Failing(McqTask):
 def test_a_defect_is_recorded_as_by_the_local_engine(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for engine, actors in (("local", None), ("ray", 1)):
+    for options in (RunOptions(limit=2), RunOptions(engine="ray", ray_actors=1, limit=2)):
         task = Failing(
-            folder=RunFolder(tmp_path / engine),
+            folder=RunFolder(tmp_path / options.engine),
             models=ModelOptions(parse_model("demo")),
-            options=RunOptions(engine=engine, ray_actors=actors, limit=2),
+            options=options,
             items=uncanny.mcq.load("scenes"),
         )
         asyncio.run(run_with(task, RunParameters()))
