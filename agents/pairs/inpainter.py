@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from uncanny.agents.common.context import AgentContext, C
+from uncanny.agents.pairs.painted import Kept, PaintedFolder
 from uncanny.agents.steps import Step
 from uncanny.errors import AnswerError, ExtensionError
-from uncanny.agents.pairs.painted import Kept, PaintedFolder
 from uncanny.models.base import Message, Painting, SentImage
 
 AGENT: Final = "Inpainter"

@@ -13,8 +13,8 @@ import orjson
 from PIL import Image
 
 from uncanny.errors import ImageError
-from uncanny.records.jsonl import write_named
 from uncanny.images.prepared import read_rgb
+from uncanny.records.jsonl import write_named
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 SUFFIX: Final = ".png"

@@ -1,8 +1,8 @@
 """What is on record of pairs: originals, regions, candidates with how each was made, and what became of them.
 
 `candidates.jsonl` has a line an original, with its candidates in it. What `screen` says of a candidate is a
-line of `annotations.jsonl` in a run folder of its own, so that people judge candidates as they judge findings.
-Steps are in the order in which candidates fall.
+line of `annotations.jsonl` in a run folder of its own, so that people judge candidates as they judge
+findings. Steps are in the order in which candidates fall.
 """
 
 from __future__ import annotations

@@ -19,5 +19,7 @@ PROTOCOLS = (
         prompts=("pairs",),
         report=False,
     ),
-    Protocol("pairs_items", ("pairs", "items"), takes="uncanny.eval.pairs.parameters:ItemsParameters", report=False),
+    Protocol(
+        "pairs_items", ("pairs", "items"), takes="uncanny.eval.pairs.parameters:ItemsParameters", report=False
+    ),
 )

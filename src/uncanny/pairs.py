@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from uncanny.eval.pairs.data import Candidate as Candidate
     from uncanny.eval.pairs.data import Original as Original
     from uncanny.eval.pairs.data import Screened as Screened
+    from uncanny.eval.pairs.forecast import make_forecast as make_forecast
+    from uncanny.eval.pairs.forecast import screen_forecast as screen_forecast
+    from uncanny.eval.pairs.items import items as items
     from uncanny.eval.pairs.make.run import MakeRun as MakeRun
     from uncanny.eval.pairs.make.run import make as make
     from uncanny.eval.pairs.make.run import make_async as make_async
+    from uncanny.eval.pairs.result import PairsResult as PairsResult
     from uncanny.eval.pairs.screen.run import ScreenRun as ScreenRun
     from uncanny.eval.pairs.screen.run import screen as screen
     from uncanny.eval.pairs.screen.run import screen_async as screen_async

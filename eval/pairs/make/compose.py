@@ -1,4 +1,4 @@
-"""From a painted picture to a candidate: everything outside the mask is put back, bit for bit, and checked."""
+"""From a painted picture to a candidate: what lies outside the mask is put back, bit for bit."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def working(pixels: RgbPixels, mask: Mask, side: int) -> Working:
 
 
 def _sent(image: Image.Image) -> SentImage:
-    data = png_bytes(image)
+    data = png_bytes(image, quick=True)
     digest = hashlib.sha256(data).hexdigest()
     return encode_image(
         sha256=digest, media_type="image/png", width=image.width, height=image.height, data=data
@@ -123,8 +123,8 @@ def is_kept(original: RgbPixels, edited: RgbPixels, mask: Mask) -> bool:
     return original.shape == edited.shape and bool(((original == edited).all(axis=2) | mask).all())
 
 
-def png_bytes(image: Image.Image) -> bytes:
-    """The bytes of a PNG file."""
+def png_bytes(image: Image.Image, *, quick: bool = False) -> bytes:
+    """The bytes of a PNG file; a `quick` one is larger, and not to be kept."""
     out = BytesIO()
-    image.save(out, "PNG")
+    image.save(out, "PNG", compress_level=1 if quick else 4)
     return out.getvalue()

@@ -78,7 +78,9 @@ class GivenMasks:
 
     def _read_coco(self, document: Any) -> None:
         if not isinstance(document, dict) or not isinstance(document.get("images"), list):
-            raise UsageError(f"{self._place} has no COCO instances", remedy="It needs `images` and `annotations`.")
+            raise UsageError(
+                f"{self._place} has no COCO instances", remedy="It needs `images` and `annotations`."
+            )
         names = {each.get("id"): each.get("name") for each in _records(document, "categories")}
         files = {each.get("id"): each.get("file_name") for each in _records(document, "images")}
         for instance in _records(document, "annotations"):
@@ -127,4 +129,3 @@ def _drawn(instance: Mapping[str, Any], size: tuple[int, int]) -> Mask:
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"the segmentation of instance {instance.get('id')} cannot be drawn") from error
     return mask
-

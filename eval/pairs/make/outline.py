@@ -7,7 +7,6 @@ other subjects, and does not say how that is decided; the limits here are ours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
@@ -69,7 +68,9 @@ class Sam2:
             height, width = pixels.shape[:2]
             values = torch.from_numpy(np.array(pixels)).permute(2, 0, 1)[None].to(model.device) / 255
             values = functional.interpolate(values, (side, side), mode="bilinear", antialias=True)
-            mean, deviation = (torch.tensor(each, device=model.device)[:, None, None] for each in (_MEAN, _DEVIATION))
+            mean, deviation = (
+                torch.tensor(each, device=model.device)[:, None, None] for each in (_MEAN, _DEVIATION)
+            )
             across, down = side / width, side / height
             box = [hint.box[0] * across, hint.box[1] * down, hint.box[2] * across, hint.box[3] * down]
             seeds = seeds_of(hint)
@@ -98,7 +99,7 @@ class Sam2:
         except Exception as error:  # whatever hub, files and libraries raise
             raise UsageError(
                 f"The SAM 2 model {self._name} cannot be loaded: {text_of(error)}",
-                remedy="Pass the folder of a model, or its name on the hub, such as facebook/sam2.1-hiera-large.",
+                remedy="Pass the folder of a model, or a name on the hub, as facebook/sam2.1-hiera-large.",
             ) from error
 
 
@@ -122,7 +123,10 @@ def region_mask(
     if region.mask is not None:
         mask, source = region.mask, "given"
     elif sam is not None:
-        mask, source = _fitting(sam.masks(pixels, region.hint), region.hint, [each.hint for each in others]), "sam2"
+        mask, source = (
+            _fitting(sam.masks(pixels, region.hint), region.hint, [each.hint for each in others]),
+            "sam2",
+        )
     elif region.hint.source in ("object", "limb"):
         mask, source = box_crop(region.hint.box, size).on(size), "box"
     else:

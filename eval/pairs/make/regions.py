@@ -89,9 +89,7 @@ def ellipse(box: Box, size: tuple[int, int]) -> Mask:
 
 
 def _overlap(first: Box, second: Box) -> bool:
-    return (
-        first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
-    )
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
 
 
 def _place(box: Sequence[int], size: tuple[int, int]) -> str:

@@ -254,6 +254,7 @@ class _Planned:
     region: Region
     mask: Mask | None = None
     mask_source: MaskSource | None = None
+    inputs: Working | None = None
     prompt: str = ""
     fell: Fall | None = None
 
@@ -398,7 +399,8 @@ class MakeTask(ImageTask[Original]):
             prompt = await self._prompt(about, region)
         except StepFailedError as failed:
             return planned(mask, source, fell=Fall(step="prompt", why=failed.record.message))
-        return planned(mask, source, prompt)
+        inputs = await asyncio.to_thread(working, about.pixels, mask, self.config.inpaint_side)
+        return planned(mask, source, inputs, prompt)
 
     async def _prompt(self, about: _Image, region: Region) -> str:
         """What the inpainter is told of the picture. Raises StepFailedError."""
@@ -418,11 +420,10 @@ class MakeTask(ImageTask[Original]):
     ) -> Candidate:
         """One candidate, made or fallen; a call that failed joins `errors`."""
         record = partial(self._record_of, about, planned, attempt)
-        if planned.fell is not None or planned.mask is None:
+        inputs = planned.inputs
+        if planned.fell is not None or planned.mask is None or inputs is None:
             return record(fell=planned.fell)
         name = _candidate_id(about, planned, attempt)
-        side = self.config.inpaint_side
-        inputs: Working = await asyncio.to_thread(working, about.pixels, planned.mask, side)
         try:
             kept = await inpainter.inpaint(
                 inputs.picture,
@@ -482,5 +483,3 @@ def _mask_file(about: _Image, number: int) -> str:
 
 def _candidate_id(about: _Image, planned: _Planned, attempt: Attempt) -> str:
     return f"{about.name}-{planned.number + 1}-{attempt.number + 1}"
-
-

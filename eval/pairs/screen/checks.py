@@ -67,7 +67,8 @@ def fall_of(
         return Fall(step="quality", why="the region is black")
     if spread <= config.flat:
         return Fall(step="quality", why="the region is one flat color")
-    assert measured.changed_of_mask is not None and measured.changed_of_image is not None
+    assert measured.changed_of_mask is not None
+    assert measured.changed_of_image is not None
     if measured.changed_of_mask < config.least_change:
         return Fall(step="size", why=f"{_percent(measured.changed_of_mask)} of the region changed")
     if measured.changed_of_image > config.largest_change:

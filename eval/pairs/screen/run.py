@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 # The region as a model sees it: with so much of its sides around it, and this long, in pixels.
 _AROUND: Final = 0.5
-_PART_SIDE: Final = 768
+PART_SIDE: Final = 768
 # Of a fault that nobody has rated yet: it is to be told from what is real at a glance.
 _SEVERITY: Final = 20
 # Of a candidate that no model was asked about.
@@ -206,9 +206,7 @@ class ScreenTask(ImageTask[Screened]):
 
     def load_pending(self, records: RecordFile[Screened], progress: Progress) -> Sequence[ImageFile]:
         run = self.folder.path
-        self._by_name = {
-            edited_name(pair, run): pair for pair in self.pairs if pair.edited_file is not None
-        }
+        self._by_name = {edited_name(pair, run): pair for pair in self.pairs if pair.edited_file is not None}
         pending = super().load_pending(records, progress)
         if pending and self.config.clip is not None:
             self._gated = _gates(self.pairs, self.config)
@@ -285,7 +283,7 @@ def _parts(pair: MadePair, file: ImageFile, mask: Mask) -> tuple[SentImage, Sent
     box = (max(0, x0 - across), max(0, y0 - down), min(width, x1 + across), min(height, y1 + down))
     shown = []
     for source in (pair.original_file, file.path):
-        cut = cut_parts(source, lambda _: [Cut(box, _PART_SIDE)], jpeg=False)
+        cut = cut_parts(source, lambda _: [Cut(box, PART_SIDE)], jpeg=False)
         if not cut:
             raise UsageError(f"{source} cannot be read any more")
         shown.append(encode_image(**asdict(cut[0])))
@@ -293,7 +291,7 @@ def _parts(pair: MadePair, file: ImageFile, mask: Mask) -> tuple[SentImage, Sent
 
 
 def _finding(pair: MadePair, looked: _Looked, said: Screening | None) -> Anomaly:
-    """What people are asked to judge: what the model says of a candidate, else that something may be wrong."""
+    """What people judge: what the model says of a candidate, else that something may be wrong."""
     region = pair.candidate.region
     if said is None or not said.evidence:
         return Anomaly(
@@ -331,12 +329,12 @@ def _gates(pairs: MadePairs, config: ScreenConfig) -> dict[str, str]:
     return {
         each.id: ", ".join(failed)
         for each in gated
-        if (failed := [name for name in each.failed if name in ("clip_similarity", "clip_score", "all_black")])
+        if (
+            failed := [name for name in each.failed if name in ("clip_similarity", "clip_score", "all_black")]
+        )
     }
 
 
 def named_finding(anomaly: Anomaly) -> bool:
     """Whether somebody has said what is wrong."""
     return anomaly.phenomenon != _TO_NAME
-
-

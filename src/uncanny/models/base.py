@@ -116,8 +116,9 @@ class Painting:
 class ModelRequest:
     """One request to a model. `sample` tells repeats of the same request apart: three drafts stay three.
 
-    `painting` asks a provider that `paints` for a picture. `agent`, `step` and `subject` (an object's name) say whose it is; they are for records, not for the model.
-    So is `batch`, the names of the objects where it is about several.
+    `painting` asks a provider that `paints` for a picture. `agent`, `step` and `subject` (an object's name)
+    say whose it is; they are for records, not for the model. So is `batch`, the names of the objects where it
+    is about several.
     """
 
     messages: tuple[Message, ...]
@@ -140,7 +141,9 @@ class ModelRequest:
     def to_paint(self) -> tuple[SentImage, SentImage, str]:
         """The picture, its mask and the text of a request with a `painting`."""
         picture, mask, text = self.messages[-1].parts
-        assert not isinstance(picture, str) and not isinstance(mask, str) and isinstance(text, str)
+        assert not isinstance(picture, str)
+        assert not isinstance(mask, str)
+        assert isinstance(text, str)
         return picture, mask, text
 
 

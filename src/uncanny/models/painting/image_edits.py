@@ -150,4 +150,3 @@ def _tokens(usage: object) -> Tokens:
     return Tokens(
         input=count(usage.get("input_tokens")), output=count(usage.get("output_tokens")), images=count(images)
     )
-
