@@ -73,8 +73,8 @@ class MakeConfig(SamplingParameters, RegionParameters):
     prompt_from: PromptFrom = "caption"
     """Paint after the caption of the image, after a prompt that a model writes for the region (writer), or
     after a caption that a model changes (perturber)."""
-    caption: Annotated[Text, Field(max_length=2_000), Shown(default="none")] = ""
-    """Caption of images that have none in a column `caption`, `prompt` or `text`."""
+    caption: Annotated[Text, Field(min_length=1, max_length=2_000)] = "A picture"
+    """Caption of images that have none in a column `caption`, `prompt` or `text` of their metadata."""
     temperature: Temperature = 0.7
     max_output_tokens: OutputTokens = 8_000
 

@@ -336,7 +336,7 @@ class MakeTask(ImageTask[Original]):
             image,
             "ok" if not errors else "partial" if some else "failed",
             original=original,
-            caption=caption or None,
+            caption=caption,
             candidates=tuple(candidates),
             no_region=why,
             errors=tuple(errors),
@@ -408,7 +408,7 @@ class MakeTask(ImageTask[Original]):
             case "writer":
                 written = await prompt_writer.write_first(about.caption, [region.hint.name], about.context)
                 return written.prompt or about.caption
-            case "perturber" if about.caption:
+            case "perturber":
                 return await caption_perturber.perturb(
                     about.caption, "caption", "small", sent_image(about.prepared), about.context
                 )

@@ -96,7 +96,7 @@ def screen_command(pairs: Path, force: bool, **values: Any) -> None:
 
 @command.command("items")
 @click.argument("pairs", type=FOLDER)
-@parameter_options(ItemsParameters)
+@parameter_options(ItemsParameters, without={"force"})
 @score_options("pairs.html in PAIRS")
 def items_command(pairs: Path, **values: Any) -> None:
     """Write the pairs that people kept, with drafts of questions, and a page of all candidates.
@@ -109,7 +109,7 @@ def items_command(pairs: Path, **values: Any) -> None:
 
     files = ScoreFiles.of(values, pairs / PAGE)
     files.check(KEYS, COLUMNS, [pairs])
-    result = items(pairs, **given_parameters(ItemsParameters, values))
+    result = items(pairs, **given_parameters(ItemsParameters, values), force=files.force)
     drafts = counted(len(result.drafts), "draft")
     files.write_scores(
         result, after=harmless(f"\n\nPairs    {result.pairs}\nItems    {result.items}, {drafts}")
