@@ -117,11 +117,13 @@ class Original(Record):
 class Screened(Annotation):
     """One line of `annotations.jsonl` of screened candidates: `image` is the edited picture.
 
-    `candidate` is its id. One that fell has `fell` and no finding; any other has one, for people to judge.
+    `candidate` is its id, and `original` the picture before the edit, from the run's folder: all edits of one
+    original belong together. One that fell has `fell` and no finding; any other has one, for people to judge.
     `measured` has its figures, and `label` and `reason` what a model said, None where none was asked.
     """
 
     candidate: str = ""
+    original: str | None = None
     fell: Fall | None = None
     measured: Mapping[str, float | None] = {}
     label: str | None = None
@@ -212,7 +214,12 @@ def load_screened(folder: Path) -> dict[str, Screened]:
 
 def edited_name(pair: MadePair, run: Path) -> str:
     """What the run of `screen` in `run` calls the edited picture of a pair."""
-    return display_path(Path(os.path.relpath(str(pair.edited_file), run)))
+    return path_from(run, pair.edited_file or Path())
+
+
+def path_from(run: Path, file: Path) -> str:
+    """A file as records of a run name it."""
+    return display_path(Path(os.path.relpath(file, run)))
 
 
 def first_copies(pairs: Iterable[MadePair]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from uncanny.eval.pairs.data import (
     first_copies,
     load_screened,
 )
-from uncanny.eval.pairs.screen.run import named_finding
 from uncanny.records.reviews import ReviewedAnomaly, ReviewedImage, ReviewLog, Rule, review_image
 from uncanny.schema import Anomaly
 
@@ -47,7 +46,7 @@ def outcomes(
     """The outcome of every candidate, in order. `rule` decides from the verdicts of people.
 
     `screened` is the folder of the screening. With `unreviewed` a candidate that nobody judged is kept where
-    a model named a fault. Raises UsageError, RecordError.
+    a model labeled it an artifact. Raises UsageError, RecordError.
     """
     run = made.folder / SCREENED if screened is None else screened
     records = load_screened(run)
@@ -66,15 +65,8 @@ def outcomes(
         elif record.status != "ok":
             yield Outcome(pair, record, open="screening failed")
         else:
-            lines = () if reviews is None else _lines(reviews, record.image)
+            lines = () if reviews is None else reviews.get(record.image, ())
             yield _judged(pair, record, review_image(record, lines, rule), unreviewed=unreviewed)
-
-
-def _lines(reviews: Mapping[str, object], image: str) -> tuple[object, ...]:
-    try:
-        return tuple(reviews[image])  # type: ignore[arg-type]
-    except KeyError:
-        return ()
 
 
 def _is_of_before(record: Screened, pair: MadePair) -> bool:
@@ -92,7 +84,7 @@ def _judged(pair: MadePair, record: Screened, reviewed: ReviewedImage, *, unrevi
         return Outcome(pair, record, fell=Fall(step="people", why="rejected"), judged=True)
     if decision == "unsure":
         return Outcome(pair, record, fell=Fall(step="people", why="unsure, or divided"), judged=True)
-    if unreviewed and first is not None and named_finding(first.anomaly):
+    if unreviewed and first is not None and record.label == "artifact":
         return Outcome(pair, record, finding=first.anomaly)
     return Outcome(pair, record, open="not judged")
 

@@ -139,7 +139,7 @@ class ItemsParameters(AgreeParameters):
     screened: Annotated[Place | None, Shown(on=HERE.on, default="PAIRS/screened")] = None
     """Folder of the screening, with the verdicts of people."""
     unreviewed: bool = False
-    """Also use candidates that people have not judged, with what the model said of them."""
+    """Also keep candidates that people have not judged, where the model saw an artifact."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Seed of the order of options."""
     force: Force = False

@@ -152,6 +152,11 @@ def make_task(parameters: MakeParameters, images: Images, *, copy: bool = True) 
 
     Raises UsageError. Blocking.
     """
+    if parameters.options.processing is not None:
+        raise UsageError(
+            "Pictures are not painted in batches or in the background",
+            remedy="Make pairs without these options.",
+        )
     out = None if parameters.out is None else Path(parameters.out)
     paths, _ = name_images(image_paths(images), out, copy=copy)
     return MakeTask(
@@ -448,6 +453,7 @@ class MakeTask(ImageTask[Original]):
             if each.agent == inpainter.AGENT and each.object == name
         )
         return record(
+            model=call.model,
             revision=call.served_model,
             sent=dict(kept.sent),
             painted=kept.file.relative_to(self.folder.path).as_posix(),
@@ -459,6 +465,7 @@ class MakeTask(ImageTask[Original]):
     def _record_of(self, about: _Image, planned: _Planned, attempt: Attempt, **more: Any) -> Candidate:
         mask = planned.mask
         source: PromptSource = self.config.prompt_from
+        fields = {"model": str(self.models.roles["inpainter"]), **more}
         return Candidate(
             id=_candidate_id(about, planned, attempt),
             region=planned.region.hint,
@@ -468,12 +475,11 @@ class MakeTask(ImageTask[Original]):
             mask_share=None if mask is None else float(np.count_nonzero(mask) / mask.size),
             prompt=planned.prompt,
             prompt_source=source,
-            model=str(self.models.roles["inpainter"]),
             seed=int(attempt.parameters["seed"]),
             guidance=attempt.parameters["guidance"],
             strength=attempt.parameters["strength"],
             steps=int(attempt.parameters["steps"]),
-            **more,
+            **fields,
         )
 
 

@@ -37,6 +37,7 @@ from uncanny.eval.pairs.data import (
     edited_name,
     first_copies,
     load_made,
+    path_from,
 )
 from uncanny.eval.pairs.parameters import ScreenConfig, ScreenParameters
 from uncanny.eval.pairs.screen.checks import Measured, fall_of, measure
@@ -216,7 +217,8 @@ class ScreenTask(ImageTask[Screened]):
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
     ) -> Screened:
         pair = self._by_name[file.image]
-        record = partial(self.record, file, image, candidate=pair.id)
+        original = path_from(self.folder.path, pair.original_file)
+        record = partial(self.record, file, image, candidate=pair.id, original=original)
         try:
             looked = await asyncio.to_thread(self._look, pair, file)
         except (ImageError, UsageError) as error:
@@ -333,8 +335,3 @@ def _gates(pairs: MadePairs, config: ScreenConfig) -> dict[str, str]:
             failed := [name for name in each.failed if name in ("clip_similarity", "clip_score", "all_black")]
         )
     }
-
-
-def named_finding(anomaly: Anomaly) -> bool:
-    """Whether somebody has said what is wrong."""
-    return anomaly.phenomenon != _TO_NAME

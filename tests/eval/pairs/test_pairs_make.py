@@ -155,10 +155,10 @@ def test_the_same_call_paints_nothing_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"regions": "masks"}, "needs masks"),
-        ({"regions": "objects"}, "needs model"),
-        ({"regions": "hands"}, "needs landmarks"),
-        ({"prompt_from": "writer"}, "needs model"),
+        ({"regions": "masks"}, "needs `masks`"),
+        ({"regions": "objects"}, "needs `model`"),
+        ({"regions": "hands"}, "needs `landmarks`"),
+        ({"prompt_from": "writer"}, "needs `model`"),
         ({"inpainter": "noop"}, "does not paint pictures"),
         ({"masks": "nowhere"}, "does not exist"),
     ],

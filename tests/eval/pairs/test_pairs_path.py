@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from pathlib import Path
@@ -12,6 +13,7 @@ from PIL import Image
 
 import uncanny
 from tests.eval.pairs.made_candidates import made, pictures
+from uncanny.demo.server.app import FakeServerOptions, running
 from uncanny.errors import UsageError
 from uncanny.eval.common.groups import Groups
 from uncanny.eval.pairs.data import Screened, load_made, load_screened
@@ -20,6 +22,8 @@ from uncanny.eval.pairs.screen.checks import Measured, fall_of, measure
 from uncanny.mcq import Answer, Item
 from uncanny.pairs import PairsResult
 from uncanny.records.reviews import ReviewLog, new_review
+from uncanny.service.review.queue import Filters
+from uncanny.service.review.run import ReviewRun
 
 pytest.importorskip("cv2")
 
@@ -98,8 +102,35 @@ def test_drafts_pass_the_check_and_give_a_paired_test(tmp_path: Path) -> None:
     assert (test.n, test.first_only, test.second_only) == (result.kept, result.kept, 0)
     assert test.difference.value == 1
     assert scores.to_json()["sides"]["blind-eye"]["all_q2_4"]["first_only"] == result.kept
-    asked = uncanny.mcq.run(items, model="demo", out=tmp_path / "asked")
-    assert uncanny.mcq.score(items, asked.path, resamples=0).sides == () or True
+
+
+def test_drafts_are_asked_and_scored(tmp_path: Path) -> None:
+    run = made(tmp_path, 2, attempts=3)
+    uncanny.pairs.screen(run, model="demo")
+    result = uncanny.pairs.items(run, unreviewed=True)
+
+    async def ask() -> uncanny.mcq.McqRun:
+        async with running(FakeServerOptions()) as url:
+            model, base_url = "openai-compatible/any", f"{url}/v1"
+            return await uncanny.mcq.run_async(
+                result.items, model=model, base_url=base_url, out=tmp_path / "asked"
+            )
+
+    asked = asyncio.run(ask())
+    assert asked.summary.statuses["failed"] == 0
+    scores = uncanny.mcq.score(result.items, asked.path, resamples=0)
+    test = next(each for each in scores.sides if each.question == "all_q2_4")
+    assert test.n == result.kept > 0
+
+
+def test_people_judge_candidates_on_the_review_page(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    uncanny.pairs.screen(run)
+    opened = ReviewRun.open(run.path / "screened")
+    first = opened.first(Filters(), "ann")
+    assert first is not None
+    shown = opened.view(first, None, "ann")
+    assert "To be judged" in repr(shown)
 
 
 def test_no_group_is_on_both_sides_of_a_split(tmp_path: Path) -> None:

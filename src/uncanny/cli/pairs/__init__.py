@@ -109,11 +109,9 @@ def items_command(pairs: Path, **values: Any) -> None:
 
     files = ScoreFiles.of(values, pairs / PAGE)
     files.check(KEYS, COLUMNS, [pairs])
-    result = items(pairs, **given_parameters(ItemsParameters, values), force=files.force)
-    drafts = counted(len(result.drafts), "draft")
-    files.write_scores(
-        result, after=harmless(f"\n\nPairs    {result.pairs}\nItems    {result.items}, {drafts}")
-    )
+    result = items(pairs, **given_parameters(ItemsParameters, values))
+    drafts = f"{harmless(str(result.items))}, {counted(len(result.drafts), 'draft')}"
+    files.write_scores(result, after=f"\n\nPairs    {harmless(str(result.pairs))}\nItems    {drafts}")
 
 
 def _asked(kind: Any, values: Mapping[str, Any], models: list[str | None]) -> dict[str, Any]:
