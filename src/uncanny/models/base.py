@@ -139,8 +139,8 @@ class ModelRequest:
         return None
 
     def to_paint(self) -> tuple[SentImage, SentImage, str]:
-        """The picture, its mask and the text of a request with a `painting`."""
-        picture, mask, text = self.messages[-1].parts
+        """The picture, its mask and the text of a request with a `painting`; a repair asks for the same."""
+        picture, mask, text = self.messages[0].parts
         assert not isinstance(picture, str)
         assert not isinstance(mask, str)
         assert isinstance(text, str)

@@ -60,7 +60,7 @@ def tiny_pipeline(folder: Path) -> Path:
         text_encoder=text,
         tokenizer=tokenizer,
         unet=unet,
-        scheduler=DDIMScheduler(),
+        scheduler=DDIMScheduler(steps_offset=1),
         safety_checker=None,
         feature_extractor=None,
         requires_safety_checker=False,
@@ -85,11 +85,11 @@ def tiny_sam2(folder: Path) -> Path:
     backbone = Sam2HieraDetConfig(
         hidden_size=8,
         num_attention_heads=1,
-        blocks_per_stage=[1, 1, 1, 1],
+        blocks_per_stage=[1, 1, 2, 1],
         embed_dim_per_stage=[8, 16, 32, 64],
         num_attention_heads_per_stage=[1, 1, 2, 2],
         window_size_per_stage=[4, 4, 4, 4],
-        global_attention_blocks=[2],
+        global_attention_blocks=[3],
         image_size=[64, 64],
         window_positional_embedding_background_size=[4, 4],
     )

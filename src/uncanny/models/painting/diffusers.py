@@ -65,7 +65,7 @@ class DiffusersProvider(ModelProvider):
         except ProviderError:
             raise
         except Exception as error:
-            message = f"{self.name}: {one_line(text_of(error))}"
+            message = f"{self.name}: {one_line(text_of(error), ())}"
             if "out of memory" in str(error).lower():
                 raise TransientError(message, kind="memory") from error
             raise RequestRejectedError(message) from error
@@ -109,7 +109,7 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
 
     repository, _, revision = model.partition("@")
     gpu = torch.cuda.is_available()
-    options: dict[str, Any] = {"torch_dtype": torch.bfloat16 if gpu else torch.float32}
+    options: dict[str, Any] = {"dtype": torch.bfloat16 if gpu else torch.float32}
     options["use_safetensors"] = True
     try:
         folder = Path(model)
@@ -123,7 +123,7 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
             raise ValueError(f"{type(pipeline).__name__} takes no mask")
     except Exception as error:  # whatever hub, files and libraries raise
         raise ModelUnusableError(
-            f"{name} cannot be loaded: {one_line(text_of(error))}",
+            f"{name} cannot be loaded: {one_line(text_of(error), ())}",
             remedy="Pass the folder of an inpainting pipeline of diffusers, or its name on the hub.",
         ) from error
     pipeline.set_progress_bar_config(disable=True)
