@@ -38,7 +38,7 @@ def make_forecast(images: Images, parameters: MakeParameters) -> ImagesForecast:
     task = make_task(parameters, images, copy=False)
     pending = pending_images(task)
     config, prices = task.config, task.price_table()
-    regions = pending.readable * config.per_image
+    regions = pending.readable * config.regions_per_image
     painter = UsageCounter(task.models.roles["inpainter"])
     side = min(1.0, config.inpaint_side / max(pending.size))
     size = (round(pending.size[0] * side), round(pending.size[1] * side))

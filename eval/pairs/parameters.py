@@ -36,7 +36,7 @@ class RegionParameters(Parameters):
     """MediaPipe's .task file for hands, faces or limbs."""
     sam2: Annotated[Text | None, Shown(on=HERE.on, metavar="MODEL", place="hub", default="none")] = None
     """Folder or name of a SAM 2 model that turns a region into its outline."""
-    per_image: Annotated[int, Field(ge=1, le=100)] = 1
+    regions_per_image: Annotated[int, Field(ge=1, le=100)] = 1
     """Maximum number of regions per image."""
     largest_region: Share = 0.5
     """Largest share of an image that a mask may cover, 0–1."""

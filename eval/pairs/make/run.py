@@ -300,7 +300,7 @@ class MakeTask(ImageTask[Original]):
     def calls_per_input(self) -> int:
         config = self.config
         of_region = config.attempts + (config.prompt_from != "caption")
-        return config.per_image * of_region + (config.regions == "objects")
+        return config.regions_per_image * of_region + (config.regions == "objects")
 
     def config_json(self) -> dict[str, Any]:
         content = super().config_json()
@@ -357,7 +357,7 @@ class MakeTask(ImageTask[Original]):
 
     async def _find(self, about: _Image, picture: Image.Image) -> list[Region]:
         """Raises StepFailedError where objects were asked for in vain."""
-        config, number = self.config, self.config.per_image
+        config, number = self.config, self.config.regions_per_image
         if self._masks is not None:
             return await asyncio.to_thread(self._masks.regions, Path(about.file.image), about.size, number)
         if self._people is not None:
@@ -372,7 +372,7 @@ class MakeTask(ImageTask[Original]):
         context = AnnotateContext(
             about.context.model_client,
             about.scope,
-            AnnotateConfig(repeats=1, max_objects=max(12, self.config.per_image)),
+            AnnotateConfig(repeats=1, max_objects=max(12, self.config.regions_per_image)),
             prompt_set("packed"),
             sent_image(about.prepared),
             size=about.size,

@@ -110,7 +110,7 @@ def test_coco_instances_are_masks(tmp_path: Path) -> None:
     file = tmp_path / "instances.json"
     file.write_text(json.dumps(document))
     run = uncanny.pairs.make(
-        images, inpainter="demo", out=tmp_path / "p", masks=file, attempts=1, per_image=2, dilate=0
+        images, inpainter="demo", out=tmp_path / "p", masks=file, attempts=1, regions_per_image=2, dilate=0
     )
     regions = [each.region for each in run.originals[0].candidates]
     assert [(each.name, each.box) for each in regions] == [
