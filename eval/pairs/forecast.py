@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 from uncanny.agents.caption_perturber import PERTURB
 from uncanny.agents.pairs.edit_screener import SCREEN
@@ -23,6 +24,8 @@ from uncanny.runs.forecast import (
     total_usage,
 )
 from uncanny.runs.image_task import Images
+
+_USUAL_OBJECTS: Final = 12
 
 
 @takes(MakeParameters)
@@ -49,8 +52,11 @@ def make_forecast(images: Images, parameters: MakeParameters) -> ImagesForecast:
     seen = image_tokens(str(asked["perceiver"]), *pending.size)
     if config.regions == "objects":
         counters.append(UsageCounter(asked["perceiver"]))
+        answer = TAKE_INVENTORY.answer
         text = prompt_tokens(prompt_set("packed"), "system", "perceive_1", "inventory")
-        counters[-1].add(text, seen, output=TAKE_INVENTORY.answer.at(12), calls=pending.readable)
+        counters[-1].add(
+            text, seen, output=answer.fixed + _USUAL_OBJECTS * answer.object, calls=pending.readable
+        )
     if config.prompt_from == "writer":
         counters.append(UsageCounter(asked["writer"]))
         text = prompt_tokens(task.prompts, "system", FIRST.prompt)

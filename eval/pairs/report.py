@@ -53,7 +53,7 @@ def write_pairs_page(result: PairsResult, path: Path, *, pictures: PicturesMode 
         result=result,
         table=table,
         steps=[
-            (STEP_NAMES[step], number, _share(number, result.candidates))  # type: ignore[index]
+            (STEP_NAMES[step], number, _share(number, result.candidates))
             for step, number in result.fallen.items()
             if number
         ],

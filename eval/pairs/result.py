@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uncanny.eval.common.json_fields import JsonFields
 from uncanny.eval.common.tables.table import RowsResult, Table
 from uncanny.eval.mcq.data.items import ItemSet
-from uncanny.eval.pairs.data import STEP_NAMES, STEPS, MadePairs
+from uncanny.eval.pairs.data import STEP_NAMES, STEPS, MadePairs, Step
 from uncanny.eval.pairs.outcome import Outcome
 from uncanny.parameters import path_of
 from uncanny.wording import counted
@@ -78,7 +78,7 @@ class PairsResult(JsonFields, RowsResult):
         return len({each.pair.original.image for each in self.outcomes if each.verdict == "kept"})
 
     @property
-    def fallen(self) -> Mapping[str, int]:
+    def fallen(self) -> Mapping[Step, int]:
         """How many fell at each step, in the order of steps."""
         counts = Counter(each.fell.step for each in self.outcomes if each.fell is not None)
         return {step: counts[step] for step in STEPS}
@@ -89,9 +89,9 @@ class PairsResult(JsonFields, RowsResult):
         return dict(Counter(each.open for each in self.outcomes if each.open is not None))
 
     @property
-    def reasons(self) -> Mapping[str, Mapping[str, int]]:
+    def reasons(self) -> Mapping[Step, Mapping[str, int]]:
         """Of each step at which any fell, how many fell for which reason, the most frequent first."""
-        by_step: dict[str, Counter[str]] = {}
+        by_step: dict[Step, Counter[str]] = {}
         for each in self.outcomes:
             if each.fell is not None:
                 by_step.setdefault(each.fell.step, Counter())[each.fell.why] += 1

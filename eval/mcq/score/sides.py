@@ -78,8 +78,8 @@ def pair_rows(key: AnswerKey) -> Codes:
 
 
 def _test(matrix: ResponseMatrix, rows: Codes, columns: Any) -> PairedTest:
-    right = matrix.right[:, columns].all(axis=1)[rows]
-    answered = matrix.answered[:, columns].all(axis=1)[rows]
+    right = np.asarray(matrix.right[:, columns].all(axis=1))[rows]
+    answered = np.asarray(matrix.answered[:, columns].all(axis=1))[rows]
     groups = None
     if matrix.key.groups is not None:
         # Pairs of one original belong together; a pair by itself is one case.

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from uncanny.errors import UsageError, text_of
 from uncanny.eval.common.pixels.crops import Mask
@@ -93,9 +92,11 @@ class Sam2:
         import torch
         from transformers import Sam2Model
 
+        kind: Any = Sam2Model
+
         device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
         try:
-            return Sam2Model.from_pretrained(self._name, use_safetensors=True).to(device).eval()
+            return kind.from_pretrained(self._name, use_safetensors=True).to(device).eval()
         except Exception as error:  # whatever hub, files and libraries raise
             raise UsageError(
                 f"The SAM 2 model {self._name} cannot be loaded: {text_of(error)}",
@@ -118,6 +119,8 @@ def region_mask(
     use: none covers the region, each spreads beyond it, or it covers more than the share `largest` of the
     image; UsageError as `Sam2.masks`.
     """
+    from scipy import ndimage  # type: ignore[import-untyped]  # slow to import
+
     size = (pixels.shape[1], pixels.shape[0])
     source: MaskSource
     if region.mask is not None:

@@ -104,8 +104,12 @@ class DiffusersProvider(ModelProvider):
 
 def _loaded(name: str, model: str) -> tuple[Any, str]:
     """The pipeline, and its name with what tells its weights from others. Raises ModelUnusableError."""
+    import diffusers as library
     import torch
-    from diffusers import AutoPipelineForInpainting, DiffusionPipeline
+
+    # Its classes have no types.
+    auto: Any = library.AutoPipelineForInpainting
+    plain: Any = library.DiffusionPipeline
 
     repository, _, revision = model.partition("@")
     gpu = torch.cuda.is_available()
@@ -114,11 +118,11 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
     try:
         folder = Path(model)
         if not folder.is_dir():
-            folder = Path(DiffusionPipeline.download(repository, revision=revision or None))
+            folder = Path(plain.download(repository, revision=revision or None))
         try:
-            pipeline = AutoPipelineForInpainting.from_pretrained(folder, **options)
+            pipeline = auto.from_pretrained(folder, **options)
         except ValueError:  # it does not know every inpainting pipeline, FLUX Fill for one
-            pipeline = DiffusionPipeline.from_pretrained(folder, **options)
+            pipeline = plain.from_pretrained(folder, **options)
         if "mask_image" not in inspect.signature(pipeline.__call__).parameters:
             raise ValueError(f"{type(pipeline).__name__} takes no mask")
     except Exception as error:  # whatever hub, files and libraries raise
