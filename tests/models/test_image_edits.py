@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,20 +26,17 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "any")
 
 
-def make(tmp_path: Path, inpainter: str, faults: str = "", **options: object) -> MakeRun:
+def make(tmp_path: Path, inpainter: str, faults: str = "", **options: Any) -> MakeRun:
     images = pictures(tmp_path / "pictures")
 
     async def run() -> MakeRun:
         async with running(FakeServerOptions(faults=parse_faults(faults))) as url:
             return await uncanny.pairs.make_async(
                 images,
-                **{
-                    "inpainter": inpainter,
-                    "base_url": f"{url}/v1",
-                    "out": tmp_path / "pairs",
-                    "attempts": 2,
-                    **options,
-                },
+                inpainter=inpainter,
+                base_url=f"{url}/v1",
+                out=tmp_path / "pairs",
+                **{"attempts": 2, **options},
             )
 
     return asyncio.run(run())

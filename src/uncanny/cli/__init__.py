@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         each.command[0]: (f"{each.command[0]}:command", f"{each.summary.partition('. ')[0].rstrip('.')}.")
         for each in jobs().values()
     },
-    "pairs": ("pairs:command", "Make pairs of an image and its edit, and draft questions about them."),
+    "pairs": ("pairs:command", "Make pairs of an image and an edit whose fault is known."),
     "providers": ("providers:command", "List the providers, and which keys are set."),
     "init": ("init:command", "Write a file of options for --config, also from a run."),
     "prompts": ("prompts:command", "Show the prompts, or write them to a folder."),
@@ -108,7 +108,7 @@ def uncanny() -> None:
     Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
     dashscope, moonshot, vllm, vllm-inproc, sglang, ollama, lmstudio, llamacpp, openai-compatible, diffusers,
     demo.
-    `uncanny providers` lists them and their keys. `uncanny COMMAND --help` shows the options of a command.
+    `uncanny providers` lists their keys; `uncanny COMMAND --help` shows options.
     """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ def pictures(folder: Path, number: int = 1, *, captions: bool = False) -> Path:
     return folder
 
 
-def made(folder: Path, number: int = 1, **options: object) -> MakeRun:
+def made(folder: Path, number: int = 1, **options: Any) -> MakeRun:
     """Candidates of so many pictures by the demo inpainter, in `folder/pairs`."""
     images = pictures(folder / "pictures", number)
     return uncanny.pairs.make(images, inpainter="demo", out=folder / "pairs", **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,7 +164,7 @@ def test_the_same_call_paints_nothing_anew(tmp_path: Path) -> None:
         ({"masks": "nowhere"}, "does not exist"),
     ],
 )
-def test_what_does_not_go_together_is_refused(tmp_path: Path, options: dict[str, str], message: str) -> None:
+def test_what_does_not_go_together_is_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     images = pictures(tmp_path / "pictures")
     with pytest.raises(UsageError, match=message):
         uncanny.pairs.make(images, **{"inpainter": "demo", "out": tmp_path / "pairs", **options})

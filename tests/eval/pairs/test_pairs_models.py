@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def test_a_pipeline_paints_the_mask_and_nothing_else_twice_the_same(tmp_path: Pa
     torch.set_num_threads(1)
     pipeline = tiny_pipeline(tmp_path / "model")
     images = pictures(tmp_path / "pictures")
-    options = {"inpainter": f"diffusers/{pipeline}", "attempts": 2, "steps": 4}
+    options: dict[str, Any] = {"inpainter": f"diffusers/{pipeline}", "attempts": 2, "steps": 4}
     run = uncanny.pairs.make(images, out=tmp_path / "one", **options)
     again = uncanny.pairs.make(images, out=tmp_path / "two", **options)
     assert run.summary.statuses["ok"] == 1, run.originals[0].errors

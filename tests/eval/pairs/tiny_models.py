@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 
 def tiny_pipeline(folder: Path) -> Path:
     """A Stable Diffusion inpainting pipeline of a few thousand weights."""
+    import diffusers
     import torch
-    from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionInpaintPipeline, UNet2DConditionModel
     from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
+    library: Any = diffusers  # its classes have no types
     torch.manual_seed(0)
-    unet = UNet2DConditionModel(
+    unet = library.UNet2DConditionModel(
         block_out_channels=(8, 16),
         layers_per_block=1,
         sample_size=16,
@@ -24,7 +27,7 @@ def tiny_pipeline(folder: Path) -> Path:
         norm_num_groups=2,
         attention_head_dim=4,
     )
-    vae = AutoencoderKL(
+    vae = library.AutoencoderKL(
         block_out_channels=[8, 16],
         in_channels=3,
         out_channels=3,
@@ -50,17 +53,15 @@ def tiny_pipeline(folder: Path) -> Path:
     letters = [chr(code) for code in range(33, 127)]
     words = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
     folder.mkdir(parents=True, exist_ok=True)
-    import json
-
     (folder / "vocab.json").write_text(json.dumps({word: number for number, word in enumerate(words)}))
     (folder / "merges.txt").write_text("#version: 0.2\n")
     tokenizer = CLIPTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"), model_max_length=77)
-    pipeline = StableDiffusionInpaintPipeline(
+    pipeline = library.StableDiffusionInpaintPipeline(
         vae=vae,
         text_encoder=text,
         tokenizer=tokenizer,
         unet=unet,
-        scheduler=DDIMScheduler(steps_offset=1),
+        scheduler=library.DDIMScheduler(steps_offset=1),
         safety_checker=None,
         feature_extractor=None,
         requires_safety_checker=False,

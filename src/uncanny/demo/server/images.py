@@ -57,7 +57,7 @@ class ImageEditsApi(OpenAIApi):
         except ValueError as error:
             raise BadRequestError(f"The form cannot be read: {error}") from None
         return {
-            name.removesuffix("[]"): value if isinstance(value, str) else value.file.read()
+            name.removesuffix("[]"): value.file.read() if isinstance(value, web.FileField) else value
             for name, value in form.items()
         }
 
