@@ -108,7 +108,7 @@ def uncanny() -> None:
     Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
     dashscope, moonshot, vllm, vllm-inproc, sglang, ollama, lmstudio, llamacpp, openai-compatible, diffusers,
     demo.
-    `uncanny providers` lists their keys; `uncanny COMMAND --help` shows options.
+    `uncanny providers` lists keys; `uncanny COMMAND --help` shows options.
     """
 
 
