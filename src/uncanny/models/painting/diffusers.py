@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -59,7 +61,8 @@ class DiffusersProvider(ModelProvider):
 
     def _paint(self, request: ModelRequest, painting: Painting) -> ModelResponse:
         if self._pipeline is None:
-            self._pipeline, self._served = _loaded(self.name, self._model)
+            with _without_bars():
+                self._pipeline, self._served = _loaded(self.name, self._model)
         try:
             return self._painted(request, painting)
         except ProviderError:
@@ -134,6 +137,23 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
     # The hub's cache calls folders after commits.
     version = folder.name if folder.parent.name == "snapshots" else fingerprint(folder)
     return pipeline.to("cuda" if gpu else "cpu"), f"{repository}@{version}"
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """A run has a progress line of its own."""
+    from diffusers.utils import logging as of_diffusers
+    from transformers.utils import logging as of_transformers
+
+    libraries: tuple[Any, ...] = (of_diffusers, of_transformers)
+    shown = [each for each in libraries if each.is_progress_bar_enabled()]
+    for each in shown:
+        each.disable_progress_bar()
+    try:
+        yield
+    finally:
+        for each in shown:
+            each.enable_progress_bar()
 
 
 def fingerprint(folder: Path) -> str:
