@@ -294,17 +294,18 @@ def _parts(pair: MadePair, file: ImageFile, mask: Mask) -> tuple[SentImage, Sent
 
 def _finding(pair: MadePair, looked: _Looked, said: Screening | None) -> Anomaly:
     """What people judge: what the model says of a candidate, else that something may be wrong."""
-    region = pair.candidate.region
+    region = pair.candidate.region.name
+    named = region[:1].upper() + region[1:]
     if said is None or not said.evidence:
         return Anomaly(
-            name=region.name,
+            name=named,
             phenomenon=_TO_NAME,
             reasoning=_TO_NAME if said is None else said.reason,
             severity=_SEVERITY,
             box=looked.box,
         )
     return Anomaly(
-        name=said.where or region.name,
+        name=said.where or named,
         phenomenon=said.evidence,
         reasoning=said.reason,
         severity=_SEVERITY,

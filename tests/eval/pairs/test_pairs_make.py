@@ -177,3 +177,22 @@ def test_objects_of_the_demo_model_are_regions(tmp_path: Path) -> None:
     (record,) = run.originals
     assert record.candidates[0].region.source == "object"
     assert record.candidates[0].mask_source == "box"
+
+
+@pytest.mark.parametrize("prompt_from", ["writer", "perturber"])
+def test_a_model_writes_prompts(tmp_path: Path, prompt_from: str) -> None:
+    run = uncanny.pairs.make(
+        "scenes",
+        inpainter="demo",
+        model="demo",
+        out=tmp_path / "pairs",
+        attempts=1,
+        limit=1,
+        caption="A cup on a table by the window",
+        prompt_from=prompt_from,
+    )
+    candidate = run.originals[0].candidates[0]
+    assert candidate.fell is None
+    assert candidate.prompt_source == prompt_from
+    assert candidate.prompt not in (None, "", "A cup on a table by the window")
+    assert run.summary.calls == 3  # objects, prompt, picture

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 import uncanny
-from tests.eval.pairs.made_candidates import SIZE, picture, pictures
-from uncanny.errors import ModelUnusableError
+from tests.eval.pairs.made_candidates import SIZE, made, picture, pictures
+from uncanny.edits import EditPair
 from uncanny.eval.pairs.data import Hint, load_made
 from uncanny.eval.pairs.make.outline import MaskError, Sam2, dilated, misfit, region_mask
 from uncanny.eval.pairs.make.regions import Region
@@ -65,7 +65,6 @@ def test_a_folder_without_a_pipeline_ends_the_run(tmp_path: Path) -> None:
     )
     assert run.summary.state == "stopped"
     assert "cannot be loaded" in (run.summary.error or "")
-    assert ModelUnusableError is not None
 
 
 @pytest.mark.slow
@@ -110,3 +109,29 @@ def test_holes_are_filled_and_masks_widened() -> None:
     assert np.array_equal(dilated(ring, 0), ring)
     with pytest.raises(MaskError, match="6% of the image, and 1% are allowed"):
         region_mask(Region(HINT, ring), [], picture(), None, dilate=0, largest=0.01)
+
+
+@pytest.mark.slow
+def test_clip_drops_the_candidates_that_the_gates_drop(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("cv2")
+    from tests.eval.pairs.tiny_models import tiny_clip
+
+    torch.set_num_threads(1)
+    clip = tiny_clip(tmp_path / "clip")
+    run = made(tmp_path, attempts=8)
+    screened = uncanny.pairs.screen(run, clip=clip)
+    records = [
+        EditPair(
+            id=pair.id,
+            original=str(pair.original_file),
+            edited=str(pair.edited_file),
+            caption="A picture",
+            edited_caption="A picture",
+        )
+        for pair in load_made(run.path)
+    ]
+    gated = uncanny.edits.gate(records, clip=clip)
+    expected = {each.id for each in gated if {"clip_similarity", "clip_score"} & set(each.failed)}
+    fell = {each.candidate for each in screened.screened if each.fell is not None}
+    assert fell == expected != set()

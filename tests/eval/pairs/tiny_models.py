@@ -11,7 +11,7 @@ def tiny_pipeline(folder: Path) -> Path:
     """A Stable Diffusion inpainting pipeline of a few thousand weights."""
     import diffusers
     import torch
-    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+    from transformers import CLIPTextConfig, CLIPTextModel
 
     library: Any = diffusers  # its classes have no types
     torch.manual_seed(0)
@@ -50,12 +50,7 @@ def tiny_pipeline(folder: Path) -> Path:
             pad_token_id=1,
         )
     )
-    letters = [chr(code) for code in range(33, 127)]
-    words = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vocab.json").write_text(json.dumps({word: number for number, word in enumerate(words)}))
-    (folder / "merges.txt").write_text("#version: 0.2\n")
-    tokenizer = CLIPTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"), model_max_length=77)
+    tokenizer = tiny_tokenizer(folder)
     pipeline = library.StableDiffusionInpaintPipeline(
         vae=vae,
         text_encoder=text,
@@ -68,6 +63,36 @@ def tiny_pipeline(folder: Path) -> Path:
     )
     pipeline.save_pretrained(folder / "pipeline", safe_serialization=True)
     return folder / "pipeline"
+
+
+def tiny_tokenizer(folder: Path) -> Any:
+    """A tokenizer of single letters, as CLIP has them."""
+    from transformers import CLIPTokenizer
+
+    letters = [chr(code) for code in range(33, 127)]
+    words = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.json").write_text(json.dumps({word: number for number, word in enumerate(words)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    return CLIPTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"), model_max_length=77)
+
+
+def tiny_clip(folder: Path) -> Path:
+    """A CLIP model of a few thousand weights."""
+    import torch
+    from transformers import CLIPConfig, CLIPModel
+
+    torch.manual_seed(0)
+    layers = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1}
+    ends = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1}
+    config = CLIPConfig(
+        text_config={**layers, "vocab_size": 300, "max_position_embeddings": 77, **ends},
+        vision_config={**layers, "image_size": 32, "patch_size": 8},
+        projection_dim=16,
+    )
+    CLIPModel(config).save_pretrained(folder, safe_serialization=True)
+    tiny_tokenizer(folder).save_pretrained(folder)
+    return folder
 
 
 def tiny_sam2(folder: Path) -> Path:
