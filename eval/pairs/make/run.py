@@ -304,6 +304,7 @@ class MakeTask(ImageTask[Original]):
 
     def config_json(self) -> dict[str, Any]:
         content = super().config_json()
+        del content["device"]  # another one may go on
         content["masks"] = None if self.config.masks is None else str(self.config.masks)
         content["inventory"] = prompt_set("packed").id if self.config.regions == "objects" else None
         return content

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -205,12 +205,18 @@ class ScreenTask(ImageTask[Screened]):
     def calls_per_input(self) -> int:
         return int(self.asks)
 
+    def config_json(self) -> dict[str, Any]:
+        content = super().config_json()
+        del content["device"]  # another one may go on
+        return content
+
     def load_pending(self, records: RecordFile[Screened], progress: Progress) -> Sequence[ImageFile]:
-        run = self.folder.path
-        self._by_name = {edited_name(pair, run): pair for pair in self.pairs if pair.edited_file is not None}
+        run, copies = self.folder.path, first_copies(self.pairs)
+        drawn = (pair for pair in self.pairs if pair.edited_file is not None and pair.id not in copies)
+        self._by_name = {edited_name(pair, run): pair for pair in drawn}
         pending = super().load_pending(records, progress)
         if pending and self.config.clip is not None:
-            self._gated = _gates(self.pairs, self.config)
+            self._gated = _gates(self._by_name.values(), self.config)
         return pending
 
     async def examine(
@@ -314,9 +320,8 @@ def _finding(pair: MadePair, looked: _Looked, said: Screening | None) -> Anomaly
     )
 
 
-def _gates(pairs: MadePairs, config: ScreenConfig) -> dict[str, str]:
+def _gates(pairs: Iterable[MadePair], config: ScreenConfig) -> dict[str, str]:
     """By the id of a pair, the gates of `edits gate` that it fails, in words."""
-    drawn = [pair for pair in pairs if pair.edited_file is not None]
     records = [
         EditPair(
             id=pair.id,
@@ -325,7 +330,7 @@ def _gates(pairs: MadePairs, config: ScreenConfig) -> dict[str, str]:
             caption=pair.original.caption,
             edited_caption=pair.candidate.prompt or None,
         )
-        for pair in drawn
+        for pair in pairs
     ]
     gated = gate(records, clip=config.clip, device=config.device)
     # A caption that did not change fails no gate of texts.

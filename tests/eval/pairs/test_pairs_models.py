@@ -119,7 +119,7 @@ def test_clip_drops_the_candidates_that_the_gates_drop(tmp_path: Path) -> None:
 
     torch.set_num_threads(1)
     clip = tiny_clip(tmp_path / "clip")
-    run = made(tmp_path, attempts=8)
+    run = made(tmp_path, attempts=4)
     screened = uncanny.pairs.screen(run, clip=clip)
     records = [
         EditPair(
