@@ -104,6 +104,11 @@ RIGHT: Mapping[str, Arguments] = {
     "mcq.read_mask": lambda _: {"path": IMAGE},
     "mcq.box_answers": lambda _: {"items": _items(), "picks": _picks(), "model": "mine"},
     "mcq.score_boxes": lambda _: {"items": _items(), "picks": _picks(), "resamples": 10},
+    "pairs.make": lambda out: {"images": IMAGE, "inpainter": "demo", "out": out, "attempts": 1},
+    "pairs.make_forecast": lambda _: {"images": IMAGE, "inpainter": "demo"},
+    "pairs.screen": lambda out: {"pairs": out.parent / "pairs", "out": out},
+    "pairs.screen_forecast": lambda out: {"pairs": out.parent / "pairs"},
+    "pairs.items": lambda out: {"pairs": out.parent / "pairs"},
     "realism.load": lambda _: {"source": "scenes"},
     "realism.run": lambda out: {"pairs": "scenes", "model": "noop", "out": out, "limit": 1},
     "realism.run_each": lambda out: {"pairs": "scenes", "models": ["noop"], "out": out, "limit": 1},
@@ -129,6 +134,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     uncanny.mcq.run("scenes", model="demo", out=folder / "answered", limit=1)
     uncanny.realism.run("scenes", model="demo", out=folder / "judged", limit=1)
     uncanny.mcq.export_table(_items(), out=folder / "table.csv")
+    uncanny.pairs.make(IMAGE, inpainter="demo", out=folder / "pairs", attempts=1)
     judgement = '{"id": "1", "shown": "edited", "image": "b.png", "person": "ann", "judged": "edited"}'
     (folder / "judgements.jsonl").write_text(judgement)
     rating = '{"id": "1", "original": "a.png", "edited": "b.png", "person": "ann", "change": "some"}'

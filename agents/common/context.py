@@ -37,7 +37,15 @@ from uncanny.errors import (
     TruncatedError,
     UncannyError,
 )
-from uncanny.models.base import AnswerSchema, Message, ModelRequest, Part, Sampling, SentImage
+from uncanny.models.base import (
+    AnswerSchema,
+    Message,
+    ModelRequest,
+    Painting,
+    Part,
+    Sampling,
+    SentImage,
+)
 from uncanny.models.views import seen_size
 from uncanny.prompts import Prompt, PromptSet, make_prompt
 from uncanny.schema import Box, StepError
@@ -116,13 +124,15 @@ class AgentContext(Generic[C]):
         max_output_tokens: int | None = None,
         prompt_id: str | None = None,
         fallback: Callable[[str], Wording[R]] | None = None,
+        painting: Painting | None = None,
     ) -> R:
         """The answer to `messages`, as `read` has it; `read` raises AnswerError where it does not validate.
 
         `repair` words the request that follows such an answer; None is for a `read` that takes every answer.
         `subject` is the object's name, None for the whole input or a `batch` of names; `sample` tells repeats
         apart, which are otherwise one call. `prompt_id` names the text in records where it is none of
-        `prompts`. `fallback` words it for a fallback of that name; None asks it the same.
+        `prompts`. `fallback` words it for a fallback of that name; None asks it the same. `painting` asks for
+        a picture.
 
         Raises StepFailedError; or what `uncanny.errors.ENDS_RUN` names when no call can be made any more.
         """
@@ -138,6 +148,7 @@ class AgentContext(Generic[C]):
             step=step.number,
             subject=subject,
             batch=tuple(batch),
+            painting=painting,
         )
 
         def question(model: str) -> Question[R]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from uncanny import errors as errors
     from uncanny import extend as extend
     from uncanny import mcq as mcq
+    from uncanny import pairs as pairs
     from uncanny import realism as realism
     from uncanny import semantic as semantic
     from uncanny.agents.config import AnnotateConfig as AnnotateConfig

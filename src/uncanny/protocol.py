@@ -26,6 +26,7 @@ MODULES: Final = (
     "uncanny.eval.merge.protocol",
     "uncanny.eval.artifacts.protocol",
     "uncanny.eval.edits.protocol",
+    "uncanny.eval.pairs.protocol",
     "uncanny.exports.protocol",
 )
 

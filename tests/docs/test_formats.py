@@ -13,6 +13,7 @@ import pytest
 import uncanny
 from uncanny.client.prices import PriceTable
 from uncanny.demo.scenes import scenes
+from uncanny.eval.pairs.data import load_made
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 IMAGES = {"cup.webp": "r01-cup-floating", "table.jpg": "r04-table-four-legs"}
@@ -109,6 +110,12 @@ def _artifacts() -> None:
     assert score.scopes["physics"].pixel["iou"].value == 1
 
 
+def _candidates() -> None:
+    _file("Candidate pairs").rename("candidates.jsonl")
+    (pair,) = load_made(Path())
+    assert (pair.candidate.seed, pair.candidate.region.name) == (0, "the cup")
+
+
 def _verdicts_of_a_detector() -> None:
     verdicts = _file("A detector's verdicts")
     result = uncanny.edits.stress({"mine": verdicts}, meta=_file("Edits"), resamples=10)
@@ -149,6 +156,7 @@ READERS: Final[dict[str, Callable[[], None]]] = {
     "Artifacts": _artifacts,
     "A detector's verdicts": _verdicts_of_a_detector,
     "Edits": _edits,
+    "Candidate pairs": _candidates,
     "Calibrations": _calibrations,
     "Prices": _prices,
 }

@@ -33,6 +33,7 @@ NOT_RUN_ON = {
     "audit-generators": 1,
     "audit-judged": 1,
     "benchmark-models": 1,
+    "make-pairs": 0,
     "publish-benchmark": 0,
 }
 BACKGROUND, NOT_RUN = "# In a second terminal\n", "# With your key\n"

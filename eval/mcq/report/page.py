@@ -26,6 +26,7 @@ from uncanny.eval.mcq.score.controls import RANDOM, is_baseline
 from uncanny.eval.mcq.score.matrix import HUMAN, ResponseMatrix
 from uncanny.eval.mcq.score.parser import PARSER_VERSION
 from uncanny.eval.mcq.score.result import McNemar, McqScores, ModelScore
+from uncanny.eval.mcq.score.sides import sides_table
 from uncanny.eval.mcq.score.tables import (
     headline,
     missing_words,
@@ -96,6 +97,7 @@ def write_page(
         types=list(dict.fromkeys(name for score in scores.models.values() for name in score.by_type)),
         tests=mcnemar_rows(scores.mcnemar),
         unseen_tests=mcnemar_rows(scores.blind),
+        sides=sides_table(scores.sides, list(models)),
         gallery=gallery(scores, views, overlays=overlays),
         browser=browse(scores, out, pictures),
         many=len(scores.models) > MANY_MODELS,

@@ -8,7 +8,8 @@ question was changed), `stand_ins` where answers came from other models, by whic
 averaged, `no_image` where the control was asked, and
 `lenient`, the whole object once more under the lenient reading. Several models also have `oracle_counts`, and
 `blind` where one guessed without the images: it is `blind/MODEL` among the models, and tested there against
-`MODEL`.
+`MODEL`. `sides` has the tests of art_pg against ref_pg by model and question, where the items have such
+pairs.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from uncanny.eval.mcq.data.texts import own_texts
 from uncanny.eval.mcq.score.controls import NoImageScore
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.parser import PARSER_VERSION, Parser
+from uncanny.eval.mcq.score.sides import SidesTest, sides_json, sides_table
 from uncanny.eval.mcq.score.tables import (
     pair_tables,
     published_scores,
+    ranked,
     score_table,
     texts_by_model,
     unseen_tables,
@@ -138,7 +141,8 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
     second reading where it was asked for, `controls` the models that were asked Q4 without the image.
     `oracle` is the share of artifact images that at least one model gets all right, None for a single model;
     `mcnemar` compares each two, people and baselines left out, and `blind` each model with what it guessed
-    without the images. `groups` are items that intervals and tests take together. `item_set`, `answers` and
+    without the images; `sides` compares each model on art_pg with itself on ref_pg, over the pairs of these.
+    `groups` are items that intervals and tests take together. `item_set`, `answers` and
     `responses` are what was scored; the page needs them.
 
     Printed, it is the table of `mcq score`.
@@ -152,6 +156,7 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
     oracle: Share | None
     mcnemar: tuple[McNemar, ...]
     blind: tuple[McNemar, ...]
+    sides: tuple[SidesTest, ...]
     parser: Parser
     resamples: int
     seed: int
@@ -177,9 +182,12 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
     def tables(self) -> tuple[Table, ...]:
         """The table of main figures; of several models each two on all Q1–4, or those next to each other.
 
-        Then what models do without the images, where they were asked that.
+        Then each on the two sides of pairs, and what models do without the images, where they were asked
+        that.
         """
-        tables = (self.table(), *pair_tables(self), *unseen_tables(self))
+        sides = sides_table(self.sides, ranked(self))
+        pairs = () if sides is None else (sides,)
+        tables = (self.table(), *pair_tables(self), *pairs, *unseen_tables(self))
         return explain_intervals(tables, wanted=self.resamples, groups=self.groups)
 
     def to_json(self) -> dict[str, Any]:
@@ -202,6 +210,7 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
                 groups=self.groups,
             ),
             **({"published": published_scores()} if self.published else {}),
+            **({"sides": sides_json(self.sides)} if self.sides else {}),
         }
         models = {name: self._model_json(name) for name in self.models}
         if len(models) == 1:

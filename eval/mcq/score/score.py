@@ -37,6 +37,7 @@ from uncanny.eval.mcq.score.controls import (
 )
 from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, is_rater, response_matrices
 from uncanny.eval.mcq.score.result import McqScores, ModelScore
+from uncanny.eval.mcq.score.sides import sides_tests
 from uncanny.parameters import check_records, takes
 from uncanny.wording import option
 
@@ -102,6 +103,7 @@ def score(items: ItemSource, answers: AnswerSource, parameters: McqScoreParamete
         oracle=oracle(models, resamples=resamples, seed=seed),
         mcnemar=mcnemar(models),
         blind=against_blind(responses),
+        sides=sides_tests(models),
         parser=parser,
         resamples=resamples,
         seed=seed,

@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         each.command[0]: (f"{each.command[0]}:command", f"{each.summary.partition('. ')[0].rstrip('.')}.")
         for each in jobs().values()
     },
+    "pairs": ("pairs:command", "Make pairs of an image and an edit whose fault is known."),
     "providers": ("providers:command", "List the providers, and which keys are set."),
     "init": ("init:command", "Write a file of options for --config, also from a run."),
     "prompts": ("prompts:command", "Show the prompts, or write them to a folder."),
@@ -105,8 +106,9 @@ def uncanny() -> None:
       uncanny annotate photos/ --model openai/gpt-4o -o runs/a     run; the same command resumes
 
     Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
-    dashscope, moonshot, vllm, vllm-inproc, sglang, ollama, lmstudio, llamacpp, openai-compatible, demo.
-    `uncanny providers` lists them and their keys. `uncanny COMMAND --help` shows the options of a command.
+    dashscope, moonshot, vllm, vllm-inproc, sglang, ollama, lmstudio, llamacpp, openai-compatible, diffusers,
+    demo.
+    `uncanny providers` lists keys; `uncanny COMMAND --help` shows options.
     """
 
 

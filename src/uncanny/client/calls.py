@@ -374,4 +374,6 @@ def cache_key(endpoint: Endpoint, request: ModelRequest) -> str:
         None if schema is None else [schema.name, schema.own],
         request.sample,
     ]
+    if request.painting is not None:
+        content.append(request.painting.parameters)
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -100,7 +100,7 @@ class Endpoint:
 
     def compare_images(self, request: ModelRequest, tokens: Tokens) -> None:
         """Keep the first `notice` about a model that does not see images as it is known to."""
-        if self.notice is None and tokens.images is not None:
+        if self.notice is None and tokens.images is not None and request.painting is None:
             self.notice = disagreement(self.name, request, tokens.images)
 
     def spend(self, tokens: Tokens) -> Spend:

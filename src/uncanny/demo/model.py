@@ -53,6 +53,11 @@ WITHOUT_IMAGE: Final = {
 }
 """Prompts, with their sets, that are asked without an image."""
 
+ANY_PICTURE: Final = {
+    (name, prompt) for name, module in _MODULES.items() for prompt in getattr(module, "ANY_PICTURE", ())
+}
+"""Those that are answered about any picture: the answerer gets `pictures`, the digests of what was sent."""
+
 
 def image_tokens(width: int, height: int) -> int:
     """Tokens an image counts as in the estimates, at GPT-4o's rate: 765 for one of 1024², 255 up to 512².
@@ -65,7 +70,7 @@ def image_tokens(width: int, height: int) -> int:
     return 85 + 170 * tiles[0] * tiles[1]
 
 
-CAPABILITIES: Final = Capabilities()
+CAPABILITIES: Final = Capabilities(paints=True)
 
 _REMEDY = (
     "For your own images use a real model: openai/NAME, anthropic/NAME, vllm/NAME or "
@@ -109,6 +114,10 @@ class DemoProvider(ModelProvider):
         """
         if self._latency:
             await asyncio.sleep(self._latency)
+        if request.painting is not None:
+            from uncanny.demo.pairs.inpaint import painted
+
+            return await asyncio.to_thread(painted, request)
         asked_of_demo = demo_request(request)
         response = answer(asked_of_demo)
         input_tokens = sum(text_tokens(turn.text) for turn in asked_of_demo.turns)
@@ -153,8 +162,12 @@ def answer(
             )
         return _cut(_answer_unknown_prompt(request, character), request.max_output_tokens)
     prompt = replace(prompt, character=character)
-    views = [_view(key, prompt, synthetic_objects, synthetic_anomalies) for key in request.images]
-    if not views and (prompt.task, prompt.name) not in WITHOUT_IMAGE:
+    views: list[View] = []
+    if (prompt.task, prompt.name) in ANY_PICTURE:
+        prompt = replace(prompt, variables={**prompt.variables, "pictures": " ".join(request.images)})
+    else:
+        views = [_view(key, prompt, synthetic_objects, synthetic_anomalies) for key in request.images]
+    if not request.images and (prompt.task, prompt.name) not in WITHOUT_IMAGE:
         raise RequestRejectedError(
             f"The demo model was asked {prompt.task}/{prompt.name} without an image",
             remedy="Send the image in the same request.",

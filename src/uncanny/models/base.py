@@ -90,11 +90,38 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class Painting:
+    """How a picture is painted over, for a request that asks for a picture and not for words.
+
+    The request's images are the picture and its mask, two PNG files of one size; it is painted over where the
+    mask is white, and the text that follows them says what the whole picture shows. `seed` makes a repeat the
+    same, where the model takes one. `guidance` (0 or more) is how closely it follows the text, `strength`
+    (0–1) how far it may leave what was there, `steps` how many it takes.
+
+    `keep` takes the picture that came, as the bytes of an image file of any size, and those of these
+    parameters that the model was really sent, by name; it stores both and returns the text of the response.
+    """
+
+    seed: int
+    guidance: float
+    strength: float
+    steps: int
+    keep: Callable[[bytes, Mapping[str, float]], str] = field(repr=False, compare=False)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """All that a model may be sent, by name."""
+        names = ("seed", "guidance", "strength", "steps")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One request to a model. `sample` tells repeats of the same request apart: three drafts stay three.
 
-    `agent`, `step` and `subject` (an object's name) say whose it is; they are for records, not for the model.
-    So is `batch`, the names of the objects where it is about several.
+    `painting` asks a provider that `paints` for a picture. `agent`, `step` and `subject` (an object's name)
+    say whose it is; they are for records, not for the model. So is `batch`, the names of the objects where it
+    is about several.
     """
 
     messages: tuple[Message, ...]
@@ -105,6 +132,7 @@ class ModelRequest:
     step: int = 1
     subject: str | None = None
     batch: tuple[str, ...] = ()
+    painting: Painting | None = None
 
     def first_image(self) -> SentImage | None:
         return next(self.images(), None)
@@ -113,6 +141,14 @@ class ModelRequest:
         """All of them, one that comes twice as well."""
         for message in self.messages:
             yield from (part for part in message.parts if not isinstance(part, str))
+
+    def to_paint(self) -> tuple[SentImage, SentImage, str]:
+        """The picture, its mask and the text of a request with a `painting`; a repair asks for the same."""
+        picture, mask, text = self.messages[0].parts
+        assert not isinstance(picture, str)
+        assert not isinstance(mask, str)
+        assert isinstance(text, str)
+        return picture, mask, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +213,8 @@ class Capabilities:
 
     `media_types` and the limits are of images. `schema_in_prefix`: the schema is rendered ahead of the
     messages. `prefix_cache`: repeated prefixes are cheaper once one call with them has come back.
-    `fixed_concurrency`: the server queues instead of refusing, so concurrency is not adapted.
+    `fixed_concurrency`: the server queues instead of refusing, so concurrency is not adapted. `paints`: it
+    answers requests with a `painting`.
     """
 
     media_types: frozenset[str] = COMMON_MEDIA_TYPES
@@ -188,6 +225,7 @@ class Capabilities:
     schema_in_prefix: bool = False
     prefix_cache: bool = False
     fixed_concurrency: bool = False
+    paints: bool = False
 
 
 class Provider(Protocol):

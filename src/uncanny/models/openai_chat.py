@@ -336,9 +336,10 @@ class ChatModel(ModelProvider):
         timeout_s: float,
     ) -> None:
         self.name, self.endpoint = place.context.name, place.address.identity
-        self.capabilities = capabilities
+        self.capabilities = replace(capabilities, paints=True)
         self._place, self._variant, self._timeout_s = place, variant, timeout_s
         self._left_out: frozenset[str] = frozenset()
+        self._not_painted_with = set[str]()
         self._in_doubt = not place.address.has_version
         self.notices: list[str] = []
 
@@ -366,6 +367,10 @@ class ChatModel(ModelProvider):
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
         """Make one call; see `ModelProvider.generate`."""
+        if request.painting is not None:
+            from uncanny.models.painting.image_edits import edit_image
+
+            return await edit_image(request, self._place, self._timeout_s, self._not_painted_with)
         self._check_images(request)
         place = self._place
         lost: ProviderError | None = None

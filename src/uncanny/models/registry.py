@@ -68,13 +68,14 @@ PROVIDERS: Mapping[str, str] = {
     "anthropic": "uncanny.models.anthropic:AnthropicProvider",
     "vllm": "uncanny.models.openai:VLLMProvider",
     "vllm-inproc": "uncanny.models.vllm.in_process:InProcessProvider",
+    "diffusers": "uncanny.models.painting.diffusers:DiffusersProvider",
     "openai-compatible": "uncanny.models.openai:CompatibleProvider",
     **dict.fromkeys(PRESETS, "uncanny.models.openai:CompatibleProvider"),
     "demo": "uncanny.demo.model:DemoProvider",
     "noop": "uncanny.models.noop:NoopProvider",
 }
 WITHOUT_NAME = frozenset({"demo", "noop"})
-WITHOUT_SERVER = WITHOUT_NAME | {"vllm-inproc"}
+WITHOUT_SERVER = WITHOUT_NAME | {"vllm-inproc", "diffusers"}
 # Whose models names like these are, for an error about a name without its provider.
 _MAKERS = {
     "openai": re.compile(r"(chat)?gpt-|o\d"),

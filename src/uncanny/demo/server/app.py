@@ -19,7 +19,7 @@ import orjson
 from aiohttp import web
 
 from uncanny.demo.character import character_of
-from uncanny.demo.model import answer, warm_up
+from uncanny.demo.model import DemoAnswer, answer, warm_up
 from uncanny.demo.server.anthropic import AnthropicApi
 from uncanny.demo.server.api import (
     WRONG_KEY,
@@ -44,6 +44,8 @@ from uncanny.demo.server.faults import (
     parse_faults,
     plan_request,
 )
+from uncanny.demo.server.images import MARK, EditRequest, ImageEditsApi
+from uncanny.demo.server.images import PATH as EDITS
 from uncanny.demo.server.openai import OpenAIApi
 from uncanny.errors import RequestRejectedError, UsageError
 
@@ -62,6 +64,7 @@ class FakeServer:
         warm_up()
         digests = ImageDigests()
         self.openai, self.anthropic = OpenAIApi(digests), AnthropicApi(digests)
+        self.edits = ImageEditsApi(digests)
         if options.provider is not None:
             self.openai = DialectApi(digests, DIALECTS[options.provider])
         self._options = options
@@ -152,6 +155,8 @@ class FakeServer:
     def _body(self, api: ProviderApi, api_request: ApiRequest, plan: RequestPlan, number: int) -> bytes:
         """Raises RequestRejectedError."""
         options = self._options
+        if isinstance(api_request, EditRequest):
+            return api.write(api_request, plan.spoil(ApiAnswer(DemoAnswer(MARK), number, None)))
         demo_answer = answer(
             api_request.demo,
             synthetic_objects=options.objects,
@@ -190,6 +195,8 @@ class FakeServer:
             return 0
 
     async def _read(self, request: web.Request, api: ProviderApi) -> ApiRequest:
+        if isinstance(api, ImageEditsApi):
+            return api.read(await api.content(request))
         try:
             body = orjson.loads(await request.read())
         except orjson.JSONDecodeError as error:
@@ -225,6 +232,7 @@ def application(options: FakeServerOptions) -> web.Application:
     app.router.add_post(f"{path}/chat/completions", partial(server.handle, api=server.openai))
     if options.provider is None:
         app.router.add_post("/v1/messages", partial(server.handle, api=server.anthropic))
+        app.router.add_post(EDITS, partial(server.handle, api=server.edits))
         server.batches.add_routes(app.router)
         server.background.add_routes(app.router)
     app.router.add_get(f"{path}/models", models)

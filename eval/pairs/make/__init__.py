@@ -1,0 +1,1 @@
+"""From an image to candidates: regions, masks, prompts, and what a model paints."""

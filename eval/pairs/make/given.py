@@ -1,0 +1,131 @@
+"""Regions from masks that are given: files with the names of the images, or COCO instances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.pixels.crops import Mask, crop
+from uncanny.eval.common.pixels.masks import components, decode_rle, read_mask
+from uncanny.eval.common.pixels.shapes import coco_box_crop, coco_polygon_crop
+from uncanny.eval.pairs.data import Hint
+from uncanny.eval.pairs.make.regions import Region
+from uncanny.files import read_json
+from uncanny.images.discover import IMAGE_SUFFIXES
+
+_MASKS: Final = frozenset({*IMAGE_SUFFIXES, ".npy"})
+_NAMELESS: Final = "the masked area"
+
+
+class GivenMasks:
+    """Masks by the name of their image.
+
+    In a folder, the masks of `cat.jpg` are `cat.png` (any image file, or `.npy`), files in the folder `cat`,
+    and `cat.NAME.png`, where NAME says what is there. Names may have folders before them, as the images do. A
+    JSON file has COCO instances, with polygons, run lengths or boxes; the category is the name.
+    """
+
+    def __init__(self, place: Path) -> None:
+        """Raises UsageError for a place that holds no masks."""
+        self._place = place
+        self._files: dict[str, list[tuple[str, Path]]] = {}
+        self._instances: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        if place.is_dir():
+            self._read_folder()
+        elif place.is_file():
+            self._read_coco(read_json(place, remedy="Pass a folder of masks, or a file of COCO instances."))
+        else:
+            raise UsageError(f"{place} does not exist", remedy="Pass a folder of masks, or a COCO file.")
+        if not self._files and not self._instances:
+            raise UsageError(f"{place} contains no masks", remedy="Give masks the names of their images.")
+
+    def regions(self, image: Path, size: tuple[int, int], number: int) -> list[Region]:
+        """At most `number` regions of an image of this width and height, in the order of files or instances.
+
+        Raises UsageError for a mask that cannot be read, or is of another size.
+        """
+        found: list[Region] = []
+        for name, file in self._of(self._files, image.with_suffix("")):
+            found += _region(read_mask(file, size), name)
+        for name, instance in self._of(self._instances, image):
+            found += _region(_drawn(instance, size), name)
+        return found[:number]
+
+    @staticmethod
+    def _of(masks: Mapping[str, list[Any]], image: Path) -> list[Any]:
+        """Those of the longest name that ends the path of the image."""
+        parts = image.as_posix().split("/")
+        names = ("/".join(parts[at:]) for at in range(len(parts)))
+        return next((masks[name] for name in names if name in masks), [])
+
+    def _read_folder(self) -> None:
+        for file in sorted(self._place.rglob("*")):
+            if file.suffix.lower() not in _MASKS or not file.is_file():
+                continue
+            name = file.relative_to(self._place).with_suffix("").as_posix()
+            self._files.setdefault(name, []).append((_NAMELESS, file))
+            folder, _, last = name.rpartition("/")
+            if folder:
+                self._files.setdefault(folder, []).append((_words(last), file))
+            stem, dot, label = last.partition(".")
+            if dot:
+                whole = f"{folder}/{stem}" if folder else stem
+                self._files.setdefault(whole, []).append((_words(label), file))
+
+    def _read_coco(self, document: Any) -> None:
+        if not isinstance(document, dict) or not isinstance(document.get("images"), list):
+            raise UsageError(
+                f"{self._place} has no COCO instances", remedy="It needs `images` and `annotations`."
+            )
+        names = {each.get("id"): each.get("name") for each in _records(document, "categories")}
+        files = {each.get("id"): each.get("file_name") for each in _records(document, "images")}
+        for instance in _records(document, "annotations"):
+            file = files.get(instance.get("image_id"))
+            if isinstance(file, str):
+                name = names.get(instance.get("category_id"))
+                label = f"the {name}" if isinstance(name, str) and name else _NAMELESS
+                self._instances.setdefault(file, []).append((label, instance))
+
+
+def _records(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    listed = document.get(name)
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def _words(name: str) -> str:
+    """A part of a file's name as words; a number is none."""
+    words = name.replace("_", " ").replace("-", " ").strip()
+    return f"the {words}" if words and not words.isdecimal() else _NAMELESS
+
+
+def _region(mask: Mask, name: str) -> list[Region]:
+    if not mask.any():
+        return []
+    labels, number = components(mask)
+    sizes = np.bincount(labels.ravel())[1 : number + 1]
+    rows, columns = np.nonzero(labels == int(np.argmax(sizes)) + 1)
+    middle = len(rows) // 2
+    point = (int(columns[middle]), int(rows[middle]))
+    return [Region(Hint(source="mask", name=name, box=crop(mask).box, points=(point,)), mask)]
+
+
+def _drawn(instance: Mapping[str, Any], size: tuple[int, int]) -> Mask:
+    """Raises UsageError for a segmentation that cannot be drawn."""
+    outline = instance.get("segmentation")
+    mask = np.zeros((size[1], size[0]), dtype=np.bool_)
+    try:
+        if isinstance(outline, Mapping):
+            return decode_rle(outline, size)
+        if isinstance(outline, list) and outline:
+            for ring in outline:
+                mask |= coco_polygon_crop(list(zip(ring[::2], ring[1::2], strict=True)), size).on(size)
+        else:
+            x, y, width, height = instance["bbox"]
+            mask |= coco_box_crop((x, y, x + width, y + height), size).on(size)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"the segmentation of instance {instance.get('id')} cannot be drawn") from error
+    return mask

@@ -1,0 +1,492 @@
+"""Making candidates: the public functions, the run they return, and its task.
+
+Source: SalArt-VQA, appendix B.3; the texts of prompts after SAGI (supplementary, section 1.3) and Semi-Truths
+(section 3.1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+from PIL import Image
+
+from uncanny.agents import caption_perturber, prompt_writer
+from uncanny.agents.common.annotate_context import AnnotateContext
+from uncanny.agents.common.context import AgentContext, failure_kind
+from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.object_perceiver import take_inventory
+from uncanny.agents.pairs import inpainter
+from uncanny.agents.pairs.painted import PaintedFolder
+from uncanny.agents.steps import TAKE_INVENTORY
+from uncanny.client.calls import usage
+from uncanny.errors import StepFailedError, UsageError
+from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
+from uncanny.eval.common.inputs.named_images import name_images
+from uncanny.eval.common.pixels.crops import Mask
+from uncanny.eval.common.run_result import ImagesRun, Records
+from uncanny.eval.pairs.data import (
+    CANDIDATES,
+    Candidate,
+    Fall,
+    MaskSource,
+    Original,
+    PromptSource,
+)
+from uncanny.eval.pairs.make.compose import (
+    Attempt,
+    RgbPixels,
+    Working,
+    attempts,
+    compose,
+    png_bytes,
+    short_name,
+    working,
+)
+from uncanny.eval.pairs.make.given import GivenMasks
+from uncanny.eval.pairs.make.outline import MaskError, Sam2, region_mask
+from uncanny.eval.pairs.make.people import PeopleFinder
+from uncanny.eval.pairs.make.regions import Region, detail_regions, object_regions
+from uncanny.eval.pairs.parameters import MakeConfig, MakeParameters, Regions
+from uncanny.images.prepared import PreparedImage, read_rgb
+from uncanny.models.base import sent_image
+from uncanny.parameters import takes
+from uncanny.prompts import PromptSet, prompt_set
+from uncanny.prompts.folders import read_prompts
+from uncanny.records.jsonl import write_named
+from uncanny.runs.image_task import Images, ImageTask, image_paths, other_models
+from uncanny.runs.inputs import ImageFile
+from uncanny.runs.parameters import TableParameters
+from uncanny.runs.run import run_with
+from uncanny.runs.sync import blocking
+from uncanny.runs.task import asking
+from uncanny.schema import STATUSES, SceneObject, StepError
+from uncanny.wording import option
+
+if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord, CallScope
+    from uncanny.runs.engine import Engine
+
+# Columns of metadata that say what a picture shows, the first one that has text.
+CAPTIONS: Final = ("caption", "prompt", "text")
+ROLES: Final[Mapping[str, str]] = {
+    **inpainter.ROLES,
+    "perceiver": TAKE_INVENTORY.agent,
+    **prompt_writer.ROLES,
+    **caption_perturber.ROLES,
+}
+_PEOPLE: Final = {"hands": "hand", "faces": "face", "limbs": "limb"}
+# Images side by side: each holds its pixels, and a GPU has enough to do with one.
+_AT_ONCE: Final = 4
+
+
+class MakeRun(ImagesRun[Original]):
+    """A run of `uncanny.pairs.make`: a record an image, and a row a candidate, or an image, as a data
+    frame."""
+
+    task = "pairs_make"
+    record_file = CANDIDATES
+    record_type = Original
+    record_key = ("image",)
+    statuses = STATUSES
+    finding_columns: ClassVar[Cells] = {
+        **dict.fromkeys(("image", "id", "region", "mask_source", "prompt", "model", "revision"), "text"),
+        **{"seed": "whole", "guidance": "real", "strength": "real", "steps": "whole"},
+        **{"mask_share": "real", "edited": "text", "fell": "text", "why": "text"},
+    }
+    image_columns: ClassVar[Cells] = {
+        **{"image": "text", "status": "text", "candidates": "whole", "no_region": "text"},
+        **FILE,
+        **USAGE,
+    }
+    columns = finding_columns
+
+    @property
+    def originals(self) -> Records[Original]:
+        """One for each image, in order of their names when the run is finished."""
+        return self.records
+
+    def made(self) -> int:
+        """How many candidates there are."""
+        return sum(each.fell is None for record in self.records for each in record.candidates)
+
+    def fallen(self) -> Mapping[str, int]:
+        """How many fell at each step."""
+        fallen = (each.fell for record in self.records for each in record.candidates)
+        return Counter(each.step for each in fallen if each is not None)
+
+    def files_json(self) -> dict[str, str | None]:
+        return {"candidates": str(self.path / self.record_file), "report": None}
+
+    def found_json(self) -> dict[str, Any]:
+        return {"made": self.made(), "fallen": dict(self.fallen()), **super().found_json()}
+
+    def finding_rows(self) -> Any:
+        for record in self.records:
+            for each in record.candidates:
+                fell = each.fell
+                yield {
+                    "image": record.image,
+                    **{name: getattr(each, name) for name in self.finding_columns if hasattr(each, name)},
+                    "region": each.region.name,
+                    "fell": None if fell is None else fell.step,
+                    "why": None if fell is None else fell.why,
+                } | table_cells(record)
+
+    def image_rows(self) -> Any:
+        for record in self.records:
+            row: Row = {name: getattr(record, name) for name in ("image", "status", "no_region", *FILE)}
+            row |= {"candidates": len(record.candidates)}
+            row |= {name: getattr(record.usage, name) for name in USAGE}
+            yield row | table_cells(record)
+
+
+def make_task(parameters: MakeParameters, images: Images, *, copy: bool = True) -> MakeTask:
+    """The task over these images; `copy` False leaves bundled images where they are.
+
+    Raises UsageError. Blocking.
+    """
+    if parameters.options.processing is not None:
+        raise UsageError(
+            "Pictures are not painted in batches or in the background",
+            remedy="Make pairs without these options.",
+        )
+    out = None if parameters.out is None else Path(parameters.out)
+    paths, _ = name_images(image_paths(images), out, copy=copy)
+    return MakeTask(
+        folder=parameters.folder,
+        paths=paths,
+        models=parameters.models,
+        options=parameters.options,
+        policy=parameters.policy,
+        root=None if parameters.root is None else Path(parameters.root),
+        prompts=read_prompts("edits", parameters.prompts),
+        table=parameters.part(TableParameters),
+        config=parameters.part(MakeConfig, regions=_regions(parameters)),
+        has_model=parameters.model is not None,
+    )
+
+
+def _regions(parameters: MakeParameters) -> Regions:
+    """How regions are found. Raises UsageError for what does not go together."""
+    asks = parameters.model is not None
+    regions = parameters.regions
+    if regions is None:
+        regions = "masks" if parameters.masks is not None else "objects" if asks else "detail"
+    needs: dict[str, tuple[str, bool]] = {
+        "masks": ("masks", parameters.masks is not None),
+        "objects": ("model", asks),
+        **dict.fromkeys(_PEOPLE, ("landmarks", parameters.landmarks is not None)),
+    }
+    if regions in needs and not needs[regions][1]:
+        name = needs[regions][0]
+        raise UsageError(f"{option('regions', regions)} needs {option(name)}", remedy=f"Add {option(name)}.")
+    if parameters.masks is not None and regions != "masks":
+        raise UsageError(
+            f"{option('masks')} has no effect with {option('regions', regions)}", remedy="Remove one of them."
+        )
+    if parameters.prompt_from != "caption" and not asks:
+        raise UsageError(
+            f"{option('prompt_from', parameters.prompt_from)} needs {option('model')}",
+            remedy="Name the model that is to write prompts.",
+        )
+    return regions
+
+
+@takes(MakeParameters, "out")
+async def make_async(images: Images, parameters: MakeParameters) -> MakeRun:
+    """Paint over a region of each image, several times, and keep everything outside the region as it was.
+
+    `images` are files and folders, also Parquet and Arrow files with pictures in their rows, or the word
+    `scenes` for the bundled images. For each image it finds regions, makes their masks, and asks the
+    inpainter for `attempts` candidates of each. Pixels outside the mask are put back from the original, bit
+    for bit. Captions come from a column `caption`, `prompt` or `text` of the images' metadata.
+
+    Candidates go to `out` as they come, with all that was asked. The same call resumes a run that was
+    interrupted; a picture that came back is not paid for again.
+
+    Returns the run, even if it ended early or some images failed: see its `summary`, and `fell` of its
+    candidates. Raises UsageError for invalid parameters and missing packages, and ModelUnusableError if the
+    inpainter cannot be used at all.
+
+    `make_async` is the same for programs with an event loop.
+
+    >>> run = uncanny.pairs.make(images, inpainter="demo", out=out, attempts=2)
+    >>> [candidate.seed for candidate in run.originals[0].candidates]
+    [0, 1]
+
+    Source: SalArt-VQA, appendix B.3. There the inpainter is FLUX.1 Fill, and regions are hands, faces and
+    limbs; masks, objects and detail are ours.
+    """
+    task = await asyncio.to_thread(make_task, parameters, images)
+    return MakeRun(task.folder.path, await run_with(task, parameters))
+
+
+make = blocking(make_async)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Image:
+    """One image on its way: its names, its pixels, and what agents ask through."""
+
+    file: ImageFile
+    prepared: PreparedImage
+    pixels: RgbPixels
+    caption: str
+    scope: CallScope
+    context: AgentContext[MakeConfig]
+
+    @property
+    def name(self) -> str:
+        return short_name(self.file.image, self.prepared.source_sha256)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return (self.pixels.shape[1], self.pixels.shape[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Planned:
+    """A region that can be painted over, or why not."""
+
+    number: int
+    region: Region
+    mask: Mask | None = None
+    mask_source: MaskSource | None = None
+    inputs: Working | None = None
+    prompt: str = ""
+    fell: Fall | None = None
+
+
+@dataclass(kw_only=True)
+class MakeTask(ImageTask[Original]):
+    """The task of making candidates. `has_model` says that there is a model besides the inpainter."""
+
+    name = "pairs_make"
+    record_file = CANDIDATES
+    record_type = Original
+    roles = ROLES
+    found = "candidates"
+
+    config: MakeConfig = field(default_factory=MakeConfig)
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("edits"))
+    has_model: bool = False
+    _masks: GivenMasks | None = field(init=False, default=None)
+    _people: PeopleFinder | None = field(init=False, default=None)
+    _sam: Sam2 | None = field(init=False, default=None)
+    _finding: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        config = self.config
+        if config.masks is not None:
+            self._masks = GivenMasks(Path(config.masks))
+        part = _PEOPLE.get(config.regions or "")
+        if part is not None and config.landmarks is not None:
+            self._people = PeopleFinder(part, Path(config.landmarks))  # type: ignore[arg-type]
+        if config.sam2 is not None:
+            self._sam = Sam2(config.sam2, config.device)
+
+    @property
+    def inputs_at_once(self) -> int:
+        return min(_AT_ONCE, self.options.concurrency)
+
+    @property
+    def calls_per_input(self) -> int:
+        config = self.config
+        of_region = config.attempts + (config.prompt_from != "caption")
+        return config.regions_per_image * of_region + (config.regions == "objects")
+
+    def config_json(self) -> dict[str, Any]:
+        content = super().config_json()
+        del content["device"]  # another one may go on
+        content["masks"] = None if self.config.masks is None else str(self.config.masks)
+        content["inventory"] = prompt_set("packed").id if self.config.regions == "objects" else None
+        return content
+
+    async def examine(
+        self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
+    ) -> Original:
+        picture = (await asyncio.to_thread(read_rgb, file.source, self.policy))[0]
+        with asking(engine, file.image, calls) as scope:
+            context = AgentContext(engine.model_client, scope, self.config, self.prompts)
+            caption = self._caption(file)
+            about = _Image(file, image, np.asarray(picture), caption, scope, context)
+            original = f"originals/{about.name}.png"
+            target = self.folder.path / original
+            await asyncio.to_thread(lambda: write_named(target, [png_bytes(picture)]))
+            errors: list[StepError] = []
+            candidates: list[Candidate] = []
+            why = None
+            try:
+                regions = await self._find(about, picture)
+                why = None if regions else "no region was found"
+                planned = [await self._plan(about, regions, number) for number in range(len(regions))]
+                made = (
+                    self._candidate(about, each, attempt, errors)
+                    for each in planned
+                    for attempt in attempts(self.config)
+                )
+                candidates = await scope.side_by_side(made)
+            except StepFailedError as failed:
+                errors.append(failed.record)
+        # An image of which some candidates were had is worth something; the others are tried again.
+        some = any(each.fell is None for each in candidates)
+        return self.record(
+            file,
+            image,
+            "ok" if not errors else "partial" if some else "failed",
+            original=original,
+            caption=caption,
+            candidates=tuple(candidates),
+            no_region=why,
+            errors=tuple(errors),
+            usage=usage(scope.calls),
+            **other_models(scope.calls, str(self.models.model)),
+        )
+
+    def _caption(self, file: ImageFile) -> str:
+        """What the image shows, by its metadata, or by what was given for all images."""
+        columns = self.cells(file).get("columns", {})
+        texts = (str(columns[name]).strip() for name in CAPTIONS if isinstance(columns.get(name), str))
+        return next(filter(None, texts), self.config.caption)
+
+    async def _find(self, about: _Image, picture: Image.Image) -> list[Region]:
+        """Raises StepFailedError where objects were asked for in vain."""
+        config, number = self.config, self.config.regions_per_image
+        if self._masks is not None:
+            return await asyncio.to_thread(self._masks.regions, Path(about.file.image), about.size, number)
+        if self._people is not None:
+            async with self._finding:
+                return await asyncio.to_thread(self._people.regions, about.pixels, number)
+        if config.regions == "objects":
+            return object_regions(await self._objects(about), about.size, number, config.largest_region)
+        return await asyncio.to_thread(detail_regions, picture, number)
+
+    async def _objects(self, about: _Image) -> list[SceneObject]:
+        """What the ObjectPerceiver names, those with the most that could be wrong first."""
+        context = AnnotateContext(
+            about.context.model_client,
+            about.scope,
+            AnnotateConfig(repeats=1, max_objects=max(12, self.config.regions_per_image)),
+            prompt_set("packed"),
+            sent_image(about.prepared),
+            size=about.size,
+        )
+        return list((await take_inventory({"image": about.file.image}, context))["objects"])
+
+    async def _plan(self, about: _Image, regions: Sequence[Region], number: int) -> _Planned:
+        """Mask and prompt of a region; what cannot be had falls."""
+        region = regions[number]
+        others = [each for each in regions if each is not region]
+        planned = partial(_Planned, number, region)
+        masked = partial(
+            region_mask,
+            region,
+            others,
+            about.pixels,
+            self._sam,
+            dilate=self.config.dilate,
+            largest=self.config.largest_region,
+        )
+        try:
+            mask, source = await asyncio.to_thread(masked)
+        except MaskError as error:
+            return planned(fell=Fall(step="mask", why=str(error)))
+        file = self.folder.path / _mask_file(about, number)
+        picture = Image.fromarray(mask.astype(np.uint8) * 255)
+        await asyncio.to_thread(lambda: write_named(file, [png_bytes(picture)]))
+        try:
+            prompt = await self._prompt(about, region)
+        except StepFailedError as failed:
+            return planned(mask, source, fell=Fall(step="prompt", why=failed.record.message))
+        inputs = await asyncio.to_thread(working, about.pixels, mask, self.config.inpaint_side)
+        return planned(mask, source, inputs, prompt)
+
+    async def _prompt(self, about: _Image, region: Region) -> str:
+        """What the inpainter is told of the picture. Raises StepFailedError."""
+        match self.config.prompt_from:
+            case "writer":
+                written = await prompt_writer.write_first(about.caption, [region.hint.name], about.context)
+                return written.prompt or about.caption
+            case "perturber":
+                return await caption_perturber.perturb(
+                    about.caption, "caption", "small", sent_image(about.prepared), about.context
+                )
+            case _:
+                return about.caption
+
+    async def _candidate(
+        self, about: _Image, planned: _Planned, attempt: Attempt, errors: list[StepError]
+    ) -> Candidate:
+        """One candidate, made or fallen; a call that failed joins `errors`."""
+        record = partial(self._record_of, about, planned, attempt)
+        inputs = planned.inputs
+        if planned.fell is not None or planned.mask is None or inputs is None:
+            return record(fell=planned.fell)
+        name = _candidate_id(about, planned, attempt)
+        try:
+            kept = await inpainter.inpaint(
+                inputs.picture,
+                inputs.mask,
+                planned.prompt,
+                attempt.parameters,
+                PaintedFolder(self.folder.path / "painted"),
+                about.context,
+                subject=name,
+            )
+        except StepFailedError as failed:
+            if failure_kind(failed.error) != "refused":
+                errors.append(failed.record)
+            return record(fell=Fall(step="inpaint", why=failed.record.message))
+        edited = f"edited/{name}.png"
+        composed = await asyncio.to_thread(
+            compose, about.pixels, planned.mask, kept.picture, self.folder.path / edited
+        )
+        call = next(
+            each
+            for each in reversed(about.scope.calls)
+            if each.agent == inpainter.AGENT and each.object == name
+        )
+        return record(
+            model=call.model,
+            revision=call.served_model,
+            sent=dict(kept.sent),
+            painted=kept.file.relative_to(self.folder.path).as_posix(),
+            edited=edited,
+            sha256=composed.sha256,
+            outside_painted=composed.outside_painted,
+        )
+
+    def _record_of(self, about: _Image, planned: _Planned, attempt: Attempt, **more: Any) -> Candidate:
+        mask = planned.mask
+        source: PromptSource = self.config.prompt_from
+        fields = {"model": str(self.models.roles["inpainter"]), **more}
+        return Candidate(
+            id=_candidate_id(about, planned, attempt),
+            region=planned.region.hint,
+            mask=None if mask is None else _mask_file(about, planned.number),
+            mask_source=planned.mask_source,
+            dilation=self.config.dilate,
+            mask_share=None if mask is None else float(np.count_nonzero(mask) / mask.size),
+            prompt=planned.prompt,
+            prompt_source=source,
+            seed=int(attempt.parameters["seed"]),
+            guidance=attempt.parameters["guidance"],
+            strength=attempt.parameters["strength"],
+            steps=int(attempt.parameters["steps"]),
+            **fields,
+        )
+
+
+def _mask_file(about: _Image, number: int) -> str:
+    return f"masks/{about.name}-{number + 1}.png"
+
+
+def _candidate_id(about: _Image, planned: _Planned, attempt: Attempt) -> str:
+    return f"{about.name}-{planned.number + 1}-{attempt.number + 1}"

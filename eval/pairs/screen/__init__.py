@@ -1,0 +1,1 @@
+"""Which candidates are fit for a test: by their pixels, by a model, and then by people."""

@@ -1,0 +1,170 @@
+"""Inpainting pipelines of diffusers in this process, `diffusers/<name>`: a folder, or a name of the hub.
+
+The pipeline is loaded by the first request, on a GPU if there is one, and paints one picture after another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError, text_of
+from uncanny.extras import install_hint
+from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, Painting, Tokens
+from uncanny.models.error_body import one_line
+from uncanny.models.painting.canvas import on_canvas, png
+
+# By the name of a parameter of a `Painting`, that of an argument of a pipeline.
+_ARGUMENTS: Final = {"guidance": "guidance_scale", "strength": "strength", "steps": "num_inference_steps"}
+# Flux packs latents two by two: sides are multiples of twice the factor of the VAE.
+_PACKED: Final = 2
+_PIECE: Final = 1 << 20
+_FREE: Final = Tokens(input=0, output=0, cached=0, cache_written=0)
+
+
+class DiffusersProvider(ModelProvider):
+    """An inpainting pipeline, such as Stable Diffusion inpainting or FLUX Fill.
+
+    `model` is a folder in diffusers' format, or the name of a repository, with `@` and a revision behind it
+    if need be. Weights are read from safetensors files only, and nothing that comes with them is run. Seeds
+    are drawn on the CPU, so that another device paints nearly the same. Raises `ModelUnusableError` where
+    diffusers is not installed.
+    """
+
+    capabilities = Capabilities(paints=True, fixed_concurrency=True, temperature=False, top_p=False)
+
+    def __init__(self, model: str) -> None:
+        self.name = f"diffusers/{model}"
+        if find_spec("diffusers") is None or find_spec("torch") is None:
+            raise ModelUnusableError(
+                f"{self.name} needs diffusers and torch in this Python", remedy=install_hint("pairs")
+            )
+        self._model = model
+        self._pipeline: Any = None
+        self._served = ""
+        self._painting = asyncio.Lock()
+
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        """Paint one picture; see `ModelProvider.generate`."""
+        if request.painting is None:
+            raise RequestRejectedError(
+                f"{self.name} paints pictures and does not answer questions", remedy="Use another model."
+            )
+        async with self._painting:
+            return await asyncio.to_thread(self._paint, request, request.painting)
+
+    def _paint(self, request: ModelRequest, painting: Painting) -> ModelResponse:
+        if self._pipeline is None:
+            with _without_bars():
+                self._pipeline, self._served = _loaded(self.name, self._model)
+        try:
+            return self._painted(request, painting)
+        except ProviderError:
+            raise
+        except Exception as error:
+            message = f"{self.name}: {one_line(text_of(error), ())}"
+            if "out of memory" in str(error).lower():
+                raise TransientError(message, kind="memory") from error
+            raise RequestRejectedError(message) from error
+
+    def _painted(self, request: ModelRequest, painting: Painting) -> ModelResponse:
+        import torch
+
+        pipeline = self._pipeline
+        picture, _, text = request.to_paint()
+        multiple = _PACKED * int(getattr(pipeline, "vae_scale_factor", 8))
+        size = (-(-picture.width // multiple) * multiple, -(-picture.height // multiple) * multiple)
+        canvas = on_canvas(request, size)
+        taken = inspect.signature(pipeline.__call__).parameters
+        sent = {
+            name: value
+            for name, value in painting.parameters.items()
+            if name == "seed" or _ARGUMENTS[name] in taken
+        }
+        output = pipeline(
+            prompt=text,
+            image=canvas.picture,
+            mask_image=canvas.mask,
+            width=size[0],
+            height=size[1],
+            generator=torch.Generator("cpu").manual_seed(painting.seed),
+            **{_ARGUMENTS[name]: value for name, value in sent.items() if name != "seed"},
+        )
+        flagged = getattr(output, "nsfw_content_detected", None)
+        if flagged and flagged[0]:
+            reason = "the pipeline's safety checker blanked the picture"
+            return ModelResponse("", "refusal", _FREE, self._served, reason=reason)
+        return ModelResponse(
+            painting.keep(png(canvas.back(output.images[0])), sent), tokens=_FREE, model=self._served
+        )
+
+
+def _loaded(name: str, model: str) -> tuple[Any, str]:
+    """The pipeline, and its name with what tells its weights from others. Raises ModelUnusableError."""
+    import diffusers as library
+    import torch
+
+    # Its classes have no types.
+    auto: Any = library.AutoPipelineForInpainting
+    plain: Any = library.DiffusionPipeline
+
+    repository, _, revision = model.partition("@")
+    gpu = torch.cuda.is_available()
+    options: dict[str, Any] = {"dtype": torch.bfloat16 if gpu else torch.float32}
+    options["use_safetensors"] = True
+    try:
+        folder = Path(model)
+        if not folder.is_dir():
+            folder = Path(plain.download(repository, revision=revision or None))
+        try:
+            pipeline = auto.from_pretrained(folder, **options)
+        except ValueError:  # it does not know every inpainting pipeline, FLUX Fill for one
+            pipeline = plain.from_pretrained(folder, **options)
+        if "mask_image" not in inspect.signature(pipeline.__call__).parameters:
+            raise ValueError(f"{type(pipeline).__name__} takes no mask")
+    except Exception as error:  # whatever hub, files and libraries raise
+        raise ModelUnusableError(
+            f"{name} cannot be loaded: {one_line(text_of(error), ())}",
+            remedy="Pass the folder of an inpainting pipeline of diffusers, or its name on the hub.",
+        ) from error
+    pipeline.set_progress_bar_config(disable=True)
+    # The hub's cache calls folders after commits.
+    version = folder.name if folder.parent.name == "snapshots" else fingerprint(folder)
+    return pipeline.to("cuda" if gpu else "cpu"), f"{repository}@{version}"
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """A run has a progress line of its own."""
+    from diffusers.utils import logging as of_diffusers
+    from transformers.utils import logging as of_transformers
+
+    libraries: tuple[Any, ...] = (of_diffusers, of_transformers)
+    shown = [each for each in libraries if each.is_progress_bar_enabled()]
+    for each in shown:
+        each.disable_progress_bar()
+    try:
+        yield
+    finally:
+        for each in shown:
+            each.enable_progress_bar()
+
+
+def fingerprint(folder: Path) -> str:
+    """The first 16 hex digits of a SHA-256 of a folder: names, sizes, and the first MiB of each file.
+
+    Safetensors files begin with the names and places of their tensors; hashing tens of gigabytes would take
+    longer than to paint.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+        with file.open("rb") as reader:
+            head = f"{file.relative_to(folder).as_posix()}\n{file.stat().st_size}\n"
+            digest.update(head.encode() + reader.read(_PIECE))
+    return digest.hexdigest()[:16]

@@ -1,0 +1,198 @@
+"""Candidates are painted within their mask alone, carry all that made them, and resume."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import uncanny
+from tests.eval.pairs.made_candidates import made, mask_file, picture, pictures
+from uncanny.demo.pairs.inpaint import DISTORTIONS, distorted
+from uncanny.errors import UsageError
+from uncanny.eval.pairs.data import load_made
+
+pytest.importorskip("cv2")
+
+
+def pixels(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    return np.asarray(Image.open(path).convert("RGB"))
+
+
+@pytest.mark.parametrize("seed", range(len(DISTORTIONS)))
+def test_the_demo_inpainter_changes_the_mask_and_nothing_else(seed: int) -> None:
+    before = picture(seed)
+    mask = np.zeros(before.shape[:2], dtype=np.bool_)
+    mask[20:48, 26:58] = True
+    after = distorted(before, mask, seed=seed, strength=0.8)
+    assert np.array_equal(before[~mask], after[~mask])
+    assert (before[mask] != after[mask]).any()
+    assert np.array_equal(after, distorted(before, mask, seed=seed, strength=0.8))
+
+
+def test_the_demo_inpainter_leaves_a_picture_without_a_mask() -> None:
+    before = picture()
+    nothing = np.zeros(before.shape[:2], dtype=np.bool_)
+    assert np.array_equal(before, distorted(before, nothing, seed=0, strength=1.0))
+
+
+def test_everything_outside_the_mask_is_the_original_bit_by_bit(tmp_path: Path) -> None:
+    run = made(tmp_path, 2, attempts=4)
+    pairs = load_made(run.path)
+    assert len(pairs) == 8
+    for pair in pairs:
+        source = pixels(tmp_path / "pictures" / Path(pair.original.image).name)
+        original, edited = pixels(pair.original_file), pixels(pair.edited_file or Path())
+        mask = np.asarray(Image.open(pair.mask_file or Path())) > 0
+        assert np.array_equal(source, original)
+        assert np.array_equal(original[~mask], edited[~mask])
+        assert (original[mask] != edited[mask]).any()
+
+
+def test_a_candidate_says_all_that_it_takes_to_make_it_again(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=3, seed=7, guidance_from=10, guidance_to=20, strength_from=0.6)
+    candidates = run.originals[0].candidates
+    assert [each.seed for each in candidates] == [7, 8, 9]
+    assert [each.guidance for each in candidates] == [10, 15, 20]
+    assert [each.strength for each in candidates] == [0.6, 0.75, 0.9]
+    first = candidates[0]
+    assert (first.model, first.revision, first.steps) == ("demo", "demo/duplicate", 20)
+    assert first.sent == {"seed": 7, "strength": 0.6}
+    assert (first.mask_source, first.region.source, first.dilation) == ("ellipse", "detail", 4)
+    assert first.prompt == "A picture"
+    assert first.sha256
+    assert first.mask_share is not None
+    assert 0 < first.mask_share < 0.5
+    plan = json.loads((run.path / "run.json").read_text())["plan"]
+    assert plan["guidance_to"] == 20
+
+
+def test_captions_come_from_metadata(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "pictures", captions=True)
+    run = uncanny.pairs.make(images, inpainter="demo", out=tmp_path / "pairs", attempts=1)
+    assert run.originals[0].caption == "A tiled patch number 0 on a slope"
+    assert run.originals[0].candidates[0].prompt == "A tiled patch number 0 on a slope"
+
+
+def test_detail_is_where_the_patch_is(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=1)
+    x0, y0, x1, y1 = run.originals[0].candidates[0].region.box
+    assert x0 < 40 < x1
+    assert y0 < 34 < y1
+
+
+def test_given_masks_are_found_by_the_name_of_the_image(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "pictures", 2)
+    mask_file(tmp_path / "masks/picture-0.png", (10, 10, 30, 30))
+    mask_file(tmp_path / "masks/picture-1.left_hand.png", (50, 40, 70, 60))
+    run = uncanny.pairs.make(
+        images, inpainter="demo", out=tmp_path / "pairs", masks=tmp_path / "masks", attempts=1, dilate=0
+    )
+    first, second = (record.candidates[0] for record in run.originals)
+    assert (first.region.name, first.region.box) == ("the masked area", (10, 10, 30, 30))
+    assert (second.region.name, second.region.box) == ("the left hand", (50, 40, 70, 60))
+    assert (first.mask_source, first.dilation) == ("given", 0)
+
+
+def test_coco_instances_are_masks(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "pictures")
+    document = {
+        "images": [{"id": 1, "file_name": "picture-0.png", "width": 96, "height": 72}],
+        "categories": [{"id": 3, "name": "cup"}],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 3, "segmentation": [[10, 10, 30, 10, 30, 30, 10, 30]]},
+            {"id": 2, "image_id": 1, "category_id": 3, "bbox": [50, 40, 20, 16]},
+        ],
+    }
+    file = tmp_path / "instances.json"
+    file.write_text(json.dumps(document))
+    run = uncanny.pairs.make(
+        images, inpainter="demo", out=tmp_path / "p", masks=file, attempts=1, regions_per_image=2, dilate=0
+    )
+    regions = [each.region for each in run.originals[0].candidates]
+    assert [(each.name, each.box) for each in regions] == [
+        ("the cup", (10, 10, 30, 30)),
+        ("the cup", (50, 40, 70, 56)),
+    ]
+
+
+def test_a_mask_that_covers_too_much_falls(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "pictures")
+    mask_file(tmp_path / "masks/picture-0.png", (0, 0, 96, 60))
+    run = uncanny.pairs.make(
+        images, inpainter="demo", out=tmp_path / "p", masks=tmp_path / "masks", attempts=2
+    )
+    fell = [each.fell for each in run.originals[0].candidates]
+    assert [each and each.step for each in fell] == ["mask", "mask"]
+    assert fell[0] is not None
+    assert "of the image" in fell[0].why
+    assert run.summary.state == "finished"
+
+
+def test_an_image_without_a_region_says_so(tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    Image.new("RGB", (64, 48), "navy").save(tmp_path / "pictures/flat.png")
+    run = uncanny.pairs.make(tmp_path / "pictures", inpainter="demo", out=tmp_path / "pairs")
+    record = run.originals[0]
+    assert (record.status, record.candidates, record.no_region) == ("ok", (), "no region was found")
+
+
+def test_the_same_call_paints_nothing_anew(tmp_path: Path) -> None:
+    first = made(tmp_path, attempts=2)
+    (first.path / "candidates.jsonl").unlink()
+    again = made(tmp_path, attempts=2)
+    assert again.summary.calls == 2  # of the first session
+    assert [each.sha256 for each in again.originals[0].candidates] == [
+        each.sha256 for each in load_made(first.path).originals[0].candidates
+    ]
+    calls = (again.path / "calls.jsonl").read_text().splitlines()
+    assert sum(json.loads(line)["replayed"] for line in calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"regions": "masks"}, "needs `masks`"),
+        ({"regions": "objects"}, "needs `model`"),
+        ({"regions": "hands"}, "needs `landmarks`"),
+        ({"prompt_from": "writer"}, "needs `model`"),
+        ({"inpainter": "noop"}, "does not paint pictures"),
+        ({"masks": "nowhere"}, "does not exist"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    images = pictures(tmp_path / "pictures")
+    with pytest.raises(UsageError, match=message):
+        uncanny.pairs.make(images, **{"inpainter": "demo", "out": tmp_path / "pairs", **options})
+
+
+def test_objects_of_the_demo_model_are_regions(tmp_path: Path) -> None:
+    run = uncanny.pairs.make(
+        "scenes", inpainter="demo", model="demo", out=tmp_path / "pairs", attempts=1, limit=1
+    )
+    (record,) = run.originals
+    assert record.candidates[0].region.source == "object"
+    assert record.candidates[0].mask_source == "box"
+
+
+@pytest.mark.parametrize("prompt_from", ["writer", "perturber"])
+def test_a_model_writes_prompts(tmp_path: Path, prompt_from: str) -> None:
+    run = uncanny.pairs.make(
+        "scenes",
+        inpainter="demo",
+        model="demo",
+        out=tmp_path / "pairs",
+        attempts=1,
+        limit=1,
+        caption="A cup on a table by the window",
+        prompt_from=prompt_from,
+    )
+    candidate = run.originals[0].candidates[0]
+    assert candidate.fell is None
+    assert candidate.prompt_source == prompt_from
+    assert candidate.prompt not in (None, "", "A cup on a table by the window")
+    assert run.summary.calls == 3  # objects, prompt, picture

@@ -1,0 +1,254 @@
+"""The whole path: made, screened, judged by people, asked, scored, and tested between the sides."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import uncanny
+from tests.eval.pairs.made_candidates import made, pictures
+from uncanny.demo.server.app import FakeServerOptions, running
+from uncanny.errors import UsageError
+from uncanny.eval.common.groups import Groups
+from uncanny.eval.pairs.data import Screened, load_made, load_screened
+from uncanny.eval.pairs.parameters import ScreenConfig
+from uncanny.eval.pairs.screen.checks import Measured, fall_of, measure
+from uncanny.mcq import Answer, Item
+from uncanny.pairs import PairsResult
+from uncanny.records.reviews import ReviewLog, new_review
+from uncanny.service.review.queue import Filters
+from uncanny.service.review.run import ReviewRun
+
+pytest.importorskip("cv2")
+
+
+def judge(folder: Path, decide: dict[str, str]) -> None:
+    """What a reviewer says on the review page, by candidate."""
+    run = folder / "screened"
+    lines = [
+        new_review(record, 0, record.anomalies[0], "ann", decide[record.candidate])  # type: ignore[arg-type]
+        for record in load_screened(run).values()
+        if record.candidate in decide
+    ]
+    log = ReviewLog.of_run(run)
+    with log.locked():
+        log.append(lines)
+
+
+def passed(folder: Path) -> list[Screened]:
+    return [each for each in load_screened(folder / "screened").values() if each.fell is None]
+
+
+def test_screening_counts_add_up(tmp_path: Path) -> None:
+    run = made(tmp_path, 3, attempts=4)
+    uncanny.pairs.screen(run, model="demo")
+    left = passed(run.path)
+    decisions = {
+        each.candidate: word for each, word in zip(left, ["accept", "reject", "unsure"], strict=False)
+    }
+    judge(run.path, decisions)
+    result = uncanny.pairs.items(run)
+    assert result.candidates == 12
+    assert result.kept + sum(result.open.values()) + sum(result.fallen.values()) == 12
+    assert result.kept == result.judged == 1
+    assert result.fallen["people"] == 2
+    assert result.open == {"not judged": len(left) - 3}
+    assert {step: sum(why.values()) for step, why in result.reasons.items()} == {
+        step: number for step, number in result.fallen.items() if number
+    }
+    (table,) = result.tables()
+    assert "Candidates" in table.to_markdown()
+    content = result.to_json()
+    assert content["kept"] == 1
+    assert content["fallen"]["people"] == 2
+
+
+def test_drafts_pass_the_check_and_give_a_paired_test(tmp_path: Path) -> None:
+    run = made(tmp_path, 3, attempts=3)
+    uncanny.pairs.screen(run, model="demo")
+    judge(run.path, {each.candidate: "accept" for each in passed(run.path)})
+    result = uncanny.pairs.items(run)
+    assert len(result.drafts) == 2 * result.kept > 4
+    problems = uncanny.mcq.check(result.items)
+    assert [each for each in problems if each.severity == "error"] == []
+    by_pair: dict[str | None, list[Item]] = {}
+    for item in uncanny.mcq.load(result.items):
+        by_pair.setdefault(item.pair_id, []).append(item)
+    for edited, before in by_pair.values():
+        assert (edited.split, before.split) == ("art_pg", "ref_pg")
+        assert edited.q2 and edited.q3 and edited.q4  # noqa: PT018
+        assert before.q2 and before.q3 and before.q4  # noqa: PT018
+        assert edited.q2.options == before.q2.options
+        assert edited.q3.boxes == before.q3.boxes
+        assert edited.q4.options == before.q4.options
+        assert {before.q2.answer, before.q3.answer, before.q4.answer} == {"E"}
+        assert edited.q2.answer == edited.q3.answer == edited.q4.answer != "E"
+    items = uncanny.mcq.load(result.items)
+    # Whoever names the region on both sides is right on the edited image alone.
+    named = {item.pair_id: item for item in items if item.split == "art_pg"}
+    answers = [
+        Answer(id=item.id, question=question, raw=named[item.pair_id].right(question), model="blind-eye")
+        for item in items
+        for question in item.questions()
+    ]
+    scores = uncanny.mcq.score(items, answers, resamples=0)
+    test = next(each for each in scores.sides if each.question == "all_q2_4")
+    assert (test.n, test.first_only, test.second_only) == (result.kept, result.kept, 0)
+    assert test.difference.value == 1
+    assert scores.to_json()["sides"]["blind-eye"]["all_q2_4"]["first_only"] == result.kept
+
+
+def test_drafts_are_asked_and_scored(tmp_path: Path) -> None:
+    run = made(tmp_path, 2, attempts=3)
+    uncanny.pairs.screen(run, model="demo")
+    result = uncanny.pairs.items(run, unreviewed=True)
+
+    async def ask() -> uncanny.mcq.McqRun:
+        async with running(FakeServerOptions()) as url:
+            model, base_url = "openai-compatible/any", f"{url}/v1"
+            return await uncanny.mcq.run_async(
+                result.items, model=model, base_url=base_url, out=tmp_path / "asked"
+            )
+
+    asked = asyncio.run(ask())
+    assert asked.summary.statuses["failed"] == 0
+    scores = uncanny.mcq.score(result.items, asked.path, resamples=0)
+    test = next(each for each in scores.sides if each.question == "all_q2_4")
+    assert test.n == result.kept > 0
+
+
+def test_people_judge_candidates_on_the_review_page(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    uncanny.pairs.screen(run)
+    opened = ReviewRun.open(run.path / "screened")
+    first = opened.first(Filters(), "ann")
+    assert first is not None
+    shown = opened.view(first, None, "ann")
+    assert "To be judged" in repr(shown)
+
+
+def test_no_group_is_on_both_sides_of_a_split(tmp_path: Path) -> None:
+    run = made(tmp_path, 2, attempts=3)
+    uncanny.pairs.screen(run, model="demo")
+    result = uncanny.pairs.items(run, unreviewed=True)
+    groups = Groups()
+    for item in result.drafts:
+        groups.add(item)
+    of_original: dict[str, set[str]] = {}
+    for item in result.drafts:
+        name = str((item.model_extra or {})["candidate"]).rpartition("-")[0]
+        of_original.setdefault(name, set()).add(groups.of(item))
+    assert all(len(each) == 1 for each in of_original.values())
+    assert len(set.union(*of_original.values())) == len(of_original)
+    exported = uncanny.export(run.path / "screened", to="csv", out=tmp_path / "out", all=True)
+    assert exported.grouping.groups == 2
+
+
+def test_pairs_are_edits_with_their_provenance(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=3)
+    uncanny.pairs.screen(run, model="demo")
+    result = uncanny.pairs.items(run, unreviewed=True)
+    edits = uncanny.edits.load(result.pairs)
+    assert len(edits) == result.kept
+    line = json.loads(result.pairs.read_text().splitlines()[0])
+    assert {"model", "revision", "prompt", "seed", "guidance", "strength", "steps", "mask_source"} <= set(
+        line["candidate"]
+    )
+    measured = uncanny.edits.measure(result.pairs)
+    assert all(each.status == "ok" for each in measured)
+
+
+def test_drafts_that_people_worked_on_stay(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    uncanny.pairs.screen(run)
+    judge(run.path, {each.candidate: "accept" for each in passed(run.path)})
+    result = uncanny.pairs.items(run)
+    assert uncanny.pairs.items(run).kept == result.kept
+    result.items.write_text(result.items.read_text().replace('"draft":true', '"draft":false'))
+    with pytest.raises(UsageError, match="more than these drafts"):
+        uncanny.pairs.items(run)
+    uncanny.pairs.items(run, force=True)
+
+
+def test_without_a_model_people_see_every_candidate(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=4)
+    screened = uncanny.pairs.screen(run)
+    assert screened.passed() == 4
+    assert screened.summary.calls == 0
+    assert uncanny.pairs.items(run, unreviewed=True).kept == 0
+
+
+def test_a_picture_that_was_changed_falls_or_waits(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    first, second = load_made(run.path)
+    spoilt = np.asarray(Image.open(first.edited_file or Path())).copy()
+    spoilt[0, 0] ^= 1
+    Image.fromarray(spoilt).save(first.edited_file or Path())
+    screened = uncanny.pairs.screen(run)
+    assert screened.fallen() == {"outside": 1}
+    fell = next(each.fell for each in screened.screened if each.fell is not None)
+    assert fell.why == "1 pixels outside the mask differ from the original"
+    assert second.edited_file is not None
+
+
+def test_copies_fall_once(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    record = json.loads((run.path / "candidates.jsonl").read_text())
+    first, second = record["candidates"]
+    second |= {"edited": first["edited"], "sha256": first["sha256"]}
+    (run.path / "candidates.jsonl").write_text(json.dumps(record) + "\n")
+    uncanny.pairs.screen(run)
+    result = uncanny.pairs.items(run)
+    assert result.fallen["duplicate"] == 1
+    assert result.open == {"not judged": 1}
+
+
+def test_the_checks_by_hand() -> None:
+    before = np.full((10, 10, 3), 100, dtype=np.uint8)
+    mask = np.zeros((10, 10), dtype=np.bool_)
+    mask[2:6, 2:7] = True  # 20 pixels
+    after = before.copy()
+    after[2:4, 2:7, 0] = 130  # 10 of them, by 30
+    figures = measure(before, after, mask, change=12)
+    assert (figures.changed_of_mask, figures.changed_of_image) == (0.5, 0.1)
+    assert figures.brightness_spread == pytest.approx(0.299 * 30 / 2)
+    assert measure(before, after, mask, change=31).changed_of_mask == 0
+    config = ScreenConfig()
+    assert fall_of(before, after, mask, figures, config) is None
+    black = before.copy()
+    black[mask] = 0
+    fell = fall_of(before, black, mask, measure(before, black, mask, 12), config)
+    assert fell is not None
+    assert (fell.step, fell.why) == ("quality", "the region is black")
+    same = fall_of(before, before, mask, measure(before, before, mask, 12), config)
+    assert same is not None
+    assert (same.step, same.why) == ("quality", "the region is one flat color")
+    large = fall_of(before, after, mask, Measured(0.9, 0.5, 20.0), config)
+    assert large is not None
+    assert (large.step, large.why) == ("size", "50% of the image changed")
+
+
+def test_pages_and_commands(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    uncanny.pairs.screen(run, model="demo")
+    result: PairsResult = uncanny.pairs.items(run, unreviewed=True)
+    page = result.report(tmp_path / "page.html")
+    text = page.read_text()
+    assert text.count("<article") == 2
+    assert "Candidates by step" in text
+    assert Counter(row["verdict"] for row in result.rows()).total() == 2
+
+
+def test_images_that_cannot_be_read_cost_themselves_alone(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "pictures")
+    (images / "broken.png").write_bytes(b"\x89PNG not really")
+    run = uncanny.pairs.make(images, inpainter="demo", out=tmp_path / "pairs", attempts=1)
+    assert run.summary.statuses["unreadable"] == 1
+    uncanny.pairs.screen(run)
+    assert uncanny.pairs.items(run).failed == 1
