@@ -20,11 +20,14 @@ def test_names_and_files_agree() -> None:
 TABLES: dict[Published, dict[str, int]] = {
     "artifact_scores": {
         "authenticity_and_category_agnostic": 2,
+        "alignment": 4,
         "instances_per_generator": 7,
         "vlm_presence_f1": 9,
         "mllm_detectors": 10,
         "masks_vs_interpretation": 11,
         "vlm_instance_f1_at_0.5": 12,
+        "interpretations": 13,
+        "alignment_masks": 14,
     },
     "detection_scores": {"rows": 2},
     "edit_scores": {"detectors": 3, "human_correlation": 5},
