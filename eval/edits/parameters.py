@@ -41,6 +41,8 @@ LpipsNet = Literal["alex", "vgg", "squeeze"]
 Codec = Literal["jpeg", "webp"]
 CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
 QUALITIES: Final = (85, 70, 50)
+# The data sets that SAGI's detectors are trained on.
+IN_DOMAIN: Final = ("COCO", "RAISE")
 CONDITIONS: Final = tuple(f"{codec}-{quality}" for codec in CODECS for quality in QUALITIES)
 
 
@@ -79,6 +81,11 @@ LeastCount = Annotated[int, Field(ge=1, le=10**9)]
 Records = Annotated[Place | None, Shown(on=HERE.on, short="-o", metavar="FILE")]
 Progress = Annotated[bool, Field(description="Show a progress bar on standard error."), PYTHON]
 By = Annotated[Sequence[str], Shown(metavar="COLUMN")]
+InDomain = Annotated[
+    Sequence[Text],
+    Field(description="Data set that the detector was trained on, for the grouping id-ood."),
+    Shown(metavar="DATASET", default="COCO and RAISE"),
+]
 ScoreThreshold = Annotated[
     Share | None,
     Field(description="Score from which an image counts as generated, even if it has a verdict."),
@@ -234,7 +241,11 @@ class StressParameters(ScoreParameters):
     """Table of the edits (CSV, Parquet, JSON Lines), such as `edits measure` writes."""
     threshold: ScoreThreshold = None
     by: By = ()
-    """Show recall by this further column of META."""
+    """Show recall by this further column of META, by a grouping of SAGI (sp-fr, single-double, id-ood), or by
+    two at once, such as model+sp-fr."""
+    in_domain: InDomain = IN_DOMAIN
+    balanced: bool = False
+    """Score as many real images as edits: leave out images of the larger class, drawn by the seed."""
     cutoffs: Annotated[
         Mapping[str, tuple[float, float]],
         BeforeValidator(_ends_by_name),
@@ -265,7 +276,9 @@ class PeopleParameters(Parameters):
     """Predictions of a detector, to be scored on the images that people judged."""
     threshold: ScoreThreshold = None
     by: By = ()
-    """Group by this further column of the pairs."""
+    """Group by this further column of the pairs, by a grouping of SAGI (sp-fr, single-double, id-ood), or by
+    two at once, such as label+sp-fr."""
+    in_domain: InDomain = IN_DOMAIN
     least_answers: LeastCount = metrics.LEAST_ANSWERS
     """Minimum number of judgments of a person whose answers to the questionnaire are tested."""
     root: Root = None

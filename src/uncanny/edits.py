@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.score import measure as measure
     from uncanny.eval.edits.stress.compress import CompressResult as CompressResult
     from uncanny.eval.edits.stress.compress import compress as compress
-    from uncanny.eval.edits.stress.result import DetectorScore as DetectorScore
+    from uncanny.eval.edits.stress.condition import DetectorScore as DetectorScore
     from uncanny.eval.edits.stress.result import StressResult as StressResult
     from uncanny.eval.edits.stress.score import stress as stress
 

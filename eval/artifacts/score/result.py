@@ -362,7 +362,10 @@ def _scope(score: ScopeScore, t: float) -> dict[str, Any]:
     return {
         **json_of(score, "pixel pixel_mean"),
         "instance": {**as_json(score.instance), "t": t},
-        "presence": json_of(score, "f1=presence.value by_chance=presence_by_chance.value n_true=with_true n_pred=with_predicted"),
+        "presence": json_of(
+            score,
+            "f1=presence.value by_chance=presence_by_chance.value n_true=with_true n_pred=with_predicted",
+        ),
         "images": score.images,
         "counts": json_of(score, "pixels regions"),
     }

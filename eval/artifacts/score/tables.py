@@ -257,7 +257,9 @@ def _alignment_table(key: str) -> Table:
     names = [name for name in rows[0] if name != "mask"]
     return Table(
         ("Mask (published)", *_percents(*(f"{name} {of}" for name in names for of in ("Acc", "F1")))),
-        tuple((row["mask"], *(_share(row[name][of]) for name in names for of in ("acc", "f1"))) for row in rows),
+        tuple(
+            (row["mask"], *(_share(row[name][of]) for name in names for of in ("acc", "f1"))) for row in rows
+        ),
         title=_ALIGNMENT_TITLES[key],
     )
 

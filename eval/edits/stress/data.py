@@ -433,6 +433,23 @@ class Joined:
     unpredicted_originals: tuple[str, ...]
     unknown_class: tuple[str, ...]
     unanswered: tuple[str, ...]
+    left_by_balance: int = 0
+
+    def balanced(self, edits: Edits, seed: int) -> Joined:
+        """With as many real images as edits: of the larger class those that come first in a seeded order.
+
+        The order is of the metadata's images, so that detectors and conditions keep the same ones as far as
+        they have them. Source: Semi-Truths, appendix F and figure 24.
+        """
+        rank = np.random.default_rng(seed).permutation(len(edits.images))[self.known]
+        truth = edits.truth[self.known]
+        least = min(int((truth == source).sum()) for source in (REAL, GENERATED))
+        kept = np.zeros(len(truth), dtype=np.bool_)
+        for source in (REAL, GENERATED):
+            own = np.flatnonzero(truth == source)
+            kept[own[np.argsort(rank[own])[:least]]] = True
+        left = int((~kept).sum())
+        return replace(self, predicted=self.predicted[kept], known=self.known[kept], left_by_balance=left)
 
 
 def join(predictions: Predictions, edits: Edits) -> Joined:

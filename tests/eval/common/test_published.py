@@ -32,7 +32,15 @@ TABLES: dict[Published, dict[str, int]] = {
     "detection_scores": {"rows": 2},
     "edit_scores": {"detectors": 3, "human_correlation": 5},
     "generator_audit": {"rows": 3},
-    "inpainting_scores": {"splits": 1, "fidelity_fully_regenerated": 3, "human_vs_model": 8},
+    "inpainting_scores": {
+        "splits": 1,
+        "fidelity_fully_regenerated": 3,
+        "by_times": 4,
+        "by_domain_and_fill": 5,
+        "by_pipeline_and_fill": 6,
+        "human_vs_model": 8,
+        "by_label_and_fill": 9,
+    },
     "mcq_scores": {
         "main": 1,
         "hierarchy": 4,
