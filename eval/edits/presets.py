@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 
 class Preset(NamedTuple):
-    """The columns that a preset reads, its groups in the paper's order, and what to do without the columns."""
+    """The columns that a preset reads, its groups in the paper's order, and what to do without columns."""
 
     columns: tuple[str, ...]
     groups: tuple[str, str]

@@ -26,6 +26,7 @@ MODULES: Final = (
     "uncanny.eval.merge.protocol",
     "uncanny.eval.artifacts.protocol",
     "uncanny.eval.edits.protocol",
+    "uncanny.eval.curate.protocol",
     "uncanny.exports.protocol",
 )
 
