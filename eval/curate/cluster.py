@@ -88,6 +88,11 @@ def cluster(prompts: TextSource, parameters: ClusterParameters) -> PromptCluster
 
     Raises ItemsError and UsageError for what cannot be read, a missing model, and more than 20,000 prompts.
 
+    >>> uncanny.curate.cluster("scenes", clip="models/clip")
+    Traceback (most recent call last):
+    ...
+    uncanny.errors.UsageError: models/clip is not a folder with a CLIP model...
+
     Source: AnomReason, section 4.3.
     """
     if parameters.out is not None:

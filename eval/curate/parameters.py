@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field
 
 from uncanny.eval.common.parameters import Device, Root, TextParameters
 from uncanny.models.parameters import OutputTokens, SamplingParameters, Temperature
 from uncanny.parameters import HERE, PYTHON, Parameters, Place, Shown, Text
+
+if TYPE_CHECKING:
+    from uncanny.eval.common.described import TextSource
+else:  # commands show their options without it
+    TextSource = Any
 
 FilterQuestion = Literal["photo", "blurred", "prompt"]
 QUESTIONS: Final[tuple[FilterQuestion, ...]] = get_args(FilterQuestion)
@@ -58,7 +63,7 @@ class ClusterParameters(Parameters):
 class ReferencesParameters(Parameters):
     """The parameters of `references`."""
 
-    pool: Annotated[str | Place, Shown(metavar="POOL", place="file", first=True)]
+    pool: Annotated[TextSource, Shown(metavar="POOL", place="source", first=True)]
     """File of the real images to choose from, with `id` and `original`, and optionally `caption`, a line."""
     clip: Annotated[
         Place | None,

@@ -106,6 +106,11 @@ def references(images: TextSource, parameters: ReferencesParameters) -> Referenc
 
     Raises ItemsError and UsageError for what cannot be read, and a missing model.
 
+    >>> made = [uncanny.curate.DescribedImage(id="1", original="made.png", caption="A dog on a lawn")]
+    >>> real = [uncanny.curate.DescribedImage(id="9", original="real.jpg", caption="A dog on a lawn.")]
+    >>> uncanny.curate.references(made, pool=real).references[0].reference_id
+    '9'
+
     Source: SalArt-VQA, section 3.
     """
     if parameters.out is not None:

@@ -190,7 +190,7 @@ class SentenceSimilarity:
 
 
 class Brisque:
-    """BRISQUE (Mittal and others, 2012), without a reference: lower is better, about 0 to 100.
+    """BRISQUE (Mittal and others, 2012), without a reference: lower is better, 0 to 100.
 
     OpenCV's contributed module computes it, with its model and range files in a folder:
     `brisque_model_live.yml` and `brisque_range_live.yml` of `modules/quality/samples` in opencv_contrib.
@@ -215,6 +215,7 @@ class Brisque:
                 )
         with loading(f"{folder} contains no model of BRISQUE"):
             self._measure = cv2.quality.QualityBRISQUE_create(str(model), str(ranges))
+        self._features = cv2.quality.QualityBRISQUE_computeFeatures
         self._lock = threading.Lock()
         self.described: Mapping[str, Any] = {
             "package": f"opencv {cv2.__version__}",
@@ -222,7 +223,10 @@ class Brisque:
         }
 
     def score(self, pixels: Pixels) -> float:
-        """Of an RGB image; a tiny or flat one may have no value, which is NaN."""
+        """Of an RGB image, 0–100; NaN of one that is too small or too even to have the statistics."""
+        image = np.ascontiguousarray(pixels[..., ::-1])  # OpenCV has blue first
+        # Without statistics OpenCV's score is some number all the same.
+        if not np.isfinite(self._features(image)).all():
+            return float("nan")
         with self._lock:
-            # OpenCV has blue first.
-            return float(self._measure.compute(np.ascontiguousarray(pixels[..., ::-1]))[0])
+            return float(self._measure.compute(image)[0])

@@ -103,8 +103,8 @@ def prepare_masks(
 
     Raises UsageError for masks that are not there, ItemsError where two would have the same file.
 
-    >>> result = uncanny.edits.prepare_masks(masks, out=out / "soft", least_area=0)
-    >>> len(result.written)
+    >>> mask = uncanny.edits.load("scenes").pairs[0].masks[0]
+    >>> len(uncanny.edits.prepare_masks(mask, out=out, least_area=0).written)
     1
 
     Source: Semi-Truths, appendix A.1 and figure 9.

@@ -32,7 +32,7 @@ def identities(n: int) -> list[DescribedImage]:
 
 
 def test_the_split_of_x_aigd() -> None:
-    """Appendix A.3: 4,000 identities in two halves; 200 of each of 13 (or 5) generators, 100 of them shared."""
+    """Appendix A.3: 4,000 identities in two halves; 200 of each of 13 or 5 generators, 100 shared."""
     split = uncanny.curate.split(identities(4_000), generators=GENERATORS, train=TRAINED)
     assert len(GENERATORS) == 13
     for part, names in (("train", TRAINED), ("test", GENERATORS)):

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.eval.edits.made_pairs import known_cases, save, squares, write_pairs
-from tests.eval.made_clip import write_clip, write_tokenizer
+from tests.eval.made_clip import WORDS, write_clip, write_tokenizer
 from uncanny.edits import GatedEdits, gate, measure, open_perceptual
 from uncanny.errors import UsageError
 from uncanny.eval.edits import perceptual
