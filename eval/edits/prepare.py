@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
 from uncanny.eval.common.pixels.crops import Mask
 from uncanny.eval.common.pixels.masks import read_mask
-from uncanny.eval.common.pixels.window import Window, mask_window
+from uncanny.eval.common.pixels.window import How, Window, mask_window
 from uncanny.eval.common.tables.table import Table, TableResult
 from uncanny.eval.edits.columns import failures, places_of, write_rows
 from uncanny.eval.edits.data import EditFiles, EditSource, check_sizes, load, read_masks, read_side
@@ -194,15 +194,13 @@ class Crops(TableResult):
         }
 
     def tables(self) -> tuple[Table, ...]:
+        words: Mapping[How, str] = {
+            "center": "in the middle",
+            "drawn": "elsewhere, with enough of the mask",
+            "most": "elsewhere, with the most of it",
+        }
         ways = Counter(each.how for each in self.windows.values())
-        rows = tuple(
-            (words, ways[how])
-            for how, words in (
-                ("center", "in the middle"),
-                ("drawn", "elsewhere, with enough of the mask"),
-                ("most", "elsewhere, with the most of it"),
-            )
-        )
+        rows = tuple((words[how], ways[how]) for how in words)
         notes = [f"Crops of {counted(len(self.windows), 'edit')} in {self.out}; {PAIRS} names them."]
         if self.without_mask:
             notes.append(f"{self.without_mask:,} without a mask, cropped by what changed.")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 WORDS = ("wall", "with", "one", "two", "corner", "dog", "cat", "a")
 
 
 def write_tokenizer(folder: Path, *, end: str) -> None:
     """Words of a few letters, for a model without a vocabulary of its own."""
-    import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     vocabulary = {word: place for place, word in enumerate(("[PAD]", "[UNK]", "[START]", end, *WORDS))}
@@ -19,6 +20,8 @@ def write_tokenizer(folder: Path, *, end: str) -> None:
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"[START] $A {end}", special_tokens=[("[START]", 2), (end, 3)]
     )
+    # By its module: types of the package itself are of any kind.
+    transformers: Any = import_module("transformers")
     fast = transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", model_max_length=16
     )

@@ -101,8 +101,9 @@ def _draw_precision_recall(
     axes.axhline(guessing, color=colour("soft"), linewidth=1, linestyle=(0, (4, 3)))
     axes.annotate(
         "guessing",
-        *((0, guessing), (4, 4)),
+        *((1, guessing), (-4, -12)),
         textcoords="offset points",
+        ha="right",
         fontsize=10.5,
         color=colour("soft"),
     )

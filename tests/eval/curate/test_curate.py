@@ -168,7 +168,8 @@ def test_references_and_clusters_by_a_clip_model(tmp_path: Path) -> None:
     torch.manual_seed(0)
     clip = write_clip(tmp_path / "clip")
     generator = np.random.default_rng(0)
-    lines, photographs = [], []
+    lines: list[dict[str, str]] = []
+    photographs: list[dict[str, str]] = []
     for name in "abc":
         pixels = generator.integers(0, 255, (40, 40, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(tmp_path / f"{name}.png")

@@ -169,7 +169,7 @@ def test_chance_is_that_of_a_coin() -> None:
     assert presence_by_chance(2, 8) == pytest.approx(f1_score(true, said)) == pytest.approx(1 / 3)
     assert presence_by_chance(3, 3) == pytest.approx(2 / 3)
     assert presence_by_chance(2, 8, chance=1) == pytest.approx(f1_score(true, [1] * 8))
-    assert presence_by_chance(0, 8) == 0
+    assert presence_by_chance(0, 8) is None
     assert presence_by_chance(0, 0) is None
 
 
