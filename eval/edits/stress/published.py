@@ -16,6 +16,11 @@ def published_tables() -> tuple[Table, ...]:
     return (_semi_truths(), *_sagi())
 
 
+def published_json() -> dict[str, Any]:
+    """The tables of Semi-Truths, and under `sagi` those of SAGI."""
+    return {**published("edit_scores"), "sagi": published("inpainting_scores")}
+
+
 def _semi_truths() -> Table:
     rows = tuple(
         (

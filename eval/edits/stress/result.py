@@ -12,7 +12,6 @@ from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import Versus, headline, ranking
 from uncanny.eval.common.json_fields import json_of
-from uncanny.eval.common.published import published
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables.paired import class_table, tests_json
 from uncanny.eval.common.tables.table import Cell, Column, RowsResult, Table, explain_intervals
@@ -28,7 +27,7 @@ from uncanny.eval.edits.stress.factors import (
     group_row,
     group_table,
 )
-from uncanny.eval.edits.stress.published import published_tables
+from uncanny.eval.edits.stress.published import published_json, published_tables
 from uncanny.eval.metrics.detection import SOURCES
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.paired import ImageClass, PairedTest
@@ -99,7 +98,7 @@ class StressResult(RowsResult):
             "intervals": f"DeLong for AUC, {METHOD}",
             "resamples": self.resamples,
             "seed": self.seed,
-            **({"published": published("edit_scores")} if self.published else {}),
+            **({"published": published_json()} if self.published else {}),
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from scipy import ndimage
-from scipy.special import gamma
+from scipy import ndimage  # type: ignore[import-untyped]
+from scipy.special import gamma  # type: ignore[import-untyped]
 
 import uncanny
 from tests.eval.edits.made_pairs import save

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -246,8 +247,7 @@ def test_people_are_grouped_by_the_same_names(tmp_path: Path) -> None:
 def test_the_command_groups_balances_and_prints_average_precision(tmp_path: Path) -> None:
     meta, seen = scored_set()
     for name, rows in (("meta", meta), ("seen", seen)):
-        lines = [uncanny_line(row) for row in rows]
-        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = uncanny_here(
         *("edits", "stress", tmp_path / "seen.jsonl", "--meta", tmp_path / "meta.jsonl", "--by", "id-ood"),
         *("--in-domain", "openimages", "--balanced", "--published", "--json", tmp_path / "scores.json"),
@@ -255,12 +255,10 @@ def test_the_command_groups_balances_and_prints_average_precision(tmp_path: Path
     assert done.code == 0, done.told
     assert "in domain" in done.out
     assert "SAGI, table 6: IoU" in done.out
+    content = json.loads((tmp_path / "scores.json").read_text())
+    assert content["published"]["sagi"]["by_times"]
+    area = content["detectors"]["seen"]["conditions"]["as given"]["average_precision"]
+    assert area["curve"]["recall"][-1] == 1
     page = (tmp_path / "stress.html").read_text()
     assert "Precision against recall" in page
     assert "AUC within" in page
-
-
-def uncanny_line(row: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(row) + "\n"
