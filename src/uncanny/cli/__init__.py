@@ -100,7 +100,6 @@ def uncanny() -> None:
 
     \b
     First steps:
-      uncanny demo                                                 see a finished run
       export OPENAI_API_KEY=…                                      set the key of your provider
       uncanny annotate photos/ --model openai/gpt-4o --dry-run     estimate the cost
       uncanny annotate photos/ --model openai/gpt-4o -o runs/a     run; the same command resumes
