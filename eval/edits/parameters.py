@@ -279,7 +279,7 @@ class PeopleParameters(Parameters):
     threshold: ScoreThreshold = None
     by: By = ()
     """Group by this further column of the pairs, a grouping of SAGI (sp-fr, single-double, id-ood), or two at
-    once, such as label+sp-fr."""
+    once, such as ugda+sp-fr."""
     in_domain: InDomain = IN_DOMAIN
     least_answers: LeastCount = metrics.LEAST_ANSWERS
     """Minimum number of judgments of a person whose answers to the questionnaire are tested."""

@@ -61,6 +61,10 @@ _BY_PROTOCOL: Final = (
     *("ssim", "post_edit_ratio", "largest_component_ratio", "largest_centroid_distance"),
     *("components", "clusters", "shape"),
 )
+# What tells records of `uncanny realism run`, whose label is that of the edit, and not of its mask; model and
+# images are others there, too.
+_VERDICT: Final = frozenset({"id", "label", "case", "edited_first"})
+UGDA: Final = "ugda"
 _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "1": True, "false": False, "0": False}
 _TEXTS: Final = ("label", "edited_label", "caption", "edited_caption", *LEVELS)
 
@@ -324,6 +328,9 @@ class _MetaTable:
     """One table, with what is known of its columns checked; problems go to `columns`."""
 
     def __init__(self, columns: Columns, by: Sequence[str]) -> None:
+        if columns.values.keys() >= _VERDICT:
+            labels = {"id": columns.get("id"), UGDA: columns.get("label")}
+            columns = replace(columns, values=labels)
         self.columns = columns
         self.has_images = "edited" in columns or "image" in columns
         n = len(columns)

@@ -76,7 +76,7 @@ def _sagi() -> Iterator[Table]:
         )
     labels = ("deceiving", "non_deceiving")
     yield _table(
-        "SAGI, table 9: by UGDA label (label+sp-fr)",
+        "SAGI, table 9: by UGDA label (ugda+sp-fr)",
         [
             f"{'IoU' if name == 'iou' else 'acc.'} {label.replace('_', '-')} {fill.upper()}"
             for name in ("acc", "iou")

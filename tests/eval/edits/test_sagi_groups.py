@@ -230,6 +230,18 @@ def test_a_grouping_that_nothing_is_known_of_says_what_it_needs(name: str) -> No
         uncanny.edits.stress([{"image": "b.png", "score": 0.7}], meta=[meta], by=[f"modell+{name}"])
 
 
+def test_verdicts_of_the_realism_check_bring_their_label(tmp_path: Path) -> None:
+    """Whose label and model are others than those of an edit's mask and of the model that made it."""
+    run = uncanny.realism.run("scenes", model="demo", out=tmp_path / "run")
+    edits = uncanny.edits.measure("scenes")
+    seen = [{"image": record["edited"], "score": 0.7} for record in edits.records()]
+    meta = [edits, run.path / "verdicts.jsonl"]
+    scores = uncanny.edits.stress({"mine": seen}, meta=meta, by=["ugda"], resamples=0)
+    found = {group.name: group.recall.out_of for group in scores["mine"].factor("ugda").groups}
+    assert found == {name: n for name, n in run.labels().items() if n}
+    assert sum(found.values()) == 16
+
+
 def test_people_are_grouped_by_the_same_names(tmp_path: Path) -> None:
     line = '{"id": "%s", "shown": "edited", "image": "", "person": "ann", "judged": "%s"}\n'
     judged = [("1", "edited"), ("2", "real"), ("3", "edited")]
