@@ -63,7 +63,11 @@ def test_every_command_is_documented(name: str) -> None:
 
 def test_every_command_in_a_module_is_one() -> None:
     folder = Path(uncanny.cli.__file__).parent
-    files = [*folder.glob("[a-z]*.py"), *folder.glob("pairs/*.py"), *folder.glob("serving/[a-z]*.py")]
+    files = [
+        path
+        for pattern in ("", "curate/", "pairs/", "serving/")
+        for path in folder.glob(f"{pattern}[a-z]*.py")
+    ]
     modules = {
         ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__") for path in files
     }

@@ -36,6 +36,11 @@ def _picks() -> Any:
     return {_items()[0].id: uncanny.mcq.choose_box(MASK, BOXES)}
 
 
+@cache
+def _pairs() -> Any:
+    return uncanny.edits.load("scenes").pairs
+
+
 RIGHT: Mapping[str, Arguments] = {
     "annotate": lambda out: {"images": IMAGE, "model": "noop", "out": out},
     "annotate_image": lambda _: {"image": IMAGE, "model": "noop"},
@@ -61,6 +66,13 @@ RIGHT: Mapping[str, Arguments] = {
     "artifacts.forecast": lambda _: {"images": IMAGE, "model": "noop"},
     "artifacts.load": lambda _: {"artifacts": "scenes"},
     "artifacts.score": lambda _: {"predictions": "scenes", "truth": "scenes", "resamples": 10},
+    "curate.filter": lambda out: {"texts": "scenes", "model": "noop", "out": out, "limit": 1},
+    "curate.filter_forecast": lambda _: {"texts": "scenes", "model": "noop"},
+    "curate.cluster": lambda out: {"prompts": "scenes", "clip": out},
+    "curate.references": lambda _: {"images": "scenes", "pool": "scenes"},
+    "curate.split": lambda _: {"identities": "scenes", "generators": ["A"], "shared": 1, "own": 1},
+    "edits.crop": lambda out: {"pairs": _pairs()[:1], "out": out, "side": 32, "short_side": 32},
+    "edits.prepare_masks": lambda out: {"masks": _pairs()[0].masks[0], "out": out},
     "edits.load": lambda _: {"source": "scenes"},
     "edits.measure": lambda out: {"pairs": "scenes", "out": out.with_suffix(".jsonl"), "threads": 1},
     "edits.perturb": lambda out: {"texts": "scenes", "model": "noop", "out": out, "limit": 1},

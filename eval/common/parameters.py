@@ -14,6 +14,7 @@ from pydantic import Field
 from uncanny.eval.metrics import RESAMPLES
 from uncanny.parameters import HERE, Folder, Parameters, Place, Shown, Text
 from uncanny.records.reviews import AgreeRule, Rule
+from uncanny.runs.parameters import AskParameters
 
 PicturesMode = Literal["link", "embed"]
 
@@ -183,3 +184,10 @@ class PageParameters(ReportParameters):
 
     title: Annotated[Text | None, HERE] = None
     """Title of the page."""
+
+
+class TextParameters(AskParameters):
+    """How a run over pictures in words asks a model."""
+
+    root: Annotated[Folder | None, Shown(default="the file's folder")] = None
+    """Folder that image paths are relative to, in the file and in records."""

@@ -4,9 +4,10 @@ Percentile gates are over the edits given that are not all black; their ends are
 be given in place of the set's own. A gate that could not be measured is neither passed nor failed, and is
 counted; of a pair that cannot be read, or whose sizes differ, nothing is decided, whatever its words are.
 
-BRISQUE comes from a column of the records, since no library that is kept up computes it without fetching a
-model. How well a caption fits its image before the edit is CLIPScore (Hessel et al., 2021, section 3),
-without the words "A photo depicts" ahead of the caption: Semi-Truths does not say that it has them.
+BRISQUE comes from a column of the records, or from OpenCV's contributed module with its model files in a
+folder: other packages fetch theirs, or unpickle it. How well a caption fits its image before the edit is
+CLIPScore (Hessel et al., 2021, section 3), without the words "A photo depicts" ahead of the caption:
+Semi-Truths does not say that it has them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ from uncanny.runs.display import counting_to
 from uncanny.wording import counted, shown
 
 if TYPE_CHECKING:
-    from uncanny.eval.edits.perceptual import Clip, Embedding
+    from uncanny.eval.common.similarity.clip import Clip, Embedding
+    from uncanny.eval.edits.perceptual import Brisque
 
 Gate = Literal[
     "pair",
@@ -197,7 +199,7 @@ _TEXT_GATES: Final[Mapping[CaptionGate, Gate]] = {
 }
 _WHY: Final[Mapping[Gate, str]] = {
     **dict.fromkeys(MEASURED, "no CLIP model is given and the records have no such column"),
-    "brisque": "the records have no column brisque",
+    "brisque": "no model of BRISQUE is given and the records have no column brisque",
 }
 # CLIPScore is the cosine, from 0 on, times this.
 _CLIP_SCORE: Final = 2.5
@@ -209,7 +211,8 @@ def gate(pairs: EditSource | None, parameters: GateParameters) -> GatedEdits:
 
     `pairs` are as in `load`, best the file of a measured set, whose columns are kept. A number under
     `brisque`, `clip_similarity`, `directional_similarity`, `clip_score` or `text_similarity` in a record is
-    taken as it is; all but the first are else measured with the CLIP model in the folder `clip`.
+    taken as it is. The first is else measured with the model in the folder `brisque_model`, the others with
+    the CLIP model in the folder `clip`.
 
     Raises what `load` raises, and UsageError for invalid parameters and a missing model.
 
@@ -222,19 +225,15 @@ def gate(pairs: EditSource | None, parameters: GateParameters) -> GatedEdits:
         check_suffix(target)
     given = _given_limits(parameters.limits)
     edits = load(pairs, **parameters.part(LoadParameters).given)
-    model = None
-    if parameters.clip is not None:
-        from uncanny.eval.edits.perceptual import Clip
-
-        model = Clip(Path(parameters.clip), parameters.device)
-    looked = list(_looked_at(edits, model, parameters))
+    models = _Models.of(parameters)
+    looked = list(_looked_at(edits, models, parameters))
     ends = {**_limits_of(looked, parameters), **given}
     result = GatedEdits(
         _decided(edits, looked, ends),
         ends,
         _applied(looked),
         parameters.part(GateConfig),
-        {} if model is None else {"clip": dict(model.described)},
+        models.described,
     )
     if target is not None:
         result.write(target)
@@ -270,6 +269,33 @@ def _end(value: Any) -> float | None:
     return end
 
 
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """What measures that records may lack; None for what was not named."""
+
+    clip: Clip | None = None
+    brisque: Brisque | None = None
+
+    @classmethod
+    def of(cls, parameters: GateParameters) -> _Models:
+        """Raises UsageError."""
+        clip = brisque = None
+        if parameters.clip is not None:
+            from uncanny.eval.common.similarity.clip import Clip
+
+            clip = Clip(Path(parameters.clip), parameters.device)
+        if parameters.brisque_model is not None:
+            from uncanny.eval.edits.perceptual import Brisque
+
+            brisque = Brisque(Path(parameters.brisque_model))
+        return cls(clip, brisque)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        named = {"clip": self.clip, "brisque": self.brisque}
+        return {name: dict(model.described) for name, model in named.items() if model is not None}
+
+
 @dataclass(slots=True)
 class _Looked:
     """What is known of an edit before the set is: numbers, gates that failed, gates that tell nothing."""
@@ -279,12 +305,12 @@ class _Looked:
     unmeasured: dict[Gate, str] = field(default_factory=dict)
 
 
-def _looked_at(edits: EditSet, clip: Clip | None, parameters: GateParameters) -> Iterator[_Looked]:
+def _looked_at(edits: EditSet, models: _Models, parameters: GateParameters) -> Iterator[_Looked]:
     with (
         counting_to(len(edits), "edits", enabled=parameters.progress) as count,
         ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="gates") as pool,
     ):
-        found = pool.map(lambda files: _look_at(files, clip, parameters), edits)
+        found = pool.map(lambda files: _look_at(files, models, parameters), edits)
         for files, looked in zip(edits, found, strict=True):
             count(files.id)
             if parameters.on_edit is not None:
@@ -292,7 +318,7 @@ def _looked_at(edits: EditSet, clip: Clip | None, parameters: GateParameters) ->
             yield looked
 
 
-def _look_at(files: EditFiles, clip: Clip | None, settings: GateConfig) -> _Looked:
+def _look_at(files: EditFiles, models: _Models, settings: GateConfig) -> _Looked:
     looked = _Looked()
     columns = files.pair.model_extra or {}
     for name in MEASURED:
@@ -304,9 +330,28 @@ def _look_at(files: EditFiles, clip: Clip | None, settings: GateConfig) -> _Look
     for name in MEASURED:
         if name not in looked.values:
             looked.unmeasured[name] = _WHY[name]
-    if clip is not None:
-        _compare(files, images, clip, looked)
+    if models.clip is not None:
+        _compare(files, images, models.clip, looked)
+    if models.brisque is not None and "brisque" not in looked.values:
+        _measure_brisque(images, models.brisque, looked)
     return looked
+
+
+def _measure_brisque(images: tuple[Pixels, Pixels] | None, model: Brisque, looked: _Looked) -> None:
+    """Of the edited image of a pair that can be compared."""
+    if images is None:
+        looked.unmeasured["brisque"] = looked.unmeasured["pair"]
+        return
+    try:
+        value = model.score(images[1])
+    except Exception as error:
+        looked.unmeasured["brisque"] = f"OpenCV failed ({type(error).__name__}: {error})"[:200]
+        return
+    if math.isfinite(value):
+        looked.values["brisque"] = value
+        del looked.unmeasured["brisque"]
+    else:
+        looked.unmeasured["brisque"] = "the image is too small or too even for BRISQUE"
 
 
 def _images(files: EditFiles, looked: _Looked) -> tuple[Pixels, Pixels] | None:

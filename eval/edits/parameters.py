@@ -41,6 +41,8 @@ LpipsNet = Literal["alex", "vgg", "squeeze"]
 Codec = Literal["jpeg", "webp"]
 CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
 QUALITIES: Final = (85, 70, 50)
+# The data sets that SAGI's detectors are trained on.
+IN_DOMAIN: Final = ("COCO", "RAISE")
 CONDITIONS: Final = tuple(f"{codec}-{quality}" for codec in CODECS for quality in QUALITIES)
 
 
@@ -79,6 +81,11 @@ LeastCount = Annotated[int, Field(ge=1, le=10**9)]
 Records = Annotated[Place | None, Shown(on=HERE.on, short="-o", metavar="FILE")]
 Progress = Annotated[bool, Field(description="Show a progress bar on standard error."), PYTHON]
 By = Annotated[Sequence[str], Shown(metavar="COLUMN")]
+InDomain = Annotated[
+    Sequence[Text],
+    Field(description="Data set that the detector was trained on, for the grouping id-ood."),
+    Shown(metavar="DATASET", default="COCO and RAISE"),
+]
 ScoreThreshold = Annotated[
     Share | None,
     Field(description="Score from which an image counts as generated, even if it has a verdict."),
@@ -188,7 +195,7 @@ class GateConfig(Parameters):
 
     heading = "Gates"
     brisque: Figure = 70.0
-    """Edits pass if their BRISQUE, read from the column `brisque`, is below this."""
+    """Edits pass if their BRISQUE is below this."""
     clip_low: Percentile = 20.0
     """Lowest percentile of the images' CLIP similarity that passes."""
     clip_high: Percentile = 80.0
@@ -220,6 +227,8 @@ class GateParameters(GateConfig, LoadParameters):
     clip: Annotated[Place | None, Shown(metavar="DIR")] = None
     """Measure similarities with the CLIP model in this folder, where the records have none."""
     device: Device = None
+    brisque_model: Annotated[Place | None, Shown(metavar="DIR")] = None
+    """Measure BRISQUE with OpenCV's model files in this folder, if the records have no column `brisque`."""
     limits: Annotated[Place | Mapping[str, Any] | None, Shown(metavar="FILE")] = None
     """Take the ends of the gates from another set: the file that `edits gate --json` wrote for it."""
     on_edit: Annotated[Callable[[EditFiles], None] | None, CALLBACK, PYTHON] = None
@@ -234,7 +243,11 @@ class StressParameters(ScoreParameters):
     """Table of the edits (CSV, Parquet, JSON Lines), such as `edits measure` writes."""
     threshold: ScoreThreshold = None
     by: By = ()
-    """Show recall by this further column of META."""
+    """Show recall by this further column of META, a grouping of SAGI (sp-fr, single-double, id-ood), or two
+    at once, such as model+sp-fr."""
+    in_domain: InDomain = IN_DOMAIN
+    balanced: bool = False
+    """Score as many real images as edits: leave out images of the larger class, drawn by the seed."""
     cutoffs: Annotated[
         Mapping[str, tuple[float, float]],
         BeforeValidator(_ends_by_name),
@@ -265,7 +278,9 @@ class PeopleParameters(Parameters):
     """Predictions of a detector, to be scored on the images that people judged."""
     threshold: ScoreThreshold = None
     by: By = ()
-    """Group by this further column of the pairs."""
+    """Group by this further column of the pairs, a grouping of SAGI (sp-fr, single-double, id-ood), or two at
+    once, such as ugda+sp-fr."""
+    in_domain: InDomain = IN_DOMAIN
     least_answers: LeastCount = metrics.LEAST_ANSWERS
     """Minimum number of judgments of a person whose answers to the questionnaire are tested."""
     root: Root = None
@@ -296,3 +311,45 @@ class CompressParameters(Parameters):
     on_image: Annotated[Callable[[str], None] | None, CALLBACK, PYTHON] = None
     """Gets the name of each image when its copies are written."""
     progress: Progress = False
+
+
+class MaskConfig(Parameters):
+    """How a mask is made ready for an inpainting model, as in Semi-Truths by default."""
+
+    least_area: Share = 0.05
+    """Leave out masks that cover less of the image than this, 0–1."""
+    widenings: Annotated[int, Field(ge=0, le=100)] = 2
+    """Number of times the mask is widened by a maximum filter."""
+    filter_side: Annotated[Odd, Field(ge=1, le=99)] = 9
+    """Side of the maximum and mode filters, in pixels; odd."""
+    blur: Annotated[float, Field(ge=0, le=1_000)] = 16.0
+    """Radius of the Gaussian blur, in pixels."""
+
+
+class MasksParameters(MaskConfig):
+    """The parameters of `prepare_masks`."""
+
+    out: Annotated[Place, Shown(short="-o", metavar="DIR")]
+    """Folder of the prepared masks."""
+    progress: Progress = False
+
+
+class CropParameters(LoadParameters):
+    """The parameters of `crop`."""
+
+    out: Annotated[Place, Shown(short="-o", metavar="DIR")]
+    """Folder of the crops."""
+    side: Annotated[int, Field(ge=1, le=16_384)] = 224
+    """Side of a crop, in pixels."""
+    short_side: Annotated[int, Field(ge=1, le=16_384)] = 256
+    """Resize images so that their shorter side has this many pixels before they are cropped."""
+    least_kept: Share = 0.5
+    """Share of the mask that must be in a crop, 0–1."""
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    """Seed of the crops that are drawn."""
+    progress: Progress = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> CropParameters:
+        _check_order(self, ("side", "short_side"))
+        return self

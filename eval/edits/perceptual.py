@@ -1,4 +1,4 @@
-"""Measures of meaning by learned models: LPIPS, DreamSim, sentence similarity, CLIP.
+"""Measures by learned models: LPIPS, DreamSim, sentence similarity, BRISQUE.
 
 Each goes through its own package (the extra `perceptual`) and takes its weights from files that are there:
 nothing is ever downloaded. What is missing is an error that names it, before anything is measured. torch and
@@ -8,33 +8,28 @@ the packages are imported when a measure is made.
 from __future__ import annotations
 
 import hashlib
-import importlib
-import json
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping
+from contextlib import redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.similarity.bertscore import choose_device
+from uncanny.eval.common.similarity.packages import image_tensor, import_package, loading, weights_folder
 from uncanny.eval.common.similarity.weights import content_hash
 from uncanny.eval.edits.parameters import LpipsNet, PerceptualParameters
 from uncanny.eval.edits.score import Perceptual
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.extras import install_hint
-from uncanny.files import open_file
+from uncanny.files import open_file, read_file
 from uncanny.parameters import takes
 from uncanny.wording import option
-
-if TYPE_CHECKING:
-    import torch
 
 # What torchvision calls the weights of each backbone.
 _BACKBONES: Final[Mapping[LpipsNet, str]] = {
@@ -51,11 +46,6 @@ _DREAMSIM_FILES: Final = (
     "facebookresearch_dino_main",
     "checkpoints/dino_vitbase16_pretrain.pth",
 )
-# CLIP's own, for folders that do not say.
-_CLIP_MEAN: Final = (0.48145466, 0.4578275, 0.40821073)
-_CLIP_STD: Final = (0.26862954, 0.26130258, 0.27577711)
-
-Embedding = NDArray[np.float64]
 
 
 @takes(PerceptualParameters)
@@ -81,41 +71,6 @@ def open_perceptual(parameters: PerceptualParameters) -> Perceptual:
     )
 
 
-def _package(name: str) -> Any:
-    """Raises UsageError where it cannot be imported, for whatever reason: torchvision may not fit torch."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UsageError(f"{name} is not installed: {error}", remedy=install_hint("perceptual")) from error
-    except Exception as error:
-        raise UsageError(
-            f"{name} cannot be imported ({type(error).__name__}: {error})"[:300],
-            remedy="Do torch and torchvision belong together?",
-        ) from error
-
-
-@contextmanager
-def _loading(failed: str, remedy: str | None = None) -> Iterator[None]:
-    """Raises UsageError, which begins with `failed`, for whatever goes wrong."""
-    try:
-        yield
-    except Exception as error:
-        raise UsageError(f"{failed} ({type(error).__name__}: {error})"[:300], remedy=remedy) from error
-
-
-def _tensor(pixels: Pixels, device: str) -> torch.Tensor:
-    """(1, 3, height, width), 0–1."""
-    import torch
-
-    return torch.from_numpy(pixels.copy()).to(device).permute(2, 0, 1)[None].float() / 255
-
-
-def _folder(path: Path, what: str) -> Path:
-    if not path.is_dir():
-        raise UsageError(f"{path} is not a folder with {what}", remedy="Download it first: uncanny does not.")
-    return path
-
-
 class Lpips:
     """Learned perceptual image patch similarity (Zhang et al., 2018), v0.1: 0 for the same, larger is more.
 
@@ -123,7 +78,7 @@ class Lpips:
     """
 
     def __init__(self, net: LpipsNet, weights: Path | None, device: str | None) -> None:
-        package = _package("lpips")
+        package = import_package("lpips")
         place = choose_device(device)
         import torch
 
@@ -135,7 +90,7 @@ class Lpips:
                 f"LPIPS needs torchvision's weights of {net}, and {file} cannot be read: {error.strerror}",
                 remedy=f"Fetch {_BACKBONES[net]} and name it with {option('lpips_weights')}.",
             ) from error
-        with _loading(
+        with loading(
             f"{file} contains no weights of {net} for LPIPS", f"Pass torchvision's {_BACKBONES[net]}."
         ):
             with content:
@@ -159,7 +114,7 @@ class Lpips:
         import torch
 
         with self._lock, torch.inference_mode():
-            first, second = (_tensor(each, self._device) * 2 - 1 for each in (original, edited))
+            first, second = (image_tensor(each, self._device) * 2 - 1 for each in (original, edited))
             return float(self._model(first, second))
 
 
@@ -181,17 +136,19 @@ class DreamSim:
 
     def __init__(self, folder: Path, device: str | None) -> None:
         missing = [
-            name for name in _DREAMSIM_FILES if not (_folder(folder, "DreamSim's weights") / name).exists()
+            name
+            for name in _DREAMSIM_FILES
+            if not (weights_folder(folder, "DreamSim's weights") / name).exists()
         ]
         if missing:
             raise UsageError(
                 f"{folder} does not hold all of DreamSim: {', '.join(missing)} missing",
                 remedy="Let the package dreamsim fetch its weights into this folder once, and name it.",
             )
-        package = _package("dreamsim")
+        package = import_package("dreamsim")
         self._device, self._lock = choose_device(device), threading.Lock()
         # The package prints where it finds its weights; standard output is for results.
-        with _loading(f"{folder}: DreamSim cannot be loaded"), redirect_stdout(sys.stderr):
+        with loading(f"{folder}: DreamSim cannot be loaded"), redirect_stdout(sys.stderr):
             self._model, self._prepare = package.dreamsim(
                 pretrained=True, device=self._device, cache_dir=str(folder)
             )
@@ -210,9 +167,9 @@ class SentenceSimilarity:
     """Cosine of two sentence embeddings: −1 to 1, 1 for the same meaning."""
 
     def __init__(self, folder: Path, device: str | None) -> None:
-        package = _package("sentence_transformers")
-        place = _folder(folder, "a sentence-transformers model")
-        with _loading(f"{folder} contains no sentence-transformers model"):
+        package = import_package("sentence_transformers")
+        place = weights_folder(folder, "a sentence-transformers model")
+        with loading(f"{folder} contains no sentence-transformers model"):
             # Before version 6 a folder's own classes ran all the same.
             self._model = package.SentenceTransformer(
                 str(place), device=choose_device(device), local_files_only=True, trust_remote_code=False
@@ -232,65 +189,44 @@ class SentenceSimilarity:
         return float(np.dot(first.astype(np.float64), second.astype(np.float64)))
 
 
-class Clip:
-    """CLIP's embeddings of images and texts, of length 1, from a folder that transformers has written."""
+class Brisque:
+    """BRISQUE (Mittal and others, 2012), without a reference: lower is better, 0 to 100.
 
-    def __init__(self, folder: Path, device: str | None) -> None:
-        transformers = _package("transformers")
-        place = _folder(folder, "a CLIP model")
-        self._device, self._lock = choose_device(device), threading.Lock()
-        remedy = "Pass a folder with config.json, weights and tokenizer of a CLIPModel."
-        with _loading(f"{folder} contains no CLIP model", remedy):
-            here = {"local_files_only": True, "trust_remote_code": False}
-            self._model = transformers.CLIPModel.from_pretrained(place, **here).eval().to(self._device)
-            self._tokens = transformers.AutoTokenizer.from_pretrained(place, **here)
-            self._side = int(self._model.config.vision_config.image_size)
-            self._limit = int(self._model.config.text_config.max_position_embeddings)
-            self._mean, self._std = _normalisation(place)
+    OpenCV's contributed module computes it, with its model and range files in a folder:
+    `brisque_model_live.yml` and `brisque_range_live.yml` of `modules/quality/samples` in opencv_contrib.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        cv2 = import_package("cv2")
+        model, ranges = (
+            weights_folder(folder, "BRISQUE's model") / f"brisque_{name}_live.yml"
+            for name in ("model", "range")
+        )
+        if not hasattr(cv2, "quality"):
+            raise UsageError(
+                "BRISQUE needs OpenCV's contributed modules, and the OpenCV that is installed has none",
+                remedy=install_hint("perceptual"),
+            )
+        for file in (model, ranges):
+            if not file.is_file():
+                raise UsageError(
+                    f"{folder} does not contain {file.name}",
+                    remedy="Copy it from modules/quality/samples of opencv_contrib.",
+                )
+        with loading(f"{folder} contains no model of BRISQUE"):
+            self._measure = cv2.quality.QualityBRISQUE_create(str(model), str(ranges))
+        self._features = cv2.quality.QualityBRISQUE_computeFeatures
+        self._lock = threading.Lock()
         self.described: Mapping[str, Any] = {
-            "package": f"transformers {version('transformers')}",
-            "model": folder.name,
-            "weights": content_hash(place)[:16],
+            "package": f"opencv {cv2.__version__}",
+            "weights": hashlib.sha256(read_file(model) + read_file(ranges)).hexdigest()[:16],
         }
 
-    def image(self, pixels: Pixels) -> Embedding:
-        """The shorter side is brought to the model's, bicubic, and the middle taken, as CLIP was trained."""
-        import torch
-        from PIL import Image
-
-        image = Image.fromarray(pixels)
-        scale = self._side / min(image.size)
-        width, height = (max(self._side, round(each * scale)) for each in image.size)
-        left, top = (width - self._side) // 2, (height - self._side) // 2
-        image = image.resize((width, height), Image.Resampling.BICUBIC)
-        small = np.asarray(image.crop((left, top, left + self._side, top + self._side)))
-        with self._lock, torch.inference_mode():
-            values = (_tensor(small, self._device) - self._mean.to(self._device)) / self._std.to(self._device)
-            return _unit(self._model.get_image_features(pixel_values=values))
-
-    def text(self, text: str) -> Embedding:
-        """Texts beyond the model's length are cut."""
-        import torch
-
-        with self._lock, torch.inference_mode():
-            tokens = self._tokens([text], truncation=True, max_length=self._limit, return_tensors="pt")
-            names = ("input_ids", "attention_mask")
-            return _unit(
-                self._model.get_text_features(**{name: tokens[name].to(self._device) for name in names})
-            )
-
-
-def _normalisation(folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
-    import torch
-
-    file = folder / "preprocessor_config.json"
-    content = json.loads(file.read_bytes()) if file.is_file() else {}
-    mean, std = content.get("image_mean", _CLIP_MEAN), content.get("image_std", _CLIP_STD)
-    return torch.tensor(mean).view(1, 3, 1, 1), torch.tensor(std).view(1, 3, 1, 1)
-
-
-def _unit(features: Any) -> Embedding:
-    """transformers returns the embedding, or an output that has it, by its version."""
-    tensor = getattr(features, "pooler_output", features)
-    vector: Embedding = tensor[0].double().cpu().numpy()
-    return vector / np.linalg.norm(vector)
+    def score(self, pixels: Pixels) -> float:
+        """Of an RGB image, 0–100; NaN of one that is too small or too even to have the statistics."""
+        image = np.ascontiguousarray(pixels[..., ::-1])  # OpenCV has blue first
+        # Without statistics OpenCV's score is some number all the same.
+        if not np.isfinite(self._features(image)).all():
+            return float("nan")
+        with self._lock:
+            return float(self._measure.compute(image)[0])

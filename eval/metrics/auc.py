@@ -1,7 +1,9 @@
-"""The area under the ROC curve, of images and of pixels, with intervals; without a threshold anywhere.
+"""Areas under curves, of images and of pixels, with intervals; without a threshold anywhere.
 
-It is the chance that a generated image, or an edited pixel, scores above a real one, ties counting half: 0–1,
-1/2 is guessing, below it scores point the wrong way.
+That under the ROC curve is the chance that a generated image, or an edited pixel, scores above a real one,
+ties counting half: 0–1, 1/2 is guessing, below it scores point the wrong way. That under the precision–recall
+curve, average precision, is 0–1 too; guessing has the share of generated images, so it depends on how many
+real ones there are.
 
 Sources: E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, *Comparing the areas under two or more
 correlated receiver operating characteristic curves*, Biometrics 44, 1988, by ranks as in X. Sun and W. Xu,
@@ -14,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,7 @@ from uncanny.eval.metrics.intervals import (
     Interval,
     percentile_intervals,
     sums_by_group,
+    units,
 )
 
 Counts = NDArray[np.int64]
@@ -39,6 +42,9 @@ LEVELS: Final = 1 << 16
 # For intervals over images, whose counts are kept apart.
 COARSE: Final = 1 << 8
 _IMAGES_AT_ONCE: Final = 1 << 10
+_CELLS_AT_ONCE: Final = 1 << 21
+# Of a curve in files and plots.
+MOST_POINTS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +67,7 @@ def auc(scores: Floats, positive: Bools) -> Auc:
     as at an AUC of 1, Newcombe's, which has a width there too. Raises ValueError for scores that are no
     numbers, and where the two differ in length.
     """
-    if scores.shape != positive.shape or scores.ndim != 1:
-        raise ValueError(f"scores of shape {scores.shape} against classes of shape {positive.shape}")
-    if np.isnan(scores).any():
-        raise ValueError("a score is not a number")
+    _check(scores, positive)
     above, below = scores[positive], scores[~positive]
     m, n = len(above), len(below)
     if not m or not n:
@@ -73,6 +76,13 @@ def auc(scores: Floats, positive: Bools) -> Auc:
     value = float(placements.mean())
     variance = _variance(placements) / m + _variance(1 - _shares_below(below, above)) / n
     return Auc(value, _interval(value, variance, m, n), m, n, placements)
+
+
+def _check(scores: Floats, positive: Bools) -> None:
+    if scores.shape != positive.shape or scores.ndim != 1:
+        raise ValueError(f"scores of shape {scores.shape} against classes of shape {positive.shape}")
+    if np.isnan(scores).any():
+        raise ValueError("a score is not a number")
 
 
 def _shares_below(values: Floats, others: Floats) -> Floats:
@@ -114,6 +124,89 @@ def _newcombe(value: float, m: int, n: int, z: float) -> Interval:
     low = 0.0 if value <= tiny else brentq(apart, tiny, value - tiny) if apart(tiny) > 0 else 0.0
     high = 1.0 if value >= 1 - tiny else brentq(apart, value + tiny, 1 - tiny) if apart(1 - tiny) > 0 else 1.0
     return float(low), float(high)
+
+
+class Curve(NamedTuple):
+    """Precision and recall when the images from a threshold on are called positive, 0–1 each.
+
+    An entry a different score, from the highest down; recall rises to 1.
+    """
+
+    thresholds: Floats
+    precision: Floats
+    recall: Floats
+
+    def thinned(self, most: int = MOST_POINTS) -> Curve:
+        """The same at `most` thresholds at most, the first and the last among them."""
+        n = len(self.thresholds)
+        kept = np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
+        return Curve(*(each[kept] for each in self))
+
+
+@dataclass(frozen=True, slots=True)
+class AveragePrecision:
+    """`value` is None where one of the two classes is missing. `guessing` is the value of random scores."""
+
+    value: float | None
+    interval: Interval | None
+    positives: int
+    negatives: int
+    curve: Curve = field(compare=False, repr=False)
+
+    @property
+    def guessing(self) -> float | None:
+        images = self.positives + self.negatives
+        return self.positives / images if images else None
+
+
+def average_precision(
+    scores: Floats, positive: Bools, *, groups: Codes | None = None, resamples: int = RESAMPLES, seed: int = 0
+) -> AveragePrecision:
+    """Average precision of `scores`, one an image: the sum of (Rₙ − Rₙ₋₁) Pₙ over the precision–recall curve.
+
+    Nothing is interpolated, and equal scores are one step, as in scikit-learn. The interval is a percentile
+    bootstrap over images, or `groups` of them. Raises ValueError as `auc` does.
+
+    Source: Semi-Truths, appendix F, figures 23 and 24, which do not say how the area is computed.
+    """
+    _check(scores, positive)
+    order = np.argsort(-scores, kind="stable")
+    ordered, hits = scores[order], positive[order].astype(np.float64)
+    ends = np.flatnonzero(np.append(np.diff(ordered) != 0, True)) if len(ordered) else np.zeros(0, np.int64)
+    m, n = int(positive.sum()), int((~positive).sum())
+    area, precision, recall = _precision_recall(np.ones((1, len(hits))), hits, ends)
+    curve = Curve(ordered[ends], precision[0], recall[0])
+    if not m or not n:
+        return AveragePrecision(None, None, m, n, curve)
+    interval = None
+    if resamples:
+        codes = np.arange(len(scores)) if groups is None else groups
+        size = int(codes.max()) + 1
+        rng, drawn = np.random.default_rng(seed), np.empty(resamples)
+        step = max(1, _CELLS_AT_ONCE // len(scores))
+        for start in range(0, resamples, step):
+            stop = min(start + step, resamples)
+            weights = rng.multinomial(size, np.full(size, 1 / size), size=stop - start)
+            drawn[start:stop] = _precision_recall(weights[:, codes[order]], hits, ends)[0]
+        rarer = min(units(positive, groups), units(~positive, groups))
+        interval = percentile_intervals(drawn[:, None], images=[rarer])[0]
+    return AveragePrecision(float(area[0]), interval, m, n, curve)
+
+
+def _precision_recall(
+    weights: Floats | NDArray[np.int64], hits: Floats, ends: NDArray[np.int64]
+) -> tuple[Floats, Floats, Floats]:
+    """Area, precision and recall of images with `weights`, of shape (n, images), highest score first.
+
+    The area is NaN without positives. Where nothing is drawn yet, precision is 0, and adds nothing.
+    """
+    called = np.cumsum(weights, axis=1)[:, ends]
+    right = np.cumsum(weights * hits, axis=1)[:, ends]
+    precision = np.divide(right, called, out=np.zeros(right.shape), where=called > 0)
+    with np.errstate(invalid="ignore"):
+        recall = right / right[:, -1:]
+    area: Floats = (np.diff(recall, axis=1, prepend=0.0) * precision).sum(axis=1)
+    return area, precision, recall
 
 
 def pixel_counts(heat_map: Floats, mask: Bools, levels: int = LEVELS) -> Counts:

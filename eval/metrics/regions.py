@@ -246,6 +246,17 @@ def presence(right: Floats, predicted: Floats, true: Floats) -> Floats:
     return _ratio(2 * right, predicted + true)
 
 
+def presence_by_chance(true: float, images: float, *, chance: float = 0.5) -> float | None:
+    """F1 of presence for a guesser who says yes to each image with probability `chance`, 0–1.
+
+    `true` of the `images` have the category. The value is of expected counts; None if no image has it.
+    Source: X-AIGD, table 9, row Random. The paper does not say how it guesses. A fair coin fits its table 7;
+    guessing with the frequency of a category does not, since commonsense artifacts would be in more images
+    than there are such artifacts.
+    """
+    return 2 * chance * true / (chance * images + true) if true else None
+
+
 def judgement(generated: Floats, called_generated: Floats, real: Floats, called_real: Floats) -> Judgement:
     """Authenticity judgment of sums over images: how many of each class there are, and were called that.
 

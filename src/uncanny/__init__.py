@@ -24,6 +24,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from uncanny import artifacts as artifacts
+    from uncanny import curate as curate
     from uncanny import edits as edits
     from uncanny import errors as errors
     from uncanny import extend as extend

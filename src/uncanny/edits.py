@@ -1,7 +1,8 @@
 """Edits of images, after Semi-Truths and SAGI: `uncanny.edits`.
 
 `load` gives the pairs, `measure` says how much each was changed and where, `gate` which are fit for use;
-`stress` says where a detector is blind to them, and `compress` makes copies for it; `perturb` and `prompts`
+`stress` says where a detector is blind to them, `compress` and `crop` make copies for it, and `prepare_masks`
+masks for an inpainting model; `perturb` and `prompts`
 have a model write the words that edits are made after. Nothing is imported before it is used.
 """
 
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 from uncanny import lazy_names
 
 if TYPE_CHECKING:
+    from uncanny.eval.common.described import DescribedImage as DescribedImage
+    from uncanny.eval.common.described import WritingForecast as WritingForecast
     from uncanny.eval.edits.data import EditFiles as EditFiles
     from uncanny.eval.edits.data import EditPair as EditPair
     from uncanny.eval.edits.data import EditSet as EditSet
@@ -28,10 +31,13 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.people.result import PeopleScores as PeopleScores
     from uncanny.eval.edits.people.score import score_people as score_people
     from uncanny.eval.edits.perceptual import open_perceptual as open_perceptual
+    from uncanny.eval.edits.prepare import Crops as Crops
+    from uncanny.eval.edits.prepare import PreparedMasks as PreparedMasks
+    from uncanny.eval.edits.prepare import crop as crop
+    from uncanny.eval.edits.prepare import prepare_masks as prepare_masks
     from uncanny.eval.edits.result import EditMeasure as EditMeasure
     from uncanny.eval.edits.result import MeasuredEdits as MeasuredEdits
     from uncanny.eval.edits.result import SetCutoffs as SetCutoffs
-    from uncanny.eval.edits.run.forecast import WritingForecast as WritingForecast
     from uncanny.eval.edits.run.forecast import perturb_forecast as perturb_forecast
     from uncanny.eval.edits.run.forecast import prompts_forecast as prompts_forecast
     from uncanny.eval.edits.run.perturb import Perturbation as Perturbation
@@ -42,12 +48,11 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.run.prompts import WrittenPrompts as WrittenPrompts
     from uncanny.eval.edits.run.prompts import prompts as prompts
     from uncanny.eval.edits.run.prompts import prompts_async as prompts_async
-    from uncanny.eval.edits.run.texts import DescribedImage as DescribedImage
     from uncanny.eval.edits.score import Perceptual as Perceptual
     from uncanny.eval.edits.score import measure as measure
     from uncanny.eval.edits.stress.compress import CompressResult as CompressResult
     from uncanny.eval.edits.stress.compress import compress as compress
-    from uncanny.eval.edits.stress.result import DetectorScore as DetectorScore
+    from uncanny.eval.edits.stress.condition import DetectorScore as DetectorScore
     from uncanny.eval.edits.stress.result import StressResult as StressResult
     from uncanny.eval.edits.stress.score import stress as stress
 

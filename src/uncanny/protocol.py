@@ -27,6 +27,7 @@ MODULES: Final = (
     "uncanny.eval.artifacts.protocol",
     "uncanny.eval.edits.protocol",
     "uncanny.eval.pairs.protocol",
+    "uncanny.eval.curate.protocol",
     "uncanny.exports.protocol",
 )
 

@@ -12,7 +12,7 @@ import pytest
 from tests.verdicts import source_of
 from uncanny.answers.forms import ANOMALIES
 from uncanny.answers.lists import read_list
-from uncanny.demo.mistakes import DETECT_MISTAKES
+from uncanny.demo.data.mistakes import DETECT_MISTAKES
 from uncanny.demo.model import DemoRequest, answer
 from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import Scene, scenes

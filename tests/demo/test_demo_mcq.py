@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from uncanny.demo.mistakes import MCQ_MISTAKES
+from uncanny.demo.data.mistakes import MCQ_MISTAKES
 from uncanny.demo.model import DemoRequest, SchemaForm, answer
 from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import Scene, scenes

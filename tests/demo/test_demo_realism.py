@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from uncanny.answers.verdicts import read_position, read_realistic
-from uncanny.demo.mistakes import REALISM_MISTAKES
+from uncanny.demo.data.mistakes import REALISM_MISTAKES
 from uncanny.demo.model import DemoRequest, answer
 from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import scenes

@@ -15,7 +15,7 @@ import pytest
 import uncanny
 from uncanny.answers.forms import ANOMALIES, ATTRIBUTES, FINDINGS, OBJECTS, RELATIONS, Finding
 from uncanny.answers.lists import read_list
-from uncanny.demo.mistakes import ANNOTATE_MISTAKES, MISTAKE_KINDS, mistakes_in
+from uncanny.demo.data.mistakes import ANNOTATE_MISTAKES, MISTAKE_KINDS, mistakes_in
 from uncanny.demo.model import DemoProvider
 from uncanny.demo.scenes import Scene, scenes
 from uncanny.demo.views import key_of, synthetic_view

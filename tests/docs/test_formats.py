@@ -130,6 +130,11 @@ def _edits() -> None:
     assert (measured.id, measured.status, measured.scene_diversity) == ("e1", "ok", 2)  # two objects
 
 
+def _texts() -> None:
+    run = uncanny.curate.filter(_file("Pictures in words"), model="demo", out="run", question="prompt")
+    assert run.passed() == ["1"]
+
+
 def _prices() -> None:
     price = PriceTable.load(_file("Prices")).find("vllm/Qwen/Qwen3-VL-8B-Instruct")
     assert price is not None
@@ -157,6 +162,7 @@ READERS: Final[dict[str, Callable[[], None]]] = {
     "A detector's verdicts": _verdicts_of_a_detector,
     "Edits": _edits,
     "Candidate pairs": _candidates,
+    "Pictures in words": _texts,
     "Calibrations": _calibrations,
     "Prices": _prices,
 }

@@ -33,7 +33,7 @@ from tests.runs.e2e import (
 from tests.verdicts import source_of
 from uncanny.answers.forms import ANOMALIES
 from uncanny.answers.lists import read_list
-from uncanny.demo.mistakes import DETECT_MISTAKES
+from uncanny.demo.data.mistakes import DETECT_MISTAKES
 from uncanny.demo.scenes import scenes
 from uncanny.demo.server.app import FaultName
 from uncanny.schema import Detection

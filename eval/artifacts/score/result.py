@@ -23,6 +23,7 @@ from uncanny.eval.common.tables.paired import tests_json
 from uncanny.eval.common.tables.table import RowsResult, Table, data_frame
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.eval.metrics.paired import ImageClass, PairedTest
+from uncanny.eval.metrics.regions import presence_by_chance
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory, Source
 
@@ -69,6 +70,11 @@ class ScopeScore:
     regions: Mapping[str, float]
 
     @property
+    def presence_by_chance(self) -> Estimate:
+        """Presence F1 of a guesser who tosses a coin for each image."""
+        return Estimate(presence_by_chance(self.with_true, self.images))
+
+    @property
     def groups(self) -> Iterator[tuple[str, str, Estimate]]:
         """Group, figure, value; in the order in which they are shown."""
         for group, figures in (
@@ -79,6 +85,7 @@ class ScopeScore:
             for name, estimate in figures.items():
                 yield group, name, estimate
         yield "presence", "f1", self.presence
+        yield "presence", "by_chance", self.presence_by_chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +362,10 @@ def _scope(score: ScopeScore, t: float) -> dict[str, Any]:
     return {
         **json_of(score, "pixel pixel_mean"),
         "instance": {**as_json(score.instance), "t": t},
-        "presence": json_of(score, "f1=presence.value n_true=with_true n_pred=with_predicted"),
+        "presence": json_of(
+            score,
+            "f1=presence.value by_chance=presence_by_chance.value n_true=with_true n_pred=with_predicted",
+        ),
         "images": score.images,
         "counts": json_of(score, "pixels regions"),
     }

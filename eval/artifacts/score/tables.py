@@ -44,6 +44,10 @@ REGION_NAMES: Final[Mapping[RegionFigure, str]] = {
     "pixel_iou": "IoU",
     "instance_f1": "instance F1",
 }
+_ALIGNMENT_TITLES: Final[Mapping[str, str]] = {
+    "alignment": "Published: attention alignment, full fine-tuning (table 4)",
+    "alignment_masks": "Published: attention alignment, LoRA (table 14)",
+}
 _JUDGED_KEYS: Final = ("acc", "p", "r", "f1")
 _PIXEL_KEYS: Final = ("iou", "pix_p", "pix_r", "pix_f1")
 
@@ -145,18 +149,19 @@ def category_table(prediction: PredictionScore, of: str = "") -> Table:
         (
             name,
             *(each.pixel[figure] for figure in PIXEL),
-            each.presence,
+            *(each.presence, each.presence_by_chance),
             f"{each.with_true:,} / {each.with_predicted:,}" if each.images else MISSING,
         )
         for name, each in _scopes(prediction)
     ]
     return Table(
-        ("Category", *_percents(*PIXEL_NAMES, "Presence"), "images"),
+        ("Category", *_percents(*PIXEL_NAMES, "Presence", "by chance"), "images"),
         tuple(rows),
         title=f"{of}Pixels by category",
         notes=(
             "Pixels are summed over images; the means over images are in the JSON. Presence: F1 of images "
-            "that have the category at all. Images with the category: true / predicted.",
+            "that have the category at all, and by chance for a coin. Images with the category: true / "
+            "predicted.",
         ),
     )
 
@@ -221,15 +226,11 @@ def bins_name(score: ArtifactScore) -> str:
 
 
 def published_tables() -> tuple[Table, ...]:
-    """What the paper has by category: presence and instance F1 of models asked for boxes."""
+    """What the paper has by category, of interpretations, and of attention alignment on four datasets."""
     rows = published("artifact_scores")
-    columns: tuple[str | Column, ...] = (
-        "Model (published)",
-        *_percents(*CATEGORY_NAMES.values(), better="higher"),
-    )
-    return tuple(
+    by_category = [
         Table(
-            columns,
+            ("Model (published)", *_percents(*CATEGORY_NAMES.values(), better="higher")),
             tuple((row["model"], *(_share(row[name]) for name in ARTIFACT_CATEGORIES)) for row in rows[key]),
             title=title,
             notes=(rows["source"],),
@@ -238,6 +239,28 @@ def published_tables() -> tuple[Table, ...]:
             ("vlm_presence_f1", "Published: presence F1 (table 9)"),
             ("vlm_instance_f1_at_0.5", "Published: instance F1@0.5 (table 12)"),
         )
+    ]
+    interpretations = Table(
+        ("Heat map of (published)", *_percents(*PIXEL_NAMES, better="higher")),
+        tuple(
+            (f"{row['backbone']}, {row['model']}", *(_share(row[key]) for key in _PIXEL_KEYS))
+            for row in rows["interpretations"]
+        ),
+        title="Published: interpretations of models (table 13)",
+    )
+    return (*by_category, interpretations, *map(_alignment_table, ("alignment", "alignment_masks")))
+
+
+def _alignment_table(key: str) -> Table:
+    """A line a mask that attention is aligned with, and two columns a dataset."""
+    rows = published("artifact_scores")[key]
+    names = [name for name in rows[0] if name != "mask"]
+    return Table(
+        ("Mask (published)", *_percents(*(f"{name} {of}" for name in names for of in ("Acc", "F1")))),
+        tuple(
+            (row["mask"], *(_share(row[name][of]) for name in names for of in ("acc", "f1"))) for row in rows
+        ),
+        title=_ALIGNMENT_TITLES[key],
     )
 
 

@@ -29,6 +29,7 @@ from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, from_cell, l
 from uncanny.eval.edits.parameters import PeopleParameters
 from uncanny.eval.edits.people.data import Judgement, Profile, Side, Verdict, read_judgements, replaced
 from uncanny.eval.edits.people.result import Detector, Figures, Left, PeopleScores
+from uncanny.eval.edits.presets import PRESETS, level_of
 from uncanny.eval.edits.stress.data import (
     GENERATED,
     REAL,
@@ -132,7 +133,7 @@ def score_people(pairs: EditSource, people: PeopleSource, parameters: PeoplePara
         majority=task.figures(majority, located=False),
         ties=sum(_most(each) is None for each in votes.values()),
         agreement=krippendorff_alpha(votes.values()),
-        factors=task.factors(everything, parameters.by),
+        factors=task.factors(everything, parameters),
         detectors=detectors,
         questionnaire=questionnaire(
             [each.person for each in judgements],
@@ -340,16 +341,19 @@ class _Task:
         groups = group_codes(self.originals(by_image))
         return mean_iou(values, groups=groups, resamples=resamples, seed=self.seed)
 
-    def factors(self, rows: Sequence[_Row], by: Sequence[str]) -> dict[str, dict[str, Figures]]:
+    def factors(self, rows: Sequence[_Row], parameters: PeopleParameters) -> dict[str, dict[str, Figures]]:
         """By what is known of the pairs: the judgements of a group's edits and of their originals."""
         groups: dict[str, dict[str, set[_Key]]] = {}
+        columns = {name for each in self.pairs for name, cell in each.pair if cell is not None}
         for each in self.pairs:
-            for factor, level in self._levels(each, by):
+            for factor, level in self._levels(each, columns, parameters):
                 images = groups.setdefault(factor, {}).setdefault(level, set())
                 images |= {self.key(each.id, "edited"), self.key(each.id, "original")}
-        missing = [name for name in by if name not in groups]
+        missing = [name for name in parameters.by if name not in groups]
         if missing:
-            raise UsageError(f"The pairs have no column {missing[0]}", remedy="Pass one that they have.")
+            preset = PRESETS.get(missing[0])
+            remedy = "Pass one that they have." if preset is None else preset.remedy
+            raise UsageError(f"The pairs have no column {missing[0]}", remedy=remedy)
         return {
             factor: {
                 level: self.figures(
@@ -362,12 +366,15 @@ class _Task:
             for factor, levels in groups.items()
         }
 
-    def _levels(self, each: EditFiles, by: Sequence[str]) -> Iterable[tuple[str, str]]:
+    def _levels(
+        self, each: EditFiles, columns: set[str], parameters: PeopleParameters
+    ) -> Iterable[tuple[str, str]]:
         extra = each.pair.model_extra or {}
-        for name in dict.fromkeys((*_FACTORS, *by)):
-            value = getattr(each.pair, name) if name in type(each.pair).model_fields else extra.get(name)
-            if value is not None:
-                yield name, str(value)
+        row = dict(each.pair)
+        for name in dict.fromkeys((*_FACTORS, *parameters.by)):
+            level = level_of(name, row, columns, parameters.in_domain)
+            if level is not None:
+                yield name, level
         bins = from_cell(extra.get("bins"))
         if isinstance(bins, Mapping):
             yield from ((str(name), str(level)) for name, level in bins.items() if level is not None)
@@ -412,8 +419,8 @@ class _Task:
                     str(each) if isinstance(each, Path) else each for each in self._by_id[key.name].masks
                 ]
                 located.append((key, Located(key.name, truth, heat_map, mask, Path(), predictions.root)))
-        _, ious = localize([each for _, each in located], threshold=0.5, resamples=0, seed=self.seed)
-        return {key: iou for (key, _), iou in zip(located, ious.tolist(), strict=True) if iou == iou}
+        _, placed = localize([each for _, each in located], threshold=0.5, resamples=0, seed=self.seed)
+        return {key: iou for (key, _), iou in zip(located, placed.ious.tolist(), strict=True) if iou == iou}
 
 
 def _fits(judgement: Judgement, mask: Mask) -> bool:

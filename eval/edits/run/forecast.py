@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from uncanny.agents.caption_perturber import PERTURB
 from uncanny.agents.prompt_writer import FIRST, REMOVAL, SECOND
+from uncanny.eval.common.described import TextSource, WritingForecast, forecast_of
 from uncanny.eval.edits.run.parameters import PerturbParameters, PromptsParameters
 from uncanny.eval.edits.run.perturb import perturb_task
 from uncanny.eval.edits.run.prompts import prompts_task
-from uncanny.eval.edits.run.texts import I, TextSource, TextTask, W
 from uncanny.images.prepared import stored_size
 from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.parameters import takes
-from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, pending_inputs, prompt_tokens
+from uncanny.runs.forecast import UsageCounter, pending_inputs, prompt_tokens
 from uncanny.runs.inputs import mean_size
 
 # Sizes are taken from so many pictures.
 _MOST_OPENED = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WritingForecast(Forecast):
-    """What is left of a run that writes texts: always the same number of calls, repairs aside.
-
-    The prefix cache is not counted on: the texts are too short for one.
-    """
-
-    unit = "texts"
-
-    calls_usual: int
-
-    def unreadable_words(self) -> str:
-        number = self.unreadable
-        return f", {number:,} of them with a picture that cannot be read" if number else ""
 
 
 @takes(PerturbParameters)
@@ -60,7 +42,7 @@ def perturb_forecast(texts: TextSource, parameters: PerturbParameters) -> Writin
         step = PERTURB[item.kind]
         text = prompt_tokens(task.prompts, "system", step.prompt, item.magnitude) + text_tokens(item.text)
         counter.add(text, *([] if file is None else [image]), output=step.answer.fixed)
-    return _forecast(task, len(pending), unreadable, counter)
+    return forecast_of(task, len(pending), unreadable, counter)
 
 
 @takes(PromptsParameters)
@@ -83,12 +65,4 @@ def prompts_forecast(texts: TextSource, parameters: PromptsParameters) -> Writin
         given = text_tokens("\n".join([item.image.caption or "", *item.objects]))
         for step in steps:
             counter.add(prompt_tokens(task.prompts, "system", step.prompt) + given, output=step.answer.fixed)
-    return _forecast(task, len(pending), lacking, counter)
-
-
-def _forecast(task: TextTask[I, W], pending: int, unreadable: int, counter: UsageCounter) -> WritingForecast:
-    items = task.asked()
-    pictures = set(list(dict.fromkeys(item.image.id for item in items))[: task.options.limit])
-    number = sum(1 for item in items if item.image.id in pictures)  # the limit is one on pictures
-    inputs = forecast_inputs(task.models, inputs=number, pending=pending, unreadable=unreadable)
-    return WritingForecast.of_calls(inputs, counter, task.price_table())
+    return forecast_of(task, len(pending), lacking, counter)

@@ -6,18 +6,11 @@ from collections.abc import Sequence
 from typing import Annotated, Final, get_args
 
 from uncanny.answers.writings import MAGNITUDES, EditMode, Magnitude, TextKind
+from uncanny.eval.common.parameters import TextParameters
 from uncanny.models.parameters import OutputTokens, SamplingParameters, Temperature, TopP
-from uncanny.parameters import Folder, Shown
-from uncanny.runs.parameters import AskParameters
+from uncanny.parameters import Shown
 
 KINDS: Final[tuple[TextKind, ...]] = get_args(TextKind)
-
-
-class TextParameters(AskParameters):
-    """How a run over pictures in words asks a model."""
-
-    root: Annotated[Folder | None, Shown(default="the file's folder")] = None
-    """Folder that image paths are relative to, in the file and in records."""
 
 
 class PerturbConfig(SamplingParameters):

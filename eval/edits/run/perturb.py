@@ -16,10 +16,7 @@ from uncanny.agents.common.context import AgentContext
 from uncanny.answers.writings import MAGNITUDES, Magnitude, TextKind
 from uncanny.client.calls import usage
 from uncanny.errors import ImageError, StepFailedError
-from uncanny.eval.common.frames import Cells
-from uncanny.eval.common.run_result import Records, RunResult
-from uncanny.eval.edits.run.parameters import KINDS, PerturbConfig, PerturbParameters
-from uncanny.eval.edits.run.texts import (
+from uncanny.eval.common.described import (
     STATUSES,
     DescribedImage,
     TextSource,
@@ -31,6 +28,9 @@ from uncanny.eval.edits.run.texts import (
     task_parts,
     texts_of_run,
 )
+from uncanny.eval.common.frames import Cells
+from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.eval.edits.run.parameters import KINDS, PerturbConfig, PerturbParameters
 from uncanny.images.prepared import PreparedImage, prepare
 from uncanny.models.base import sent_image
 from uncanny.parameters import check_choices, takes
@@ -100,7 +100,7 @@ def perturb_task(parameters: PerturbParameters, texts: TextSource, *, copy: bool
     kinds = check_choices("kinds", parameters.kinds, KINDS)
     magnitudes = check_choices("magnitudes", parameters.magnitudes, MAGNITUDES)
     config = parameters.part(PerturbConfig, kinds=kinds, magnitudes=magnitudes)
-    task = PerturbTask(**task_parts(parameters, texts), config=config)
+    task = PerturbTask(**task_parts("edits", texts, parameters), config=config)
     if not task.asked():
         raise nothing_to_ask(task.texts, " or ".join(f"a {kind} (`{kind}`)" for kind in kinds))
     task.texts = texts_of_run(task.texts, task.folder.path, copy=copy)

@@ -15,10 +15,7 @@ from uncanny.agents.prompt_writer import ROLES, write_edits
 from uncanny.answers.writings import EditMode, InpaintingPrompt
 from uncanny.client.calls import usage
 from uncanny.errors import StepFailedError
-from uncanny.eval.common.frames import Cells, Row, table_cells
-from uncanny.eval.common.run_result import Records, RunResult
-from uncanny.eval.edits.run.parameters import PromptsConfig, PromptsParameters
-from uncanny.eval.edits.run.texts import (
+from uncanny.eval.common.described import (
     STATUSES,
     DescribedImage,
     TextSource,
@@ -30,6 +27,9 @@ from uncanny.eval.edits.run.texts import (
     task_parts,
     texts_of_run,
 )
+from uncanny.eval.common.frames import Cells, Row, table_cells
+from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.eval.edits.run.parameters import PromptsConfig, PromptsParameters
 from uncanny.images.prepared import PreparedImage
 from uncanny.parameters import takes
 from uncanny.runs.image_task import other_models
@@ -99,7 +99,7 @@ def prompts_task(parameters: PromptsParameters, texts: TextSource, *, copy: bool
 
     Raises UsageError. Blocking.
     """
-    task = PromptsTask(**task_parts(parameters, texts), config=parameters.part(PromptsConfig))
+    task = PromptsTask(**task_parts("edits", texts, parameters), config=parameters.part(PromptsConfig))
     if not any(image.objects for image in task.texts.images):
         raise nothing_to_ask(task.texts, "a list of what is in it (`objects`)")
     task.texts = texts_of_run(task.texts, task.folder.path, copy=copy)

@@ -61,6 +61,10 @@ _BY_PROTOCOL: Final = (
     *("ssim", "post_edit_ratio", "largest_component_ratio", "largest_centroid_distance"),
     *("components", "clusters", "shape"),
 )
+# What tells records of `uncanny realism run`, whose label is that of the edit, and not of its mask; model and
+# images are others there, too.
+_VERDICT: Final = frozenset({"id", "label", "case", "edited_first"})
+UGDA: Final = "ugda"
 _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "1": True, "false": False, "0": False}
 _TEXTS: Final = ("label", "edited_label", "caption", "edited_caption", *LEVELS)
 
@@ -324,6 +328,9 @@ class _MetaTable:
     """One table, with what is known of its columns checked; problems go to `columns`."""
 
     def __init__(self, columns: Columns, by: Sequence[str]) -> None:
+        if columns.values.keys() >= _VERDICT:
+            labels = {"id": columns.get("id"), UGDA: columns.get("label")}
+            columns = replace(columns, values=labels)
         self.columns = columns
         self.has_images = "edited" in columns or "image" in columns
         n = len(columns)
@@ -433,6 +440,23 @@ class Joined:
     unpredicted_originals: tuple[str, ...]
     unknown_class: tuple[str, ...]
     unanswered: tuple[str, ...]
+    left_by_balance: int = 0
+
+    def balanced(self, edits: Edits, seed: int) -> Joined:
+        """With as many real images as edits: of the larger class those that come first in a seeded order.
+
+        The order is of the metadata's images, so that detectors and conditions keep the same ones as far as
+        they have them. Source: Semi-Truths, appendix F and figure 24.
+        """
+        rank = np.random.default_rng(seed).permutation(len(edits.images))[self.known]
+        truth = edits.truth[self.known]
+        least = min(int((truth == source).sum()) for source in (REAL, GENERATED))
+        kept = np.zeros(len(truth), dtype=np.bool_)
+        for source in (REAL, GENERATED):
+            own = np.flatnonzero(truth == source)
+            kept[own[np.argsort(rank[own])[:least]]] = True
+        left = int((~kept).sum())
+        return replace(self, predicted=self.predicted[kept], known=self.known[kept], left_by_balance=left)
 
 
 def join(predictions: Predictions, edits: Edits) -> Joined:

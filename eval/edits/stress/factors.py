@@ -6,7 +6,7 @@ appendix C.2 (bins) and section 4 (directional edits).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -22,6 +22,7 @@ from uncanny.eval.common.json_fields import as_json, json_of
 from uncanny.eval.common.tables.table import Cell, Column, Table
 from uncanny.eval.edits.columns import SCENE
 from uncanny.eval.edits.parameters import StressParameters
+from uncanny.eval.edits.presets import PRESETS, columns_for, level_of, parts_of
 from uncanny.eval.edits.stress.data import GENERATED, LEVELS, METRICS, SIMILARITIES, Edits
 from uncanny.eval.metrics.association import Association
 from uncanny.eval.metrics.edits import BINS, Cutoffs, deviation_cutoffs, percentile_cutoffs
@@ -39,14 +40,18 @@ class Group:
     is low in it cannot be found by moving the threshold. None without scores or real images. `iou` is the
     mean of those with a map, None where none has one. `p_value` is that of its recall against that of all
     other edits of the factor, corrected by Holm for their number; None for a group of nothing, or of
-    everything.
+    everything. `auc_within` is against the real images of the same group, as SAGI's table 5 has it for
+    domains: those whose own row, or whose edits all, are of the group. `pixel_auc` is over the pixels of the
+    group's heat maps.
     """
 
     name: str
     recall: Share
-    auc: float | None
-    iou: Estimate | None
-    p_value: float | None
+    auc: float | None = None
+    iou: Estimate | None = None
+    p_value: float | None = None
+    auc_within: float | None = None
+    pixel_auc: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +115,14 @@ class Factor:
 
 GROUP_COLUMNS: Final[tuple[str | Column, ...]] = (
     *("", "edits", "found"),
-    *(Column(heading, unit="%", better="higher") for heading in ("recall", "AUC", "IoU")),
+    *(
+        Column(heading, unit="%", better="higher")
+        for heading in ("recall", "AUC", "AUC within", "IoU", "pixel AUC")
+    ),
     *(Column("V", digits=2), Column("p", p_value=True)),
 )
-_OPTIONAL: Final = {4: "auc", 5: "iou"}
-_V: Final = 6
+_OPTIONAL: Final = {4: "auc", 5: "auc_within", 6: "iou", 7: "pixel_auc"}
+_V: Final = 8
 
 
 def claims(factors: Iterable[Factor]) -> Iterator[Claim]:
@@ -154,11 +162,12 @@ def _group_claim(factor: Factor, group: Group, hits: int, n: int) -> Claim:
 def group_cells(name: str, group: Group) -> tuple[Cell, ...]:
     """A line of a table under `GROUP_COLUMNS`."""
     found = group.recall
-    return (name, found.out_of, found.counts, found, group.auc, group.iou, "", group.p_value)
+    areas = (group.auc, group.auc_within, group.iou, group.pixel_auc)
+    return (name, found.out_of, found.counts, found, *areas, "", group.p_value)
 
 
 def group_table(rows: Sequence[tuple[Cell, ...]], title: str | None, factors: Sequence[Factor]) -> Table:
-    """Without the columns that nothing was measured for: AUC and IoU, and V of phrases.
+    """Without the columns that nothing was measured for: areas and IoU, and V of phrases.
 
     Groups are parts of one set and no rivals: none is marked as best.
     """
@@ -179,11 +188,11 @@ def factor_rows(factors: Sequence[Factor]) -> Iterator[tuple[Cell, ...]]:
     for factor in factors:
         v = None if factor.test is None else factor.test.cramers_v
         p = "" if factor.adjusted_p is None else factor.adjusted_p
-        yield (factor.name, *[""] * 5, "" if v is None else v, p)
+        yield (factor.name, *[""] * (_V - 1), "" if v is None else v, p)
         for group in factor.groups:
             yield group_cells(f"  {factor.label(group)}", group)
         if factor.unknown.out_of:
-            yield group_cells("  unknown", Group("", factor.unknown, None, None, None))
+            yield group_cells("  unknown", Group("", factor.unknown))
 
 
 def hints(factors: Sequence[Factor]) -> Iterator[str]:
@@ -208,12 +217,19 @@ def group_row(group: Group) -> dict[str, Any]:
         "auc": group.auc,
         "iou": None if group.iou is None else group.iou.value,
         "p_value": group.p_value,
+        "auc_within": group.auc_within,
+        "pixel_auc": None if group.pixel_auc is None else group.pixel_auc.value,
     }
 
 
 def _group_json(group: Group) -> dict[str, Any]:
-    found = json_of(group, "n=recall.out_of detected=recall.counts recall auc")
-    return {**found, "iou": as_json(group.iou), "p_value": group.p_value}
+    found = json_of(group, "n=recall.out_of detected=recall.counts recall auc auc_within")
+    return {
+        **found,
+        "iou": as_json(group.iou),
+        "pixel_auc": as_json(group.pixel_auc),
+        "p_value": group.p_value,
+    }
 
 
 def _test_json(test: Association | None, adjusted: float | None) -> dict[str, Any] | None:
@@ -248,7 +264,8 @@ def groupings(edits: Edits, parameters: StressParameters) -> list[Grouping]:
     # As where edits are measured: one that came out all black is typical of nothing.
     typical = generated & np.array([cell is not True for cell in edits.column("all_black")], dtype=np.bool_)
     groupings = []
-    missing = [name for name in (*by, *cutoffs) if name not in edits.columns]
+    parts = [part for name in by for part in parts_of(name, edits.columns) if part not in PRESETS]
+    missing = [name for name in (*parts, *cutoffs) if name not in edits.columns]
     if missing:
         known = sorted(name for name in edits.columns if name != "id")
         raise UsageError(
@@ -256,6 +273,9 @@ def groupings(edits: Edits, parameters: StressParameters) -> list[Grouping]:
             remedy=f"The columns are {', '.join(known)}.",
         )
     for name in dict.fromkeys((*METRICS, *SCENE, *LEVELS, *by, *cutoffs)):
+        if name in by and name not in edits.columns:
+            groupings.append(_derived(name, edits, parameters.in_domain))
+            continue
         if all(cell is None for cell in edits.column(name)):
             continue
         values = None if name in LEVELS else edits.numbers(name)
@@ -276,6 +296,35 @@ def groupings(edits: Edits, parameters: StressParameters) -> list[Grouping]:
         grouping.codes[rare] = -2
         groupings.append(grouping)
     return groupings
+
+
+def _derived(name: str, edits: Edits, in_domain: Sequence[str]) -> Grouping:
+    """By a preset, or by two things at once. Raises UsageError where no edit has what it needs."""
+    columns = {column: edits.column(column) for column in columns_for([name])}
+    known = [column for column in columns if column in edits.columns]
+    rows = (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
+    levels = [level_of(name, row, known, in_domain) for row in rows]
+    if not any(levels):
+        remedies = [PRESETS[part].remedy for part in parts_of(name, known) if part in PRESETS]
+        raise UsageError(
+            f"{' and '.join(edits.places)}: nothing says which group of {name!r} an edit is in",
+            remedy=" ".join(remedies) or None,
+        )
+    return _levels(name, levels, "levels")
+
+
+def image_codes(grouping: Grouping, edits: Edits) -> NDArray[np.int64]:
+    """The group of each image of the metadata, −1 without one; an original is in that of all its edits."""
+    codes = np.where(edits.rows >= 0, grouping.codes[edits.rows], -1)
+    of_edits: defaultdict[str, set[int]] = defaultdict(set)
+    for original, code in zip(edits.column("original"), grouping.codes.tolist(), strict=True):
+        if original is not None:
+            of_edits[original].add(code)
+    for place in np.flatnonzero((codes < 0) & (edits.truth != GENERATED)).tolist():
+        own = of_edits.get(edits.images[place], set())
+        if len(own) == 1:
+            codes[place] = next(iter(own))
+    return codes
 
 
 def _binned(

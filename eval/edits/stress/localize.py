@@ -67,6 +67,37 @@ class Localization:
     left_out: Mapping[str, str]
 
 
+class Placed(NamedTuple):
+    """What was measured of each edit, for figures of some of them.
+
+    `ious` are NaN where there is none. `counts` are pixels by level, shape (maps, 2, `COARSE`), of the edits
+    with a heat map, whose places are `with_map`.
+    """
+
+    ious: Floats
+    counts: NDArray[np.int32]
+    with_map: Codes
+
+    def among(self, places: Codes, n: int) -> Placed:
+        """The same where these edits are at `places` among `n`."""
+        ious = np.full(n, np.nan)
+        ious[places] = self.ious
+        return Placed(ious, self.counts, places[self.with_map])
+
+    def pixel_auc(self, edits: Codes, groups: Codes | None, *, resamples: int, seed: int) -> Estimate | None:
+        """That of the pixels of some edits, by place; None where none of them has a heat map.
+
+        Levels are those of 8 bits, so that it is exact for maps of so many.
+        """
+        rows = np.flatnonzero(np.isin(self.with_map, edits))
+        if not len(rows):
+            return None
+        own = None if groups is None else group_codes(groups[self.with_map[rows]].tolist())
+        counts = self.counts[rows]
+        interval = pixel_auc_interval(counts, groups=own, resamples=resamples, seed=seed)
+        return Estimate(pixel_auc(counts.sum(axis=0, dtype=np.int64)), interval)
+
+
 class _Measured(NamedTuple):
     intersection: int
     union: int
@@ -83,8 +114,8 @@ def localize(
     groups: Codes | None = None,
     resamples: int,
     seed: int,
-) -> tuple[Localization | None, Floats]:
-    """The figures, and the IoU of each edit, NaN where it was not measured; None where no edit has a map.
+) -> tuple[Localization | None, Placed]:
+    """The figures, None where no edit has a map, and what was measured of each edit.
 
     Maps of another size than their mask are scaled to it with `resize`, and with a `map_size`, which is what
     all maps and masks are scaled to for the AUC: the side of a square in pixels. `groups` has an entry an
@@ -95,7 +126,8 @@ def localize(
         place for place, each in enumerate(edits) if each.heat_map is not None or each.mask is not None
     ]
     if not located:
-        return None, ious
+        nothing = np.zeros((0, 2, COARSE), dtype=np.int32)
+        return None, Placed(ious, nothing, np.zeros(0, dtype=np.int64))
     left_out: dict[str, str] = {}
     pooled = np.zeros((2, LEVELS), dtype=np.int64)
     kept: list[NDArray[np.int32]] = []
@@ -138,7 +170,7 @@ def localize(
         resized,
         map_size,
         left_out,
-    ), ious
+    ), Placed(ious, counts, np.array(with_map, dtype=np.int64))
 
 
 def _measure(edit: Located, threshold: float, resize: bool, map_size: int | None) -> _Measured | str:

@@ -20,9 +20,9 @@ from uncanny.eval.common.pages.plots import (
     plain_label,
     plot_twice,
 )
+from uncanny.eval.edits.stress.condition import ConditionScore, DetectorScore
 from uncanny.eval.edits.stress.data import AS_GIVEN, SIMILARITIES
 from uncanny.eval.edits.stress.factors import Factor, Group
-from uncanny.eval.edits.stress.result import ConditionScore, DetectorScore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +43,71 @@ _COMPRESSED: Final = re.compile(r"(jpeg|webp)-(\d+)")
 def key_of(detectors: Mapping[str, DetectorScore]) -> list[tuple[str, str]]:
     """Detector and colour, for the legend."""
     return list(zip(list(detectors)[:MOST_DETECTORS], _INKS, strict=False))
+
+
+def precision_recall_plot(detectors: Mapping[str, DetectorScore]) -> Markup:
+    """Precision against recall over all thresholds; empty where no detector has scores of both classes."""
+    shown = {
+        name: each
+        for name, each in list(detectors.items())[:MOST_DETECTORS]
+        if each.first.precision_recall.value is not None
+    }
+    if not shown:
+        return Markup("")
+    inks = dict(key_of(detectors))
+    words = "; ".join(f"{name}: AP {figure_words(_area(each))}" for name, each in shown.items())
+    panel = _HEAD + 260 + 2 * _FOOT
+    return plot_twice(
+        partial(_draw_precision_recall, shown, inks),
+        (0.6 * WIDE, panel),
+        (NARROW, panel),
+        key="precision-recall",
+        title="Precision against recall",
+        words=words,
+    )
+
+
+def _area(each: DetectorScore) -> Estimate:
+    area = each.first.precision_recall
+    return Estimate(area.value, area.interval)
+
+
+def _draw_precision_recall(
+    detectors: Mapping[str, DetectorScore], inks: Mapping[str, str], figure: Figure
+) -> Mapping[str, str]:
+    width, height = figure.get_size_inches() * figure.dpi
+    axes = pixel_axes(figure, 46, _HEAD, width - 46 - 24, height - _HEAD - 2 * _FOOT)
+    bare_axes(axes, grid="both")
+    axes.set_xlim(0, 1.01)
+    axes.set_ylim(0, 1.02)
+    axes.set_xticks([0, 0.5, 1], ["0", "50", "100 %"])
+    axes.set_yticks([0, 0.5, 1], ["0", "50", "100"])
+    axes.set_title("precision, %", loc="left", pad=10)
+    axes.set_xlabel("recall of edits")
+    tips: dict[str, str] = {}
+    for number, (name, each) in enumerate(detectors.items()):
+        curve, ink = each.first.precision_recall.curve.thinned(), colour(inks[name])
+        gid = f"pr-{number}"
+        axes.plot(
+            [0, *curve.recall],
+            [curve.precision[0], *curve.precision],
+            color=ink,
+            linewidth=1.8,
+            drawstyle="steps-pre",
+            gid=gid,
+        )
+        tips[gid] = f"{name}: average precision {figure_words(_area(each))}"
+    guessing = next(iter(detectors.values())).first.precision_recall.guessing or 0.0
+    axes.axhline(guessing, color=colour("soft"), linewidth=1, linestyle=(0, (4, 3)))
+    axes.annotate(
+        "guessing",
+        *((1, guessing), (-4, -12)),
+        textcoords="offset points",
+        ha="right",
+        fontsize=10.5,
+        color=colour("soft"),
+    )
+    return tips
 
 
 def size_plot(detectors: Mapping[str, DetectorScore]) -> Markup:

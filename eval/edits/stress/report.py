@@ -19,6 +19,7 @@ from uncanny.eval.common.pages.pictures import Layer, PageViews, PicturesMode, S
 from uncanny.eval.common.pixels.difference import AMPLIFIED, difference, grey_picture
 from uncanny.eval.common.pixels.masks import read_heat_map
 from uncanny.eval.edits.data import mask_sources, read_masks
+from uncanny.eval.edits.stress.condition import ConditionScore
 from uncanny.eval.edits.stress.data import AS_GIVEN, METRICS, Edits, Predictions
 from uncanny.eval.edits.stress.plots import (
     MOST_PHRASES,
@@ -28,13 +29,11 @@ from uncanny.eval.edits.stress.plots import (
     level_plot,
     phrase_plot,
     phrase_rows,
+    precision_recall_plot,
     size_plot,
 )
-from uncanny.eval.edits.stress.result import (
-    ConditionScore,
-    StressResult,
-    published_table,
-)
+from uncanny.eval.edits.stress.published import published_tables
+from uncanny.eval.edits.stress.result import StressResult
 
 # Of one detector; of several each has half as many.
 MOST_MISSED: Final = 12
@@ -62,6 +61,7 @@ def write_stress_page(
         overall=result.overall(),
         compared=result.compared(),
         plots={
+            "precision_recall": precision_recall_plot(result.detectors),
             "sizes": size_plot(result.detectors),
             "levels": level_plot(result.detectors),
             "phrases": phrase_plot(result.detectors),
@@ -83,7 +83,7 @@ def write_stress_page(
             for name, each in result.detectors.items()
         },
         notes=list(result.notes())[:-1],
-        published=published_table() if result.published else None,
+        published=published_tables() if result.published else (),
         page_views=views,
     )
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.groups import ImageGroups
 from uncanny.eval.common.headline import Versus, headline, ranking
-from uncanny.eval.common.json_fields import JsonFields, as_json, intervals_json, json_of
-from uncanny.eval.common.published import EDITS_CAVEAT, published
+from uncanny.eval.common.json_fields import json_of
 from uncanny.eval.common.score_json import about
 from uncanny.eval.common.tables.paired import class_table, tests_json
 from uncanny.eval.common.tables.table import Cell, Column, RowsResult, Table, explain_intervals
-from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Joined, Predictions
+from uncanny.eval.edits.stress.condition import DetectorScore
+from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Predictions
 from uncanny.eval.edits.stress.factors import (
     GROUP_COLUMNS,
     Factor,
@@ -30,174 +27,23 @@ from uncanny.eval.edits.stress.factors import (
     group_row,
     group_table,
 )
-from uncanny.eval.edits.stress.localize import Localization
-from uncanny.eval.metrics.auc import Auc
-from uncanny.eval.metrics.detection import SOURCES, Accuracy
+from uncanny.eval.edits.stress.published import published_json, published_tables
+from uncanny.eval.metrics.detection import SOURCES
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.paired import ImageClass, PairedTest
 from uncanny.parameters import path_of
-from uncanny.wording import counted, some_of
+from uncanny.wording import counted
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pages.pictures import PicturesMode
 
 COLUMNS: Final = (
     *("detector", "condition", "factor", "group", "n", "detected", "recall", "low", "high"),
-    *("precision", "f1", "auc", "iou", "p_value"),
+    *("precision", "f1", "auc", "iou", "p_value", "auc_within", "pixel_auc", "average_precision"),
 )
 KEYS: Final = ("detectors", "metadata")
 PAGE: Final = "stress.html"
-# Images that are in no figure: so many are named in JSON.
-MOST_NAMED: Final = 1_000
 _PHRASES_SHOWN: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ClassScore:
-    """One class: `generated` or `real`, or for `all` the mean of both. Shares and F1 are in 0–1.
-
-    `n` are the images of the class. Precision is out of the images taken for it, None where there are none;
-    recall is out of its images, those without a clear answer included.
-    """
-
-    n: int
-    precision: Share | Estimate
-    recall: Share | Estimate
-    f1: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """What is in the figures of one condition, and what is not, by name; nothing is left out in silence."""
-
-    images: int
-    with_score: int
-    by_score: int
-    contradicted: int
-    only_predicted: tuple[str, ...]
-    only_known: tuple[str, ...]
-    unpredicted_originals: tuple[str, ...]
-    unknown_class: tuple[str, ...]
-    unanswered: tuple[str, ...]
-
-    @classmethod
-    def of(cls, predictions: Predictions, joined: Joined) -> Coverage:
-        return cls(
-            len(joined.predicted),
-            int((~np.isnan(predictions.scores[joined.predicted])).sum()),
-            predictions.by_score,
-            predictions.contradicted,
-            joined.only_predicted,
-            joined.only_known,
-            joined.unpredicted_originals,
-            joined.unknown_class,
-            joined.unanswered,
-        )
-
-    def notes(self, threshold: float) -> Iterator[str]:
-        """In words: what is in no figure, and what was decided about the rest."""
-        for names, what in (
-            (self.only_predicted, "of the predictions without metadata"),
-            (self.only_known, "of the metadata without a prediction"),
-            (self.unpredicted_originals, "named as originals without a prediction"),
-            (self.unknown_class, "that no table calls real or edited"),
-            (self.unanswered, "without a verdict"),
-        ):
-            if names:
-                yield f"{counted(len(names), 'image')} {what}, not counted: {some_of(names)}"
-        if 0 < self.with_score < self.images:
-            without = self.images - self.with_score
-            yield f"{without:,} of {self.images:,} verdicts come without a score and are not in AUC"
-        if self.by_score:
-            yield f"{self.by_score:,} verdicts made from scores alone, at {threshold:g}"
-        if self.contradicted:
-            yield (
-                f"{self.contradicted:,} verdicts do not agree with their score at {threshold:g}: it says "
-                "how likely an image is generated, whatever the verdict"
-            )
-
-    def to_json(self) -> dict[str, Any]:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            name: {"n": len(each), "images": list(each[:MOST_NAMED])} if isinstance(each, tuple) else each
-            for name, each in values.items()
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionScore:
-    """A detector's scores on one set of files: the images as given, or compressed copies.
-
-    `missed` are places of edits taken for real, in the metadata's images and in the predictions. `threshold`
-    is from which score on an image is taken for generated.
-    """
-
-    accuracy: Accuracy
-    classes: Mapping[str, ClassScore]
-    auc: Auc
-    localization: Localization | None
-    factors: Mapping[str, Factor]
-    coverage: Coverage
-    threshold: float
-    missed: NDArray[np.int64] = field(repr=False, compare=False)
-
-    def notes(self) -> Iterator[str]:
-        """What is in no figure, and what was decided, in words without a full stop."""
-        yield from self.coverage.notes(self.threshold)
-        if self.localization is not None and self.localization.left_out:
-            image, why = next(iter(self.localization.left_out.items()))
-            n = len(self.localization.left_out)
-            yield f"{counted(n, 'edit')} with a map in no IoU: {image} ({why}){', …' if n > 1 else ''}"
-        if self.localization is not None and self.localization.map_size is not None:
-            yield f"pixel AUC of maps and masks scaled to {self.localization.map_size:,} pixels square"
-        if not self.classes["real"].n:
-            yield "no real image has a prediction: precision has no meaning, and AUC cannot be computed"
-
-    def to_json(self) -> dict[str, Any]:
-        accuracy = {"value": self.accuracy.accuracy, "ci": intervals_json(self.accuracy.interval())}
-        return {
-            **json_of(self, "images=accuracy.images threshold"),
-            "classes": {name: _class_json(each) for name, each in self.classes.items()},
-            "accuracy": {**accuracy, "unparseable": self.accuracy.unparseable},
-            "auc": json_of(self.auc, "value ci=interval generated=positives real=negatives"),
-            "localization": None if self.localization is None else _localization_json(self.localization),
-            **json_of(self, "by=factors coverage"),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """The edits that both conditions have a verdict on: `lost` were found before and are missed now,
-    `gained` the other way round; McNemar's exact test, corrected by Holm for the number of conditions."""
-
-    n: int
-    lost: int
-    gained: int
-    p_value: float | None
-    adjusted_p: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class DetectorScore(JsonFields):
-    """One detector: its conditions, the first of which the others are compared with (`paired`)."""
-
-    json_keys: ClassVar = "conditions paired"
-
-    name: str
-    conditions: Mapping[str, ConditionScore]
-    paired: Mapping[str, Paired]
-
-    @property
-    def first(self) -> ConditionScore:
-        """The images as given, or where there are no predictions on them the first condition."""
-        return next(iter(self.conditions.values()))
-
-    def __getitem__(self, condition: str) -> ConditionScore:
-        return self.conditions[condition]
-
-    def factor(self, name: str) -> Factor:
-        """One factor of `first`. Raises KeyError."""
-        return self.first.factors[name]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -252,7 +98,7 @@ class StressResult(RowsResult):
             "intervals": f"DeLong for AUC, {METHOD}",
             "resamples": self.resamples,
             "seed": self.seed,
-            **({"published": published("edit_scores")} if self.published else {}),
+            **({"published": published_json()} if self.published else {}),
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -275,12 +121,16 @@ class StressResult(RowsResult):
                         "f1": scores.f1.value,
                         "auc": score.auc.value if each == "all" else None,
                         "iou": score.localization.iou.value if each == "all" and score.localization else None,
+                        "pixel_auc": score.localization.pixel_auc.value
+                        if each == "all" and score.localization
+                        else None,
+                        "average_precision": score.precision_recall.value if each == "all" else None,
                     }
                 for factor in score.factors.values():
                     for group in factor.groups:
                         yield {**row, "factor": factor.name, **group_row(group)}
                     if factor.unknown.out_of:
-                        unknown = Group("(unknown)", factor.unknown, None, None, None)
+                        unknown = Group("(unknown)", factor.unknown)
                         yield {**row, "factor": factor.name, **group_row(unknown)}
 
     def report(
@@ -316,7 +166,7 @@ class StressResult(RowsResult):
             if phrases is not None and phrases.groups:
                 tables.append(self.phrases(phrases, name if several else None, most=_PHRASES_SHOWN))
         if self.published:
-            tables.append(published_table())
+            tables += published_tables()
         last = tables.pop()
         return explain_intervals(
             (*tables, replace(last, notes=(*last.notes, *self.notes()))), wanted=self.resamples
@@ -370,6 +220,7 @@ class StressResult(RowsResult):
                 if condition == AS_GIVEN:
                     rivals.append(len(rows))
                 generated, real, both = (score.classes[each] for each in (*SOURCES, "all"))
+                areas = (Estimate(each.value, each.interval) for each in (score.auc, score.precision_recall))
                 iou = [score.localization.iou if score.localization else None] if located else []
                 rows.append(
                     (
@@ -377,10 +228,10 @@ class StressResult(RowsResult):
                         *(generated.n, real.n),
                         *(generated.precision, generated.recall, generated.f1),
                         *(real.precision, real.recall, real.f1),
-                        *(both.f1, Estimate(score.auc.value, score.auc.interval), *iou),
+                        *(both.f1, *areas, *iou),
                     )
                 )
-        heads = ("precision", "recall", "F1", "prec. real", "rec. real", "F1 real", "F1 both", "AUC")
+        heads = ("precision", "recall", "F1", "prec. real", "rec. real", "F1 real", "F1 both", "AUC", "AP")
         figures = (*heads, *(["IoU"] if located else []))
         columns = (Column(head, unit="%", better="higher", key=head == "recall") for head in figures)
         return Table(("", "edits", "real", *columns), tuple(rows), compared=(tuple(rivals),))
@@ -445,40 +296,3 @@ class StressResult(RowsResult):
 
 def _label(detector: str, condition: str) -> str:
     return detector if condition == AS_GIVEN else f"{detector} @ {condition}"
-
-
-def published_table() -> Table:
-    """Semi-Truths, table 3."""
-    rows = tuple(
-        (
-            each["model"],
-            *(
-                each[f"{name}_{which}"]
-                for name in ("precision", "recall")
-                for which in ("all", "real", "fake")
-            ),
-        )
-        for each in published("edit_scores")["detectors"]
-    )
-    heads = (f"{name}.{which}" for name in ("prec", "rec") for which in ("", " real", " gen."))
-    columns: tuple[str | Column, ...] = (
-        "published",
-        *(Column(head, digits=2, better="higher") for head in heads),
-    )
-    return Table(columns, rows, None, (EDITS_CAVEAT,))
-
-
-def _class_json(scores: ClassScore) -> dict[str, Any]:
-    figures = {name: getattr(scores, name) for name in ("precision", "recall", "f1")}
-    return {"n": scores.n, **as_json(figures), "ci": intervals_json(figures)}
-
-
-def _localization_json(located: Localization) -> dict[str, Any]:
-    figures = {"iou": located.iou, "pixel_auc": located.pixel_auc}
-    return {
-        **json_of(located, "n iou=iou.value pooled_iou pixel_auc=pixel_auc.value n_maps"),
-        "ci": intervals_json(figures),
-        **json_of(located, "threshold resized map_size"),
-        "left_out": dict(list(located.left_out.items())[:MOST_NAMED]),
-        "n_left_out": len(located.left_out),
-    }

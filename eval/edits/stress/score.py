@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from uncanny.eval.common.estimates import Estimate, Share, share_of
 from uncanny.eval.common.groups import IMAGE, ImageGroups
 from uncanny.eval.edits.parameters import StressParameters
+from uncanny.eval.edits.presets import columns_for
+from uncanny.eval.edits.stress.condition import ClassScore, ConditionScore, Coverage, DetectorScore, Paired
 from uncanny.eval.edits.stress.data import (
     AS_GIVEN,
     GENERATED,
@@ -40,24 +42,18 @@ from uncanny.eval.edits.stress.data import (
     refuse,
 )
 from uncanny.eval.edits.stress.data import SOURCES as TRUTHS
-from uncanny.eval.edits.stress.factors import Factor, Group, Grouping, PairTest, groupings
-from uncanny.eval.edits.stress.localize import Located, localize, mean_iou
-from uncanny.eval.edits.stress.result import (
-    ClassScore,
-    ConditionScore,
-    Coverage,
-    DetectorScore,
-    Paired,
-    StressResult,
-)
+from uncanny.eval.edits.stress.factors import Factor, Group, Grouping, PairTest, groupings, image_codes
+from uncanny.eval.edits.stress.localize import Located, Placed, localize, mean_iou
+from uncanny.eval.edits.stress.result import StressResult
 from uncanny.eval.metrics.association import against_the_rest, association, holm
-from uncanny.eval.metrics.auc import auc
+from uncanny.eval.metrics.auc import auc, average_precision
 from uncanny.eval.metrics.detection import SOURCES, Accuracy, Judged
 from uncanny.eval.metrics.intervals import (
     Bools,
     Codes,
     Floats,
     effective_size,
+    group_codes,
     percentile_intervals,
     resampled_sums,
     sums_by_group,
@@ -100,7 +96,7 @@ def stress(
     meta = parameters.meta
     tables = meta if isinstance(meta, list | tuple) and not is_rows(meta) else [meta]
     grouping = [] if group_by in (None, IMAGE) else [str(group_by)]
-    edits, problems = read_edits(tables, (*parameters.by, *grouping), root)
+    edits, problems = read_edits(tables, (*columns_for(parameters.by), *grouping), root)
     read: dict[str, dict[str, Predictions]] = {}
     for detector, conditions in named.items():
         read[detector] = {}
@@ -135,6 +131,24 @@ class _Scored:
     score: ConditionScore
     known: NDArray[np.int64]
     right: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Judged:
+    """The edits of one condition, an entry an edit: where they are in the metadata and what came of them.
+
+    `scores` and `placements` are NaN where there is none. `real` are the real images with a score, by their
+    places in the metadata, and `real_scores` theirs. `groups` say which edits belong together.
+    """
+
+    known: NDArray[np.int64]
+    hits: Bools
+    scores: Floats
+    placements: Floats
+    placed: Placed
+    real: NDArray[np.int64]
+    real_scores: Floats
+    groups: Codes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +204,8 @@ class _Task:
 
     def condition(self, predictions: Predictions) -> _Scored:
         joined = join(predictions, self.edits)
+        if self.parameters.balanced:
+            joined = joined.balanced(self.edits, self.parameters.seed)
         truth = self.edits.truth[joined.known]
         verdicts, scores = predictions.verdicts[joined.predicted], predictions.scores[joined.predicted]
         generated = truth == GENERATED
@@ -202,15 +218,32 @@ class _Task:
         area = auc(scores[scored], generated[scored])
         placements = np.full(len(truth), np.nan)
         placements[scored & generated] = area.placements
-        localization, ious = self._localize(predictions, joined, generated)
+        localization, placed = self._localize(predictions, joined, generated)
         hits = verdicts == GENERATED
         edited = joined.known[generated]
-        factors = self._factors(edited, hits[generated], placements[generated], ious)
+        judged = _Judged(
+            edited,
+            hits[generated],
+            scores[generated],
+            placements[generated],
+            placed,
+            joined.known[scored & ~generated],
+            scores[scored & ~generated],
+            self.codes(edited),
+        )
+        factors = self._factors(judged)
         return _Scored(
             ConditionScore(
                 accuracy,
                 class_scores(accuracy, truth, verdicts, self.codes(joined.known), *self.drawn),
                 area,
+                average_precision(
+                    scores[scored],
+                    generated[scored],
+                    groups=self._densely(joined.known[scored]),
+                    resamples=self._few,
+                    seed=self.parameters.seed,
+                ),
                 localization,
                 factors,
                 Coverage.of(predictions, joined),
@@ -221,49 +254,46 @@ class _Task:
             verdicts == truth,
         )
 
-    def _localize(self, predictions: Predictions, joined: Joined, generated: Bools) -> tuple[Any, Floats]:
+    def _densely(self, images: NDArray[np.int64]) -> Codes | None:
+        """The groups of some of the images, numbered from 0 without a gap."""
+        codes = self.codes(images)
+        return None if codes is None else group_codes(codes.tolist())
+
+    def _localize(self, predictions: Predictions, joined: Joined, generated: Bools) -> tuple[Any, Placed]:
+        """The figures, and what was measured of each edit."""
         masks = self.edits.column("mask")
+        predicted, known = joined.predicted[generated], joined.known[generated]
         some = [
-            (predicted, known)
-            for predicted, known in zip(
-                joined.predicted[generated].tolist(), joined.known[generated].tolist(), strict=True
-            )
-            if predictions.heat_maps[predicted] is not None or predictions.masks[predicted] is not None
+            place
+            for place, ours in enumerate(predicted.tolist())
+            if predictions.heat_maps[ours] is not None or predictions.masks[ours] is not None
         ]
         located = [
             Located(
-                predictions.images[predicted],
-                masks[self.edits.rows[known]],
-                predictions.heat_maps[predicted],
-                predictions.masks[predicted],
+                predictions.images[ours],
+                masks[self.edits.rows[theirs]],
+                predictions.heat_maps[ours],
+                predictions.masks[ours],
                 self.edits.root,
                 predictions.root,
             )
-            for predicted, known in some
+            for ours, theirs in zip(predicted[some].tolist(), known[some].tolist(), strict=True)
         ]
-        localization, measured = localize(
+        localization, placed = localize(
             located,
             threshold=self.parameters.heat_map_threshold,
             resize=self.parameters.resize_maps,
             map_size=self.parameters.map_size,
-            groups=self.codes(np.array([known for _, known in some], dtype=np.int64)),
+            groups=self.codes(known[some]),
             resamples=self.parameters.resamples,
             seed=self.parameters.seed,
         )
-        ious = np.full(int(generated.sum()), np.nan)
-        if localization is not None:
-            by_image = dict(zip((each.edit for each in located), measured.tolist(), strict=True))
-            images = (predictions.images[place] for place in joined.predicted[generated].tolist())
-            ious = np.array([by_image.get(image, np.nan) for image in images], dtype=np.float64)
-        return localization, ious
+        return localization, placed.among(np.array(some, dtype=np.int64), len(known))
 
-    def _factors(
-        self, edited: NDArray[np.int64], hits: Bools, placements: Floats, ious: Floats
-    ) -> dict[str, Factor]:
-        rows, groups = self.edits.rows[edited], self.codes(edited)
+    def _factors(self, judged: _Judged) -> dict[str, Factor]:
+        rows = self.edits.rows[judged.known]
         factors = {
-            grouping.name: self._factor(grouping, grouping.codes[rows], hits, placements, ious, groups)
-            for grouping in self.groupings
+            grouping.name: self._factor(grouping, grouping.codes[rows], judged) for grouping in self.groupings
         }
         adjusted = holm([None if each.test is None else each.test.p_value for each in factors.values()])
         return {
@@ -271,17 +301,10 @@ class _Task:
             for (name, each), p in zip(factors.items(), adjusted, strict=True)
         }
 
-    def _factor(
-        self,
-        grouping: Grouping,
-        codes: NDArray[np.int64],
-        hits: Bools,
-        placements: Floats,
-        ious: Floats,
-        images: Codes | None,
-    ) -> Factor:
+    def _factor(self, grouping: Grouping, codes: NDArray[np.int64], judged: _Judged) -> Factor:
         order = np.argsort(codes, kind="stable")
         sorted_codes = codes[order]
+        hits, placements, images = judged.hits, judged.placements, judged.groups
 
         def of(place: int) -> NDArray[np.int64]:
             """The edits of one group."""
@@ -298,14 +321,17 @@ class _Task:
         ranked = kept & ~np.isnan(placements)
         ranks = np.bincount(codes[ranked], minlength=n)
         sums = np.bincount(codes[ranked], weights=placements[ranked], minlength=n)
+        within = self._aucs_within(grouping, codes, judged)
         p_values = holm([None if p != p else p for p in against_the_rest(detected, sizes).tolist()])
         groups = tuple(
             Group(
                 name,
                 recall(place),
                 float(sums[place] / ranks[place]) if ranks[place] else None,
-                self._iou(ious[of(place)], None if images is None else images[of(place)]),
+                self._iou(judged.placed.ious[of(place)], None if images is None else images[of(place)]),
                 p_values[place],
+                within.get(place),
+                judged.placed.pixel_auc(of(place), images, resamples=self._few, seed=self.parameters.seed),
             )
             for place, name in enumerate(grouping.names)
             if sizes[place] or grouping.kind == "bins"
@@ -326,11 +352,32 @@ class _Task:
             int((codes == -2).sum()),
         )
 
+    def _aucs_within(
+        self, grouping: Grouping, codes: NDArray[np.int64], judged: _Judged
+    ) -> dict[int, float | None]:
+        """By group of a column that real images have, too: the AUC against those of the same group."""
+        if grouping.kind != "levels" or len(grouping.names) > MOST_TESTED:
+            return {}
+        of_real = image_codes(grouping, self.edits)[judged.real]
+        if not (of_real >= 0).any():
+            return {}
+        areas = {}
+        for place in range(len(grouping.names)):
+            edits = judged.scores[(codes == place) & ~np.isnan(judged.scores)]
+            real = judged.real_scores[of_real == place]
+            both = np.concatenate([edits, real])
+            areas[place] = auc(both, np.arange(len(both)) < len(edits)).value
+        return areas
+
+    @property
+    def _few(self) -> int:
+        """Resamples of what there may be hundreds of."""
+        return min(self.parameters.resamples, _GROUP_RESAMPLES)
+
     def _iou(self, ious: Floats, groups: Codes | None) -> Estimate | None:
         if np.isnan(ious).all():
             return None
-        resamples = min(self.parameters.resamples, _GROUP_RESAMPLES)
-        return mean_iou(ious, groups=groups, resamples=resamples, seed=self.parameters.seed)
+        return mean_iou(ious, groups=groups, resamples=self._few, seed=self.parameters.seed)
 
     def _pairs(self, grouping: Grouping, table: NDArray[np.int64]) -> tuple[PairTest, ...]:
         places = list(combinations(range(len(grouping.names)), 2))

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         for each in jobs().values()
     },
     "pairs": ("pairs:command", "Make pairs of an image and an edit whose fault is known."),
+    "curate": ("curate:command", "Filter, match and split the images and prompts of a benchmark."),
     "providers": ("providers:command", "List the providers, and which keys are set."),
     "init": ("init:command", "Write a file of options for --config, also from a run."),
     "prompts": ("prompts:command", "Show the prompts, or write them to a folder."),
@@ -100,7 +101,6 @@ def uncanny() -> None:
 
     \b
     First steps:
-      uncanny demo                                                 see a finished run
       export OPENAI_API_KEY=…                                      set the key of your provider
       uncanny annotate photos/ --model openai/gpt-4o --dry-run     estimate the cost
       uncanny annotate photos/ --model openai/gpt-4o -o runs/a     run; the same command resumes

@@ -14,7 +14,7 @@ import click
 from uncanny.cli.common.asking import asking_options
 from uncanny.cli.common.command import Group, end
 from uncanny.cli.common.files import Output, ScoreFiles, at_rest, check_run_folder, in_folder_of
-from uncanny.cli.common.options import force_option, json_option, quiet_option, score_options
+from uncanny.cli.common.options import PATH, force_option, json_option, quiet_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.summary import Summary, failure_lines
@@ -29,7 +29,9 @@ from uncanny.demo.sets import BUNDLED
 from uncanny.errors import UsageError
 from uncanny.eval.edits.parameters import (
     CompressParameters,
+    CropParameters,
     GateParameters,
+    MasksParameters,
     MeasureParameters,
     StressParameters,
 )
@@ -189,10 +191,59 @@ def compress_command(images: tuple[str, ...], as_json: bool, quiet: bool, **valu
     """
     from uncanny.edits import compress
 
-    given = given_parameters(CompressParameters, values)
+    result = compress(images, **_into(CompressParameters, values), progress=not quiet and not as_json)
+    _tell(result, as_json, quiet)
+
+
+@command.command("crop")
+@click.argument("pairs", required=False, type=Place(*BUNDLED))
+@parameter_options(CropParameters)
+@json_option
+@quiet_option
+def crop_command(pairs: str | None, as_json: bool, quiet: bool, **values: Any) -> None:
+    """Write crops of PAIRS for a detector that keep the edit (Semi-Truths, algorithm 1).
+
+    A crop is in the middle if enough of the mask is in it, else elsewhere. An edit without a mask is cropped
+    by what changed. DIR/pairs.jsonl names the crops. Run the detector on DIR, and pass `--meta
+    DIR/pairs.jsonl` to `uncanny edits stress`.
+
+    Exit code 1 if some edits could not be cropped.
+    """
+    from uncanny.edits import crop
+
+    result = crop(_source(pairs), **_into(CropParameters, values), progress=not quiet and not as_json)
+    _tell(result, as_json, quiet)
+
+
+@command.command("masks")
+@click.argument("masks", nargs=-1, required=True, type=PATH)
+@parameter_options(MasksParameters)
+@json_option
+@quiet_option
+def masks_command(masks: tuple[Path, ...], as_json: bool, quiet: bool, **values: Any) -> None:
+    """Prepare MASKS for an inpainting model: widened, smoothed and blurred (Semi-Truths, appendix A.1).
+
+    MASKS are folders or files; what is not black is masked. DIR/NAME.png is white where the model is to
+    paint.
+
+    Exit code 1 if some masks could not be read.
+    """
+    from uncanny.edits import prepare_masks
+
+    result = prepare_masks(masks, **_into(MasksParameters, values), progress=not quiet and not as_json)
+    _tell(result, as_json, quiet)
+
+
+def _into(kind: type[Parameters], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a command that fills a folder. Raises UsageError where it is something else."""
+    given = given_parameters(kind, values)
     if given["out"].exists() and not given["out"].is_dir():
         raise UsageError(f"{given['out']} is not a folder", remedy="Pass a folder for the copies.")
-    result = compress(images, **given, progress=not quiet and not as_json)
+    return given
+
+
+def _tell(result: Any, as_json: bool, quiet: bool) -> NoReturn:
+    """What was written into a folder, as JSON or in words, and the end."""
     if as_json:
         say_json(result.to_json())
     elif not quiet:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from uncanny.demo.annotate import Json
-from uncanny.demo.mistakes import ARTIFACT_BOX_MISTAKES, ARTIFACT_CATEGORY_MISTAKES, DETECT_MISTAKES
+from uncanny.demo.data.mistakes import ARTIFACT_BOX_MISTAKES, ARTIFACT_CATEGORY_MISTAKES, DETECT_MISTAKES
 from uncanny.demo.packed import box_as_asked
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.views import Place, SeenAnomaly, View, key_of

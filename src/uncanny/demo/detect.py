@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from uncanny.demo.annotate import as_text
-from uncanny.demo.mistakes import DETECT_MISTAKES
+from uncanny.demo.data.mistakes import DETECT_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.views import View
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from uncanny.demo.character import Character
-from uncanny.demo.mistakes import MCQ_MISTAKES
+from uncanny.demo.data.mistakes import MCQ_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.scenes import BoxChoice, Presence, Scene, TextChoice, scenes
 from uncanny.demo.views import View

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from uncanny.demo.character import Character, seed_of
-from uncanny.demo.mistakes import REALISM_MISTAKES
+from uncanny.demo.data.mistakes import REALISM_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.scenes import Picture
 from uncanny.demo.views import SYNTHETIC_MARK, View

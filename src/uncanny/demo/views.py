@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any, Literal, assert_never
 
 from uncanny.demo.character import Character
-from uncanny.demo.mistakes import Mistake, mistakes_in
+from uncanny.demo.data.mistakes import Mistake, mistakes_in
 from uncanny.demo.scenes import SETS, Box, Picture, Scene, pictures, scene_by_sha256, scenes
 from uncanny.images.overlay import draw_boxes
 from uncanny.images.parts import part_of

@@ -501,7 +501,7 @@ def test_json_has_the_keys_of_the_format() -> None:
     of = pad["categories"]["semantics"]
     assert set(of["pixel"]) == set(of["pixel_mean"]) == {"iou", "precision", "recall", "f1"}
     assert of["instance"] == {"precision": 0, "recall": 0, "f1": 0, "t": 0.5}
-    assert of["presence"] == {"f1": 1, "n_true": 1, "n_pred": 1}
+    assert of["presence"] == {"f1": 1, "by_chance": 2 / 3, "n_true": 1, "n_pred": 1}
     assert {"pixel", "pixel_mean"} <= pad["agnostic"].keys()
     assert {"lo", "hi", "n", "accuracy"} <= content["par"]["bins"][0].keys()
 

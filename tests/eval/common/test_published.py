@@ -20,16 +20,27 @@ def test_names_and_files_agree() -> None:
 TABLES: dict[Published, dict[str, int]] = {
     "artifact_scores": {
         "authenticity_and_category_agnostic": 2,
+        "alignment": 4,
         "instances_per_generator": 7,
         "vlm_presence_f1": 9,
         "mllm_detectors": 10,
         "masks_vs_interpretation": 11,
         "vlm_instance_f1_at_0.5": 12,
+        "interpretations": 13,
+        "alignment_masks": 14,
     },
     "detection_scores": {"rows": 2},
     "edit_scores": {"detectors": 3, "human_correlation": 5},
     "generator_audit": {"rows": 3},
-    "inpainting_scores": {"splits": 1, "fidelity_fully_regenerated": 3, "human_vs_model": 8},
+    "inpainting_scores": {
+        "splits": 1,
+        "fidelity_fully_regenerated": 3,
+        "by_times": 4,
+        "by_domain_and_fill": 5,
+        "by_pipeline_and_fill": 6,
+        "human_vs_model": 8,
+        "by_label_and_fill": 9,
+    },
     "mcq_scores": {
         "main": 1,
         "hierarchy": 4,

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.eval.edits.made_pairs import known_cases, save, squares, write_pairs
+from tests.eval.made_clip import WORDS, write_clip, write_tokenizer
 from uncanny.edits import GatedEdits, gate, measure, open_perceptual
 from uncanny.errors import UsageError
 from uncanny.eval.edits import perceptual
@@ -49,9 +50,6 @@ def define_operators() -> Any:
     return operators
 
 
-WORDS = ("wall", "with", "one", "two", "corner", "dog", "cat", "a")
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _libraries() -> Iterator[None]:
     global torch, transformers
@@ -64,37 +62,9 @@ def _libraries() -> Iterator[None]:
     del operators
 
 
-def write_tokenizer(folder: Path, *, end: str) -> None:
-    """Words of a few letters, for a model without a vocabulary of its own."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
-    vocabulary = {word: place for place, word in enumerate(("[PAD]", "[UNK]", "[START]", end, *WORDS))}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"[START] $A {end}", special_tokens=[("[START]", 2), (end, 3)]
-    )
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", model_max_length=16
-    )
-    fast.save_pretrained(folder)
-
-
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "tiny-clip"
-    layers = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = transformers.CLIPConfig(
-        text_config={**layers, "vocab_size": 16, "max_position_embeddings": 16, "eos_token_id": 3},
-        vision_config={**layers, "image_size": 32, "patch_size": 8},
-        projection_dim=8,
-    )
-    transformers.CLIPModel(config).save_pretrained(folder)
-    write_tokenizer(folder, end="[END]")
-    (folder / "preprocessor_config.json").write_text(
-        json.dumps({"image_mean": [0.5] * 3, "image_std": [0.5] * 3})
-    )
-    return folder
+    return write_clip(tmp_path_factory.mktemp("models") / "tiny-clip")
 
 
 @pytest.fixture(scope="module")

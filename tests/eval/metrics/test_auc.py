@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
 
-from uncanny.eval.metrics.auc import auc, coarse, pixel_auc, pixel_auc_interval, pixel_counts
+from uncanny.eval.metrics.auc import (
+    auc,
+    average_precision,
+    coarse,
+    pixel_auc,
+    pixel_auc_interval,
+    pixel_counts,
+)
 
 scored = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=30)
 
@@ -111,3 +118,60 @@ def test_all_pixels_on_one_side() -> None:
     assert pixel_auc(counts) is None
     with pytest.raises(ValueError, match="shape"):
         pixel_counts(np.zeros((2, 2)), np.zeros((2, 3), dtype=np.bool_))
+
+
+@given(scored)
+def test_average_precision_as_scikit_learn_ties_included(images: list[tuple[int, bool]]) -> None:
+    scores = np.array([score for score, _ in images], dtype=np.float64)
+    positive = np.array([each for _, each in images])
+    result = average_precision(scores, positive, resamples=20)
+    if positive.all() or not positive.any():
+        assert result.value is None
+        assert result.interval is None
+        return
+    assert result.value == pytest.approx(average_precision_score(positive, scores))
+    precision, recall, thresholds = precision_recall_curve(positive, scores)
+    # From the lowest threshold up, with a last point of no images.
+    assert result.curve.precision[::-1] == pytest.approx(precision[:-1])
+    assert result.curve.recall[::-1] == pytest.approx(recall[:-1])
+    assert result.curve.thresholds[::-1] == pytest.approx(thresholds)
+    assert result.guessing == pytest.approx(positive.mean())
+
+
+def test_average_precision_by_hand() -> None:
+    """Hits at ranks 1 and 3 of four images: half the recall at precision 1, half at 2/3."""
+    scores, positive = np.array([0.9, 0.8, 0.7, 0.1]), np.array([True, False, True, False])
+    assert average_precision(scores, positive).value == pytest.approx((1 + 2 / 3) / 2)
+    alike = average_precision(np.full(4, 0.5), positive)
+    assert alike.value == alike.guessing == 0.5
+
+
+def test_average_precision_of_resamples_is_that_of_repeated_images() -> None:
+    generator = np.random.default_rng(0)
+    scores, positive = generator.integers(0, 5, 12).astype(np.float64), generator.random(12) < 0.5
+    groups = np.repeat(np.arange(6), 2)
+    found = average_precision(scores, positive, groups=groups, resamples=200, seed=3).interval
+    drawn = []
+    for weights in np.random.default_rng(3).multinomial(6, np.full(6, 1 / 6), size=200):
+        rows = np.repeat(np.arange(12), weights[groups])
+        if positive[rows].any():
+            drawn.append(average_precision_score(positive[rows], scores[rows]))
+    assert found == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])))
+
+
+def test_a_perfect_average_precision_has_an_interval_of_the_rarer_class() -> None:
+    positive = np.array([True] * 3 + [False] * 50)
+    few = average_precision(positive.astype(np.float64), positive).interval
+    many = average_precision(np.repeat([1.0, 0.0], 50), np.repeat([True, False], 50)).interval
+    assert few is not None
+    assert many is not None
+    assert few[0] < 0.5 < many[0] < many[1] == 1
+
+
+def test_average_precision_depends_on_how_many_are_real() -> None:
+    """Unlike the area under the ROC curve: twice the real images, at the same scores, halve it at worst."""
+    scores, positive = np.array([0.9, 0.6, 0.8, 0.1]), np.array([True, True, False, False])
+    twice = np.concatenate([scores, scores[2:]]), np.concatenate([positive, positive[2:]])
+    assert auc(scores, positive).value == auc(*twice).value
+    assert average_precision(scores, positive).value == pytest.approx((1 + 2 / 3) / 2)
+    assert average_precision(*twice).value == pytest.approx((1 + 2 / 4) / 2)

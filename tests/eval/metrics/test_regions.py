@@ -29,6 +29,7 @@ from uncanny.eval.metrics.regions import (
     overlap,
     pixel_counts,
     presence,
+    presence_by_chance,
     region_counts,
     value_bins,
 )
@@ -123,7 +124,11 @@ def test_and_not_for_means_over_images() -> None:
 
 def test_published_pixel_rows_are_sums() -> None:
     tables = published("artifact_scores")
-    rows = [*tables["authenticity_and_category_agnostic"], *tables["masks_vs_interpretation"]]
+    rows = [
+        *tables["authenticity_and_category_agnostic"],
+        *tables["masks_vs_interpretation"],
+        *tables["interpretations"],
+    ]
     checked = 0
     for row in rows:
         if row["iou"] is None:
@@ -133,7 +138,7 @@ def test_published_pixel_rows_are_sums() -> None:
         assert f1 == pytest.approx(2 * p * r / (p + r), abs=0.0015)
         assert iou == pytest.approx(f1 / (2 - f1), abs=0.001)
         checked += 1
-    assert checked == 12
+    assert checked == 18
 
 
 def test_published_judgements_follow_from_counts() -> None:
@@ -156,6 +161,62 @@ def test_published_judgements_follow_from_counts() -> None:
     for row in tables["mllm_detectors"]:
         scores = judgement(f(1000), f(10 * row["fake_acc"]), f(1000), f(10 * row["real_acc"]))
         assert float(scores.balanced_accuracy[0]) == pytest.approx(row["avg_acc"] / 100, abs=0.0006)
+
+
+def test_chance_is_that_of_a_coin() -> None:
+    """Half of the images of each kind are called to have it: 1 of 2 that have, 3 of 6 that have not."""
+    true, said = [1, 1, 0, 0, 0, 0, 0, 0], [1, 0, 1, 1, 1, 0, 0, 0]
+    assert presence_by_chance(2, 8) == pytest.approx(f1_score(true, said)) == pytest.approx(1 / 3)
+    assert presence_by_chance(3, 3) == pytest.approx(2 / 3)
+    assert presence_by_chance(2, 8, chance=1) == pytest.approx(f1_score(true, [1] * 8))
+    assert presence_by_chance(0, 8) is None
+    assert presence_by_chance(0, 0) is None
+
+
+def test_the_published_guesser_tosses_a_coin() -> None:
+    """Table 9, row Random: each F1 gives a share of images, which table 7 has to have enough instances for.
+
+    Guessing with the frequency itself gives F1 = frequency, and more images than instances in two categories.
+    """
+    tables = published("artifact_scores")
+    random = next(row for row in tables["vlm_presence_f1"] if row["model"] == "Random")
+    images = 3_035  # annotated, section 3.2
+    impossible = []
+    for category in tables["category_levels"]:
+        f1 = random[category] / 100
+        instances = sum(row[category] for row in tables["instances_per_generator"])
+        true = round(images * f1 / 2 / (1 - f1))
+        assert 100 * (presence_by_chance(true, images) or 0) == pytest.approx(random[category], abs=0.05)
+        assert true < instances
+        if images * f1 > instances:
+            impossible.append(category)
+    assert impossible == ["commonsense", "physics"]
+
+
+def test_published_alignment_rows_are_possible_judgements() -> None:
+    """Tables 4 and 14: accuracy and F1 give the recall of both classes, and these give the two again.
+
+    Of equally many images a class, which the paper says of X-AIGD alone and Chameleon does not have.
+    """
+    tables = published("artifact_scores")
+    for row in (*tables["alignment"], *tables["alignment_masks"]):
+        for dataset in ("X-AIGD", "Synthbuster", "CommFor"):
+            accuracy, f1 = (row[dataset][name] / 100 for name in ("acc", "f1"))
+            recall = f1 * (1 - accuracy) / (1 - f1)
+            specificity = 2 * accuracy - recall
+            assert 0 < recall < 1
+            assert 0 < specificity < 1
+            n = 10_000.0
+            scores = judgement(f(n), f(n * recall), f(n), f(n * specificity))
+            assert float(scores.balanced_accuracy[0]) == pytest.approx(accuracy)
+            assert float(scores.f1[0]) == pytest.approx(f1)
+
+
+@pytest.mark.parametrize("table", ["alignment", "alignment_masks"])
+def test_artifact_alignment_has_the_best_f1_published(table: str) -> None:
+    rows = published("artifact_scores")[table]
+    for dataset in ("X-AIGD", "Synthbuster", "Chameleon", "CommFor"):
+        assert max(rows, key=lambda row: row[dataset]["f1"])["mask"] == "Artifact"
 
 
 def test_published_instances_add_up() -> None:

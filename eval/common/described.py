@@ -1,4 +1,4 @@
-"""What agents that write for image models are asked about, and the task that both of them are.
+"""What agents that go by words are asked about, and the task that each of them is.
 
 An input is a picture in words: its caption, the label of a mask, the objects in it, and perhaps its file.
 They come from a JSON Lines file, from the bundled scenes, or from a program, and are read whole or refused.
@@ -20,7 +20,7 @@ from uncanny.agents.common.context import FailureKind, failure_kind
 from uncanny.demo.scenes import SETS, bundled_set, pictures
 from uncanny.errors import ItemsError, StepFailedError, UsageError
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
-from uncanny.eval.edits.run.parameters import TextParameters
+from uncanny.eval.common.parameters import TextParameters
 from uncanny.files import dump_json
 from uncanny.images.columns import plain_cells
 from uncanny.images.file_bytes import RecordedFile
@@ -32,6 +32,7 @@ from uncanny.prompts.folders import read_prompts
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import check_apart, copy_into
 from uncanny.records.run_manifest import RunSettings
+from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs
 from uncanny.runs.inputs import Names
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import Task
@@ -129,11 +130,14 @@ def _described_scenes(name: str) -> Iterator[DescribedImage]:
         )
 
 
-def task_parts(parameters: TextParameters, texts: TextSource) -> dict[str, Any]:
-    """What a `TextTask` is made with but its configuration; nothing is written yet. Raises UsageError."""
+def task_parts(prompts: str, texts: TextSource, parameters: TextParameters) -> dict[str, Any]:
+    """What a `TextTask` is made with but its configuration, to ask with a set of `prompts`.
+
+    Nothing is written yet. Raises UsageError.
+    """
     return {
         "folder": parameters.folder,
-        "prompts": read_prompts("edits", parameters.prompts),
+        "prompts": read_prompts(prompts, parameters.prompts),
         "models": parameters.models,
         "options": parameters.options,
         "texts": load_texts(texts, root=parameters.root),
@@ -272,6 +276,33 @@ class TextTask(Task[I, W]):
     def _digest(self, item: I) -> str:
         content = [item.image.original, *self.about(item)]
         return hashlib.sha256(dump_json(content)).hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingForecast(Forecast):
+    """What is left of a run over texts: always the same number of calls, repairs aside.
+
+    The prefix cache is not counted on: the texts are too short for one.
+    """
+
+    unit = "texts"
+
+    calls_usual: int
+
+    def unreadable_words(self) -> str:
+        number = self.unreadable
+        return f", {number:,} of them with a picture that cannot be read" if number else ""
+
+
+def forecast_of(
+    task: TextTask[I, W], pending: int, unreadable: int, counter: UsageCounter
+) -> WritingForecast:
+    """The forecast of a task with so many `pending` inputs, whose calls are counted."""
+    items = task.asked()
+    pictures = set(list(dict.fromkeys(item.image.id for item in items))[: task.options.limit])
+    number = sum(1 for item in items if item.image.id in pictures)  # the limit is one on pictures
+    inputs = forecast_inputs(task.models, inputs=number, pending=pending, unreadable=unreadable)
+    return WritingForecast.of_calls(inputs, counter, task.price_table())
 
 
 def failure(failed: StepFailedError) -> dict[str, Any]:
