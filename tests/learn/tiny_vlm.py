@@ -1,4 +1,4 @@
-"""A tiny Qwen2.5-VL with random weights and a tokenizer of its own, made offline. The same seed makes the same.
+"""A tiny Qwen2.5-VL with random weights and its own tokenizer, made offline. The same seed makes the same one.
 
 `colored` are pictures of one color with noise; `pretrained` has learned to name the color, as a base model
 knows what it sees before it is taught a form.
@@ -142,3 +142,43 @@ def colored(folder: Path, color: str, number: int, side: int = 56) -> Path:
     path = folder / f"{color}{number}.png"
     Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(path)
     return path
+
+
+def pretrain(folder: Path, model: Any, pictures: dict[Path, str], forms: dict[str, str], steps: int) -> float:
+    """Teach all weights to answer each question of `forms`, whose `{}` is the color; returns the last loss.
+
+    `pictures` are colors by file. The model is written into `folder` again.
+    """
+    from transformers import AutoProcessor
+    from trl.chat_template_utils import get_training_chat_template
+    from trl.trainer.sft_trainer import DataCollatorForVisionLanguageModeling
+
+    loaders: Any = AutoProcessor
+    processor = loaders.from_pretrained(str(folder))
+    processor.image_processor.size = {"shortest_edge": 56 * 56, "longest_edge": 56 * 56}
+    collator = DataCollatorForVisionLanguageModeling(
+        processor, assistant_only_loss=True, chat_template=get_training_chat_template(processor)
+    )
+
+    def row(path: Path, color: str, question: str, answer: str) -> dict[str, Any]:
+        asked = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": question}]}
+        said = {"role": "assistant", "content": [{"type": "text", "text": answer.format(color)}]}
+        return {"messages": [asked, said], "images": [Image.open(path).convert("RGB")]}
+
+    batches = [
+        collator([row(path, color, question, answer) for path, color in pictures.items()])
+        for question, answer in forms.items()
+    ]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, steps)
+    loss = torch.zeros(())
+    model.train()
+    for step in range(steps):
+        loss = model(**batches[step % len(batches)]).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+    model.eval().save_pretrained(folder)
+    return float(loss)

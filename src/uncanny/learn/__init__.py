@@ -12,6 +12,7 @@ from uncanny import lazy_names
 
 if TYPE_CHECKING:
     from uncanny.learn.common.result import LearnRun as LearnRun
+    from uncanny.learn.grounding.run import grounder as grounder
     from uncanny.learn.reasoning.run import reasoner as reasoner
 
 __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -33,4 +33,18 @@ PROTOCOLS = (
         input=_CHATS,
         run="uncanny.learn.reasoning.run:reasoner",
     ),
+    _training(
+        name="learn_grounder",
+        command=("learn", "grounder"),
+        title="Train a grounder",
+        summary="Train a vision-language model to locate artifacts, by rewards for its own answers.",
+        takes="uncanny.learn.grounding.parameters:GrounderParameters",
+        input=Input(
+            "data",
+            "artifacts",
+            "Images with artifacts: a run, artifacts.jsonl, or files of labelme, COCO or masks.",
+            bundled=False,
+        ),
+        run="uncanny.learn.grounding.run:grounder",
+    ),
 )
