@@ -1,4 +1,4 @@
-"""A tiny Qwen2.5-VL with random weights and its own tokenizer, made offline. The same seed makes the same one.
+"""A tiny Qwen2.5-VL with random weights and its own tokenizer, made offline. The same seed makes the same.
 
 `colored` are pictures of one color with noise; `pretrained` has learned to name the color, as a base model
 knows what it sees before it is taught a form.
@@ -43,13 +43,15 @@ def make_tokenizer(texts: Sequence[str]) -> Tokenizer:
     return tokenizer
 
 
-def make_config(tokenizer: Tokenizer, *, hidden: int, layers: int) -> Any:
+def make_config(
+    tokenizer: Tokenizer, *, hidden: int, layers: int, width: int | None, vocabulary: int | None
+) -> Any:
     ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
     heads = max(2, hidden // 64)
     text = {
-        "vocab_size": tokenizer.get_vocab_size(),
+        "vocab_size": vocabulary or tokenizer.get_vocab_size(),
         "hidden_size": hidden,
-        "intermediate_size": 2 * hidden,
+        "intermediate_size": width or 2 * hidden,
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
         "num_key_value_heads": max(1, heads // 2),
@@ -90,12 +92,24 @@ def sections(head: int) -> list[int]:
     return [half - 2 * (half * 3 // 8), half * 3 // 8, half * 3 // 8]
 
 
-def make_vlm(out: Path, texts: Sequence[str], *, hidden: int = 64, layers: int = 8, seed: int = 0) -> Any:
+def make_vlm(
+    out: Path,
+    texts: Sequence[str],
+    *,
+    hidden: int = 64,
+    layers: int = 8,
+    width: int | None = None,
+    vocabulary: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+) -> Any:
     """Write the model and its processor into `out`, and return the model."""
+    out.mkdir(parents=True, exist_ok=True)
+    config_sizes = {"hidden": hidden, "layers": layers, "width": width, "vocabulary": vocabulary}
     tokenizer = make_tokenizer(texts)
     torch.manual_seed(seed)
-    made: Any = Qwen2_5_VLForConditionalGeneration(make_config(tokenizer, hidden=hidden, layers=layers))
-    model = made.to(torch.float32)
+    made: Any = Qwen2_5_VLForConditionalGeneration(make_config(tokenizer, **config_sizes))
+    model = made.to(dtype)
     model.generation_config.eos_token_id = tokenizer.token_to_id("<|im_end|>")
     model.generation_config.pad_token_id = tokenizer.token_to_id("<|endoftext|>")
     model.save_pretrained(out)
@@ -181,4 +195,4 @@ def pretrain(folder: Path, model: Any, pictures: dict[Path, str], forms: dict[st
         schedule.step()
         optimizer.zero_grad()
     model.eval().save_pretrained(folder)
-    return float(loss)
+    return float(loss.detach())
