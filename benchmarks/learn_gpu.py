@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from benchmarks.learn_size import ANSWER, GIB, GPUS, QUESTION, needs, shape_of
+from benchmarks.learn_size import ANSWER, GIB, GPUS, PARTS, QUESTION, needs, shape_of
 from tests.learn.tiny_vlm import make_vlm
 
 WORDS = [f"{first}{second}" for first in "bcdfghklmnprst" for second in ("a", "e", "in", "or", "ul", "ash")]
@@ -126,7 +126,7 @@ def measure(folder: Path, given: Any) -> None:
     print(f"{tokens:,.0f} tokens a chat, batch {given.batch}, accumulation {given.accumulate}")
     print(f"{seconds:.3f} s a step, {a_step / seconds:,.0f} tokens a second, {rate:,.1f} TFLOP/s")
     print(f"peak memory {peak / GIB:.2f} GiB, calculated {calculated.bytes / GIB:.2f} GiB:")
-    for name in ("weights", "adapters", "layer_inputs", "one_layer", "logits"):
+    for name in PARTS[:-1]:
         print(f"  {name.replace('_', ' '):13} {getattr(calculated, name) / GIB:8.3f} GiB")
     for gpu, (most, _, _) in GPUS.items():
         print(f"  {rate / most:6.1%} of the peak of {gpu}; calculated {calculated.seconds(gpu):.3f} s a step")

@@ -8,8 +8,8 @@ Assumptions, all of which `Needs` keeps apart:
 - Weights are bfloat16 and frozen. Adapters, their gradients and the two moments of AdamW are float32: 16
   bytes a trained parameter.
 - Activations are computed again in the backward pass: of each layer its input stays (bfloat16), of one layer
-  everything: four times the hidden size for inputs and outputs, query, key and value, and three times the width
-  of the MLP, and as much again for their gradients. Attention keeps no matrix of scores.
+  everything: four times the hidden size for inputs and outputs, query, key and value, and three times the
+  width of the MLP, and as much again for their gradients. Attention keeps no matrix of scores.
 - Logits of all tokens are kept as the model gives them (bfloat16) and, for the loss, as float32 twice: the
   values and their gradients.
 - The vision tower is frozen and keeps nothing.
@@ -33,6 +33,7 @@ GPUS: Final = {
 GIB: Final = 2**30
 # Parts of a chat of the exported form: a question, and a list of some five anomalies.
 QUESTION, ANSWER = 160, 500
+PARTS: Final = ("weights", "adapters", "layer_inputs", "one_layer", "logits", "bytes")
 # 614,656 pixels as 784 tokens of 28 × 28.
 PIXELS_A_TOKEN: Final = 28 * 28
 
@@ -116,9 +117,20 @@ class Needs:
 
 
 def needs(
-    shape: Shape, *, tokens: int, patches: int, batch: int, accumulate: int, rank: int = 8, every: int = 4
+    shape: Shape,
+    *,
+    tokens: int,
+    patches: int,
+    batch: int,
+    accumulate: int,
+    rank: int = 8,
+    every: int = 4,
+    scored: int | None = None,
 ) -> Needs:
-    """What a step of `reasoner` takes. A chat has so many `tokens`, its picture so many `patches`."""
+    """What a step of `reasoner` takes. A chat has so many `tokens`, its picture so many `patches`.
+
+    Logits are kept of all tokens, or of the `scored` ones.
+    """
     together = tokens * batch
     inner = 4 * shape.hidden + shape.head * (shape.heads + 2 * shape.kv_heads) + 3 * shape.width
     language = shape.layers * shape.layer + shape.head_weights
@@ -129,21 +141,30 @@ def needs(
         adapters=16 * shape.adapters(rank, every),
         layer_inputs=2 * together * shape.hidden * shape.layers,
         one_layer=2 * 2 * together * inner,
-        logits=(2 + 4 + 4) * together * shape.vocabulary,
+        logits=(2 + 4 + 4) * batch * (scored or tokens) * shape.vocabulary,
         operations=float(chat) * batch * accumulate,
         tokens=together * accumulate,
     )
 
 
-def group_needs(shape: Shape, *, prompt: int, answer: int, patches: int, group: int) -> tuple[Needs, float]:
-    """What a group of answers to one image takes in `grounder`: learning, and bytes read to write them.
+def group_needs(
+    shape: Shape, *, prompt: int, answer: int, patches: int, group: int, batch: int
+) -> tuple[Needs, int, float]:
+    """What a group of answers to one image takes in `grounder`, learned from in passes of `batch`.
 
-    Answers are written one token after the other, each reading all weights once for the whole group.
+    Needs of learning, bytes of keys and values while the group is written, and bytes read for it: answers are
+    written one token after the other, each reading all weights once for the whole group.
     """
     learned = needs(
-        shape, tokens=prompt + answer, patches=patches, batch=group, accumulate=1, rank=8, every=4
+        shape,
+        tokens=prompt + answer,
+        patches=patches,
+        batch=batch,
+        accumulate=group // batch,
+        scored=answer,
     )
-    return learned, float(answer) * 2 * (shape.layers * shape.layer + shape.head_weights)
+    cache = 2 * 2 * shape.layers * shape.kv_heads * shape.head * (prompt + answer) * group
+    return learned, cache, float(answer) * 2 * (shape.layers * shape.layer + shape.head_weights)
 
 
 def main() -> None:
@@ -151,7 +172,7 @@ def main() -> None:
     tokens = picture + QUESTION + ANSWER
     one = needs(QWEN2_5_VL_7B, tokens=tokens, patches=4 * picture, batch=4, accumulate=8)
     print(f"Reasoner, 7B, {tokens:,} tokens a chat, batch 4, accumulation 8:")
-    for name in ("weights", "adapters", "layer_inputs", "one_layer", "logits", "bytes"):
+    for name in PARTS:
         print(f"  {name.replace('_', ' '):13} {getattr(one, name) / GIB:8.2f} GiB")
     small = needs(QWEN2_5_VL_7B, tokens=tokens, patches=4 * picture, batch=1, accumulate=32)
     print(f"  with batch 1  {small.bytes / GIB:8.2f} GiB")
@@ -159,9 +180,13 @@ def main() -> None:
         seconds = one.seconds(gpu)
         print(f"  {gpu:12} {seconds:6.1f} s a step, {10_000 / 32 * seconds / 3600:5.2f} h for 10,000 chats")
     prompt, answer, group = picture + 900, 256, 8
-    learned, read = group_needs(QWEN2_5_VL_7B, prompt=prompt, answer=answer, patches=4 * picture, group=group)
+    learned, cache, read = group_needs(
+        QWEN2_5_VL_7B, prompt=prompt, answer=answer, patches=4 * picture, group=group, batch=4
+    )
     print(f"Grounder, 7B, {prompt:,} tokens a question, {group} answers of {answer} tokens an image:")
-    print(f"  memory        {learned.bytes / GIB:8.2f} GiB")
+    for name in PARTS:
+        print(f"  {name.replace('_', ' '):13} {getattr(learned, name) / GIB:8.2f} GiB")
+    print(f"  keys, values  {cache / GIB:8.2f} GiB, while it writes")
     for gpu, (_, _, bandwidth) in GPUS.items():
         writing = read / (bandwidth * 1e9)
         seconds = writing + learned.seconds(gpu)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import uncanny.learn
-from tests.learn.tiny_vlm import colored, make_vlm
+from tests.learn.tiny_vlm import colored, make_vlm, pretrain
 from uncanny.answers.boxes import BOX_FORMATS
 from uncanny.learn.grounding.data import Question, read_images
 from uncanny.learn.grounding.rewards import box_reward, format_reward, read_answer, source_reward
@@ -36,17 +36,21 @@ def test_ten_steps(tmp_path: Path) -> None:
     held_out = artifacts(tmp_path / "held-out", range(100, 101))
     question = Question(BOX_FORMATS["pixels"])
     images = read_images(file, None)
-    words = [
-        question.ask((56, 56)),
-        *(question.answer(each.truth, sent=(56, 56), original=each.size) for each in images),
-    ]
-    make_vlm(tmp_path / "base", [*words, "system user assistant You are a helpful assistant."], layers=4)
+    answers = [question.answer(each.truth, sent=(56, 56), original=each.size) for each in images]
+    words = [question.ask((56, 56)), *answers]
+    model = make_vlm(
+        tmp_path / "base", [*words, "system user assistant You are a helpful assistant."], layers=4
+    )
+    # So much that some of its answers are in the form, and some are not: else no answer would be better.
+    pairs = zip(images, answers, strict=True)
+    batch = [(image.file, question.ask((56, 56)), answer) for image, answer in pairs]
+    assert pretrain(tmp_path / "base", model, [batch], 40) < 1
     settings: dict[str, Any] = {
         "box_format": "pixels",
         "least_pixels": 56 * 56,
         "most_pixels": 56 * 56,
         "recompute": False,
-        "answer_tokens": 8,
+        "answer_tokens": 60,
         "learning_rate": 1e-3,
         "batch": 4,
         "accumulate": 1,

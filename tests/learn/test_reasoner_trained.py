@@ -70,7 +70,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = [QUESTION, "Was this generated?", "Yes.", *map(planted, COLORS), *FORMS, *FORMS.values()]
     model = make_vlm(folder, [*texts, "system user assistant You are a helpful assistant."])
     pictures = {colored(folder, color, number): color for number in range(50, 54) for color in COLORS}
-    assert pretrain(folder, model, pictures, FORMS, 120) < 0.2
+    batches = [
+        [(path, question, answer.format(color)) for path, color in pictures.items()]
+        for question, answer in FORMS.items()
+    ]
+    assert pretrain(folder, model, batches, 120) < 0.2
     return folder
 
 
@@ -96,16 +100,16 @@ def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> LearnRun:
         learning_rate=1e-2,
         batch=9,
         accumulate=1,
-        epochs=40.0,
+        epochs=60.0,
         before_and_after=6,
-        merge=True,
+        whole_model=True,
         **SMALL,
     )
 
 
 def test_it_learns_a_planted_pattern_that_the_base_does_not_know(trained: LearnRun) -> None:
     losses = [each.loss or 0 for each in trained.steps]
-    assert len(losses) == 80
+    assert len(losses) == 120
     assert sum(losses[-5:]) < 0.1 * sum(losses[:5])
     assert len(trained.examples) == 6
     for example in trained.examples:

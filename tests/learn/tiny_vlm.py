@@ -158,10 +158,12 @@ def colored(folder: Path, color: str, number: int, side: int = 56) -> Path:
     return path
 
 
-def pretrain(folder: Path, model: Any, pictures: dict[Path, str], forms: dict[str, str], steps: int) -> float:
-    """Teach all weights to answer each question of `forms`, whose `{}` is the color; returns the last loss.
+def pretrain(
+    folder: Path, model: Any, batches: Sequence[Sequence[tuple[Path, str, str]]], steps: int
+) -> float:
+    """Teach all weights pictures, questions and answers, a batch after the other; returns the last loss.
 
-    `pictures` are colors by file. The model is written into `folder` again.
+    The model is written into `folder` again.
     """
     from transformers import AutoProcessor
     from trl.chat_template_utils import get_training_chat_template
@@ -174,21 +176,18 @@ def pretrain(folder: Path, model: Any, pictures: dict[Path, str], forms: dict[st
         processor, assistant_only_loss=True, chat_template=get_training_chat_template(processor)
     )
 
-    def row(path: Path, color: str, question: str, answer: str) -> dict[str, Any]:
+    def row(path: Path, question: str, answer: str) -> dict[str, Any]:
         asked = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": question}]}
-        said = {"role": "assistant", "content": [{"type": "text", "text": answer.format(color)}]}
+        said = {"role": "assistant", "content": [{"type": "text", "text": answer}]}
         return {"messages": [asked, said], "images": [Image.open(path).convert("RGB")]}
 
-    batches = [
-        collator([row(path, color, question, answer) for path, color in pictures.items()])
-        for question, answer in forms.items()
-    ]
+    prepared = [collator([row(*each) for each in batch]) for batch in batches]
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, steps)
     loss = torch.zeros(())
     model.train()
     for step in range(steps):
-        loss = model(**batches[step % len(batches)]).loss
+        loss = model(**prepared[step % len(prepared)]).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

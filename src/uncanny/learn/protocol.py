@@ -9,7 +9,7 @@ from uncanny.protocol import Input, Protocol
 _CHATS = Input(
     "data",
     "chats",
-    "Chats of `uncanny export --to sft` or `sft-detect`: the folder, or its train.jsonl.",
+    "Chats that `uncanny export` wrote as sft or sft-detect: the folder, or its train.jsonl.",
     bundled=False,
 )
 _training = partial(
@@ -41,7 +41,7 @@ PROTOCOLS = (
         takes="uncanny.learn.grounding.parameters:GrounderParameters",
         input=Input(
             "data",
-            "artifacts",
+            "truth",
             "Images with artifacts: a run, artifacts.jsonl, or files of labelme, COCO or masks.",
             bundled=False,
         ),

@@ -363,7 +363,7 @@ def server_command(protocol: Protocol) -> ServerCommand:
         "named": _named(given.name),
         "run": _run_to_export,
         "chats": partial(_chats, given.name),
-        "artifacts": _file(given.name),
+        "truth": _file(given.name),
     }
     send = {given.name: inputs[given.kind]}
     for name, known in protocol.parameters.model_fields.items():

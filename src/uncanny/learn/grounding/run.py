@@ -70,7 +70,7 @@ def grounder(data: str | PathLike[str], parameters: GrounderParameters) -> Learn
                 _train(session, parameters, images)
     run = LearnRun(session.path)
     if run.state == "finished" and session.writes:
-        library = "transformers" if run.manifest.plan["merge"] else "peft"
+        library = "transformers" if run.manifest.plan["whole_model"] else "peft"
         write_card(
             run, title="Grounder: locates artifacts", about=_ABOUT, use=_USE, library=library, limits=_LIMITS
         )
@@ -100,7 +100,7 @@ def _train(
         train(trainer, session, callback)
     model.model = trainer.model
     if session.writes:
-        model.save(session.model, merge=parameters.merge)
+        model.save(session.model, merge=parameters.whole_model)
     after = _answers(model, question, held_out, parameters, "answers after")
     session.write_examples(
         [

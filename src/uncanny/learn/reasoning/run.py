@@ -117,7 +117,7 @@ def _train(
         train(trainer, session, callback)
     model.model = trainer.model
     if session.writes:
-        model.save(session.model, merge=parameters.merge)
+        model.save(session.model, merge=parameters.whole_model)
     after = _answers(model, cases, parameters, "answers after")
     session.write_examples(_shown(session, cases, before, after))
     session.write_results(
