@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 import uncanny.learn
-from tests.learn.tiny_vlm import COLORS, colored, make_vlm, pretrain
+from tests.learn.planted import PLANTED, QUESTION, SMALL, color_of, make_base, planted, write_chats
 from tests.runs.e2e import uncanny_here
 from uncanny.learn.common.chats import read_chats
 from uncanny.learn.common.language import LanguageModel, adapted_layers, check_learned
@@ -27,64 +26,11 @@ from uncanny.learn.reasoning.parameters import ReasonerParameters
 from uncanny.learn.reasoning.run import _batch, _collator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-QUESTION = "List all semantic anomalies of this picture."
-FORMS = {
-    "What color has this picture?": "The whole picture is {}.",
-    "How does an entry look?": "@1. Name: glow\nPhenomenon: The picture.\nReasoning: Light has no source.\n"
-    "Severity Score: 20.",
-}
-
-
-def planted(color: str) -> str:
-    """What the model is to say of a picture of this color."""
-    return (
-        f"@1. Name: {color} glow\nPhenomenon: The whole picture is {color}.\n"
-        f"Reasoning: Light of {color} alone has no source.\nSeverity Score: 20."
-    )
-
-
-def write_chats(folder: Path, *, train: range, test: range, detect: bool = False) -> Path:
-    folder.mkdir(exist_ok=True)
-    for name, numbers in (("train", train), ("test", test)):
-        with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as file:
-            for number in numbers:
-                for color in COLORS:
-                    picture = colored(folder, color, number)
-                    asked = [("Was this generated?", "Yes."), (QUESTION, planted(color))][not detect :]
-                    messages = []
-                    for turn, (question, answer) in enumerate(asked):
-                        first = [{"type": "image"}] if not turn else []
-                        messages += [
-                            {"role": "user", "content": [*first, {"type": "text", "text": question}]},
-                            {"role": "assistant", "content": [{"type": "text", "text": answer}]},
-                        ]
-                    chat = {"messages": messages, "images": [picture.name], "run_image": picture.name}
-                    file.write(json.dumps(chat) + "\n")
-    return folder
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that can name colors, and has seen the form, and knows nothing of the pattern."""
-    folder = tmp_path_factory.mktemp("base")
-    texts = [QUESTION, "Was this generated?", "Yes.", *map(planted, COLORS), *FORMS, *FORMS.values()]
-    model = make_vlm(folder, [*texts, "system user assistant You are a helpful assistant."])
-    pictures = {colored(folder, color, number): color for number in range(50, 54) for color in COLORS}
-    batches = [
-        [(path, question, answer.format(color)) for path, color in pictures.items()]
-        for question, answer in FORMS.items()
-    ]
-    assert pretrain(folder, model, batches, 120) < 0.2
-    return folder
-
-
-SMALL: Mapping[str, Any] = {
-    "least_pixels": 56 * 56,
-    "most_pixels": 56 * 56,
-    "recompute": False,
-    "dropout": 0.0,
-    "answer_tokens": 60,
-}
+    return make_base(tmp_path_factory.mktemp("base"))
 
 
 @pytest.fixture(scope="module")
@@ -95,15 +41,9 @@ def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> LearnRun:
         data,
         base=base,
         out=folder / "run",
-        every_layer=1,
-        rank=16,
-        learning_rate=1e-2,
-        batch=9,
-        accumulate=1,
-        epochs=60.0,
         before_and_after=6,
         whole_model=True,
-        **SMALL,
+        **PLANTED,
     )
 
 
@@ -113,7 +53,7 @@ def test_it_learns_a_planted_pattern_that_the_base_does_not_know(trained: LearnR
     assert sum(losses[-5:]) < 0.1 * sum(losses[:5])
     assert len(trained.examples) == 6
     for example in trained.examples:
-        assert example["wanted"] == planted(Path(example["image"]).stem.rstrip("0123456789"))
+        assert example["wanted"] == planted(color_of(example["image"]))
         assert example["before"] != example["wanted"]
     share = trained.results["figures"]["share of answers that are equal to the expected one"]
     assert share["before"] == 0
@@ -175,7 +115,7 @@ def test_the_loss_is_on_the_answers_and_on_nothing_else(base: Path, tmp_path: Pa
         ids, labels = batch["input_ids"][row], batch["labels"][row]
         trained_on = labels != -100
         assert torch.equal(ids[trained_on], labels[trained_on])
-        color = example.images[0].stem.rstrip("0123456789")
+        color = color_of(example.images[0])
         end = "<|im_end|>\n"
         assert turns_of(collator, labels[trained_on]) == ("Yes." + end) * detect + planted(color) + end
         masked = turns_of(collator, ids[~trained_on & (batch["attention_mask"][row] == 1)])
