@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import uncanny.learn
-from tests.learn.tiny_vlm import colored, make_vlm, pretrain
+from tests.learn.grounded import artifacts, question_words
+from tests.learn.tiny_vlm import make_vlm, pretrain
 from uncanny.answers.boxes import BOX_FORMATS
 from uncanny.learn.grounding.data import Question, read_images
 from uncanny.learn.grounding.rewards import box_reward, format_reward, read_answer, source_reward
@@ -18,32 +18,17 @@ from uncanny.learn.grounding.run import reward_functions
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-def artifacts(folder: Path, numbers: range) -> Path:
-    folder.mkdir(exist_ok=True)
-    lines = []
-    for number in numbers:
-        red, blue = colored(folder, "red", number), colored(folder, "blue", number)
-        region = {"category": "physics", "box": [7, 7, 28, 35]}
-        lines.append({"image": red.name, "source": "generated", "regions": [region]})
-        lines.append({"image": blue.name, "source": "real", "regions": []})
-    file = folder / "artifacts.jsonl"
-    file.write_text("".join(json.dumps(each) + "\n" for each in lines))
-    return file
-
-
 def test_ten_steps(tmp_path: Path) -> None:
     file = artifacts(tmp_path / "data", range(2))
     held_out = artifacts(tmp_path / "held-out", range(100, 101))
-    question = Question(BOX_FORMATS["pixels"])
     images = read_images(file, None)
-    answers = [question.answer(each.truth, sent=(56, 56), original=each.size) for each in images]
-    words = [question.ask((56, 56)), *answers]
+    asked, *answers = words = question_words(file)
     model = make_vlm(
         tmp_path / "base", [*words, "system user assistant You are a helpful assistant."], layers=4
     )
     # So much that some of its answers are in the form, and some are not: else no answer would be better.
     pairs = zip(images, answers, strict=True)
-    batch = [(image.file, question.ask((56, 56)), answer) for image, answer in pairs]
+    batch = [(image.file, asked, answer) for image, answer in pairs]
     assert pretrain(tmp_path / "base", model, [batch], 40) < 1
     settings: dict[str, Any] = {
         "box_format": "pixels",
