@@ -1,6 +1,6 @@
 """Training on this machine: time of an optimizer step and peak memory, with a tiny model.
 
-Needs the packages of the extra `learn`, and torchvision. The model has 0.6 million weights, so the figures are
+Needs the packages of the extra `learn`, and torchvision. The model has 0.6 million weights: the figures are
 those of libraries and our own work more than of arithmetic: `learn_gpu` measures a model of real size, and
 `learn_size` calculates one of 7 billion. One thread: two are slower for matrices as small as these.
 """
@@ -28,24 +28,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         data = write_chats(folder / "chats", train=range(8), test=range(0))
-        truth = artifacts(folder / "truth", range(4))
+        truth = artifacts(folder / "truth", range(1))
         asked, *answers = question_words(truth)
         words = [QUESTION, *map(planted, COLORS), asked, *answers]
         model = make_vlm(folder / "base", [*words, "system user assistant You are a helpful assistant."])
-        # So much that some of its answers are better than others: else rewards change nothing.
-        files = [each.file for each in read_images(truth, None)]
-        batch = [(file, asked, answer) for file, answer in zip(files, answers, strict=True)]
-        pretrain(folder / "base", model, [batch], 40)
+        # It gives each answer to each image: else none would be better than the others.
+        batch = [(image.file, asked, answer) for image in read_images(truth, None) for answer in set(answers)]
+        pretrain(folder / "base", model, [batch], 100)
         shared: dict[str, Any] = {"base": folder / "base", "max_steps": STEPS, "epochs": 1000.0}
         run = uncanny.learn.reasoner(
             data, out=folder / "reasoner", batch=4, accumulate=2, **shared, **SMALL, before_and_after=0
         )
-        state("reasoner, 8 chats of 87 tokens a step", run.steps)
+        state("reasoner, 8 chats a step", run.steps)
         settings = {**SMALL, "batch": 4, "accumulate": 2, "group": 4, "learning_rate": 1e-3}
         run = uncanny.learn.grounder(
             truth, out=folder / "grounder", box_format="pixels", **shared, **settings
         )
-        state("grounder, 8 answers of 60 tokens a step", run.steps)
+        state("grounder, 8 answers of up to 60 tokens a step", run.steps)
 
 
 def state(what: str, steps: Any) -> None:

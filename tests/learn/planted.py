@@ -21,7 +21,7 @@ def planted(color: str) -> str:
     """What the model is to say of a picture of this color."""
     return (
         f"@1. Name: {color} glow\nPhenomenon: The whole picture is {color}.\n"
-        f"Reasoning: Light of {color} alone has no source.\nSeverity Score: 20."
+        "Reasoning: Light has no source.\nSeverity Score: 20."
     )
 
 
@@ -59,7 +59,7 @@ def make_base(folder: Path) -> Path:
         [(path, question, answer.format(color)) for path, color in pictures.items()]
         for question, answer in FORMS.items()
     ]
-    assert pretrain(folder, model, batches, 120) < 0.2
+    assert pretrain(folder, model, batches, 200) < 0.1
     return folder
 
 
@@ -75,7 +75,7 @@ PLANTED: Mapping[str, Any] = {
     **SMALL,
     "every_layer": 1,
     "rank": 16,
-    "learning_rate": 1e-2,
+    "learning_rate": 2e-2,
     "batch": 9,
     "accumulate": 1,
     "epochs": 60.0,

@@ -19,17 +19,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_ten_steps(tmp_path: Path) -> None:
-    file = artifacts(tmp_path / "data", range(2))
+    file = artifacts(tmp_path / "data", range(1))
     held_out = artifacts(tmp_path / "held-out", range(100, 101))
     images = read_images(file, None)
     asked, *answers = words = question_words(file)
     model = make_vlm(
         tmp_path / "base", [*words, "system user assistant You are a helpful assistant."], layers=4
     )
-    # So much that some of its answers are in the form, and some are not: else no answer would be better.
-    pairs = zip(images, answers, strict=True)
-    batch = [(image.file, asked, answer) for image, answer in pairs]
-    assert pretrain(tmp_path / "base", model, [batch], 40) < 1
+    # It gives either answer to either image: else none would be better than the others.
+    batch = [(image.file, asked, answer) for image in images for answer in answers]
+    assert pretrain(tmp_path / "base", model, [batch], 100) < 0.1
     settings: dict[str, Any] = {
         "box_format": "pixels",
         "least_pixels": 56 * 56,

@@ -93,10 +93,30 @@ def test_the_page_and_the_command(trained: LearnRun, tmp_path: Path) -> None:
     assert "Before and after training" in page
     assert page.count('class="example"') == 6
     assert "red glow" in page
-    # The same call again trains nothing.
-    again = uncanny_here("report", trained.path)
-    assert again.code == 0, again.told
+    done = uncanny_here("report", trained.path)
+    assert done.code == 0, done.told
     assert (trained.path / "report.html").is_file()
+
+
+def test_the_command_trains_once(base: Path, tmp_path: Path) -> None:
+    data = write_chats(tmp_path / "data", train=range(2), test=range(100, 101))
+    pixels = ("--least-pixels", 3136, "--most-pixels", 3136)
+    more = ("--max-steps", 2, "--learning-rate", 0.01, "--accumulate", 1, "--before-and-after", 1)
+    command = ("learn", "reasoner", data, "--base", base, "-o", tmp_path / "run", *pixels, *more)
+    done = uncanny_here(*command, "--answer-tokens", 5, "--json")
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
+    assert (result["state"], result["steps"]) == ("finished", 2)
+    assert result["first_loss"] > 0
+    assert Path(result["report"]).is_file()
+    before = (tmp_path / "run" / "steps.jsonl").read_bytes()
+    again = uncanny_here(*command, "--answer-tokens", 5)
+    assert again.code == 0, again.err
+    assert "optimizer steps" in again.out
+    assert (tmp_path / "run" / "steps.jsonl").read_bytes() == before
+    other = uncanny_here(*command, "--answer-tokens", 6)
+    assert other.code == 2
+    assert "was made with other settings (--answer-tokens: 5 before, 6 now)" in other.told
 
 
 def turns_of(collator: Any, ids: torch.Tensor) -> str:

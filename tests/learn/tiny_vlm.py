@@ -46,7 +46,8 @@ def make_tokenizer(texts: Sequence[str]) -> Tokenizer:
 def make_config(
     tokenizer: Tokenizer, *, hidden: int, layers: int, width: int | None, vocabulary: int | None
 ) -> Any:
-    ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
+    vocabulary_ids = tokenizer.get_vocab()
+    ids = {name: vocabulary_ids[name] for name in SPECIAL}
     heads = max(2, hidden // 64)
     text = {
         "vocab_size": vocabulary or tokenizer.get_vocab_size(),
@@ -105,10 +106,11 @@ def make_vlm(
 ) -> Any:
     """Write the model and its processor into `out`, and return the model."""
     out.mkdir(parents=True, exist_ok=True)
-    config_sizes = {"hidden": hidden, "layers": layers, "width": width, "vocabulary": vocabulary}
     tokenizer = make_tokenizer(texts)
     torch.manual_seed(seed)
-    made: Any = Qwen2_5_VLForConditionalGeneration(make_config(tokenizer, **config_sizes))
+    made: Any = Qwen2_5_VLForConditionalGeneration(
+        make_config(tokenizer, hidden=hidden, layers=layers, width=width, vocabulary=vocabulary)
+    )
     model = made.to(dtype)
     model.generation_config.eos_token_id = tokenizer.token_to_id("<|im_end|>")
     model.generation_config.pad_token_id = tokenizer.token_to_id("<|endoftext|>")

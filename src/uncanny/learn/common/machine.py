@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,12 +49,23 @@ def library_versions() -> Mapping[str, str]:
 
 
 def device_of(parameters: LearnParameters) -> Any:
-    """The `torch.device` to train on. Raises UsageError where it cannot be used."""
+    """The `torch.device` to train on. Raises UsageError where it cannot be used.
+
+    Of several processes that `accelerate launch` or `torchrun` starts, each has a GPU of its own.
+    """
     import torch
 
     from uncanny.eval.common.similarity.bertscore import choose_device
 
-    return torch.device(choose_device(parameters.device))
+    device = torch.device(choose_device(parameters.device))
+    if device.type == "cuda" and device.index is None:
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    return device
+
+
+def is_first_process() -> bool:
+    """Whether this is the one of several training processes that writes and prints."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def dtype_of(parameters: LearnParameters, device: Any) -> Any:
