@@ -28,7 +28,7 @@ def test_ten_steps(tmp_path: Path) -> None:
     )
     # It gives either answer to either image: else none would be better than the others.
     batch = [(image.file, asked, answer) for image in images for answer in answers]
-    assert pretrain(tmp_path / "base", model, [batch], 100) < 0.1
+    assert pretrain(tmp_path / "base", model, [batch], 100) < 0.3
     settings: dict[str, Any] = {
         "box_format": "pixels",
         "least_pixels": 56 * 56,

@@ -161,8 +161,8 @@ def test_figures_of_answers(tmp_path: Path) -> None:
     )
     figures = figures_of(cases, [f"@1. {ENTRY}", "I cannot say."])
     assert figures == {
-        "SemAP, chrF": 0.5,
-        "SemF1, chrF": 0.5,
+        "SemAP (chrF)": 0.5,
+        "SemF1 (chrF)": 0.5,
         "share of answers in the expected form": 0.5,
         "share of answers that are equal to the expected one": 0.5,
     }

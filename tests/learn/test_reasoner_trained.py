@@ -58,7 +58,7 @@ def test_it_learns_a_planted_pattern_that_the_base_does_not_know(trained: LearnR
     share = trained.results["figures"]["share of answers that are equal to the expected one"]
     assert share["before"] == 0
     assert share["after"] >= 5 / 6
-    assert trained.results["figures"]["SemAP, chrF"]["after"] > 0.9
+    assert trained.results["figures"]["SemAP (chrF)"]["after"] > 0.9
 
 
 def test_what_was_frozen_is_bit_for_bit_as_it_was(trained: LearnRun, base: Path) -> None:
@@ -66,7 +66,7 @@ def test_what_was_frozen_is_bit_for_bit_as_it_was(trained: LearnRun, base: Path)
     assert before.keys() == after.keys()
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed == {
-        f"model.language_model.layers.{layer}.self_attn.{name}.weight"
+        f"model.layers.{layer}.self_attn.{name}.weight"
         for layer in range(8)
         for name in ("q_proj", "k_proj", "v_proj")
     }

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from uncanny.extras import optional
 from uncanny.learn.common.parameters import LearnParameters
+from uncanny.wording import counted
 
 _LIBRARIES: Final = ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "torchmetrics")
 
@@ -100,4 +101,4 @@ def machine_words(device: Any) -> str:
 
     if device.type == "cuda":
         return str(torch.cuda.get_device_name(device))
-    return f"CPU, {torch.get_num_threads()} threads"
+    return f"a CPU with {counted(torch.get_num_threads(), 'thread')}"

@@ -69,7 +69,8 @@ def lead(run: LearnRun) -> str:
     if run.state != "finished":
         return f"Training is {run.state} after {len(run.steps):,} steps. The same command resumes it."
     if first is not None and first[1].get("before") is not None:
-        return f"Training changed {first[0]} from {first[1]['before']:.3g} to {first[1]['after']:.3g}."
+        before, after = first[1]["before"], first[1]["after"]
+        return f"On held-out images, training changed {first[0]} from {before:.3g} to {after:.3g}."
     losses = [each.loss for each in run.steps if each.loss is not None]
     if not losses:
         return f"Trained for {len(run.steps):,} steps."

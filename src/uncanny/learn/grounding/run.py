@@ -57,6 +57,12 @@ def grounder(data: str | PathLike[str], parameters: GrounderParameters) -> Learn
 
     Returns the run, also if it was interrupted. Raises UsageError for data or a model that cannot be used,
     and where a package of the extra `learn` is missing; UncannyError where training changed nothing.
+
+    >>> run = uncanny.learn.grounder(  # doctest: +SKIP
+    ...     "truth/artifacts.jsonl", base="models/qwen2.5-vl", out="runs/grounder"
+    ... )
+    >>> run.state, run.steps[-1].loss  # doctest: +SKIP
+    ('finished', 0.71)
     """
     require(protocols()[TASK].packages)
     files = {"train": Path(data)}
