@@ -13,7 +13,9 @@ import argparse
 import json
 import random
 import statistics
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +58,8 @@ def write_chats(folder: Path, number: int, side: int, words: tuple[int, int]) ->
             file.write(json.dumps(chat) + "\n")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure with these options, by default with those for one GPU."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--hidden", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=24)
@@ -66,7 +69,7 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=SIDE)
     parser.add_argument("--vocabulary", type=int, default=152_064)
     parser.add_argument("--every", type=int, default=4)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as place:
         measure(Path(place), given)
 
@@ -134,4 +137,4 @@ def measure(folder: Path, given: Any) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
