@@ -34,7 +34,7 @@ def main() -> None:
         model = make_vlm(folder / "base", [*words, "system user assistant You are a helpful assistant."])
         # It gives each answer to each image: else none would be better than the others.
         batch = [(image.file, asked, answer) for image in read_images(truth, None) for answer in set(answers)]
-        pretrain(folder / "base", model, [batch], 100)
+        pretrain(folder / "base", model, [batch], 60)
         shared: dict[str, Any] = {"base": folder / "base", "max_steps": STEPS, "epochs": 1000.0}
         run = uncanny.learn.reasoner(
             data, out=folder / "reasoner", batch=4, accumulate=2, **shared, **SMALL, before_and_after=0

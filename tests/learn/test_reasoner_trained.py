@@ -25,7 +25,7 @@ from uncanny.learn.reasoning.data import examples_of
 from uncanny.learn.reasoning.parameters import ReasonerParameters
 from uncanny.learn.reasoning.run import _batch, _collator
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
