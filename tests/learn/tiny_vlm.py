@@ -56,7 +56,7 @@ def make_config(
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
         "num_key_value_heads": max(1, heads // 2),
-        "max_position_embeddings": 4096,
+        "max_position_embeddings": 16_384,
         "rope_parameters": {
             "rope_type": "default",
             "rope_theta": 10_000.0,
@@ -134,7 +134,7 @@ def write_settings(out: Path) -> None:
     settings = {
         "tokenizer_config.json": {
             "tokenizer_class": "Qwen2Tokenizer",
-            "model_max_length": 4096,
+            "model_max_length": 16_384,
             "eos_token": "<|im_end|>",
             "pad_token": "<|endoftext|>",
             "bos_token": None,

@@ -117,8 +117,11 @@ class LanguageModel:
         Raises UncannyError where training has not changed the adapter: what is saved would be the base.
         """
         check_learned(self.model)
-        saved = self.model.merge_and_unload() if merge else self.model
-        saved.save_pretrained(str(folder))
+        if merge:
+            self.model.merge_and_unload().save_pretrained(str(folder))
+        else:
+            # GRPO keeps a copy of the adapter as it was, where the distance from it counts.
+            self.model.save_pretrained(str(folder), selected_adapters=["default"])
         self.processor.save_pretrained(str(folder))
 
 
