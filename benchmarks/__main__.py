@@ -47,9 +47,10 @@ ALL = (
     "table_rows",
     "manifest",
     "ray_engine",
+    "learn_size",
 )
 # Need something that has to be installed first, so they run by name only.
-MORE = ("vllm_cpu",)
+MORE = ("vllm_cpu", "learn", "learn_gpu")
 
 
 def _folder(name: str) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from uncanny import edits as edits
     from uncanny import errors as errors
     from uncanny import extend as extend
+    from uncanny import learn as learn
     from uncanny import mcq as mcq
     from uncanny import pairs as pairs
     from uncanny import realism as realism

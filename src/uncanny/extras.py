@@ -17,6 +17,7 @@ Extra = Literal[
     "docs",
     "formats",
     "frames",
+    "learn",
     "merge",
     "mediapipe",
     "otel",

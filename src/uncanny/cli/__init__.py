@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     },
     "pairs": ("pairs:command", "Make pairs of an image and an edit whose fault is known."),
     "curate": ("curate:command", "Filter, match and split the images and prompts of a benchmark."),
+    "learn": ("learning.learn:command", "Train models on verified annotations and artifacts."),
     "providers": ("providers:command", "List the providers, and which keys are set."),
     "init": ("init:command", "Write a file of options for --config, also from a run."),
     "prompts": ("prompts:command", "Show the prompts, or write them to a folder."),
