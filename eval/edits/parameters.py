@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from uncanny.answers.writings import MOST_WORDS
+from uncanny.detectors.parameters import Device
 from uncanny.eval import metrics
 from uncanny.eval.common.parameters import (
-    Device,
     HeatMapThreshold,
     IntervalParameters,
     PairFolders,

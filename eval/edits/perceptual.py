@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.detectors.device import choose_device
 from uncanny.errors import UsageError
-from uncanny.eval.common.similarity.bertscore import choose_device
 from uncanny.eval.common.similarity.weights import content_hash
 from uncanny.eval.edits.parameters import LpipsNet, PerceptualParameters
 from uncanny.eval.edits.score import Perceptual

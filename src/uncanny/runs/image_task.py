@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypedDict
 from pydantic import BaseModel
 
 from uncanny.client.calls import usage
+from uncanny.detectors.parameters import DetectorParameters
+from uncanny.detectors.provider import AskedDetector
 from uncanny.errors import DeferredError, ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.images.columns import ImageColumns
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage, prepare
-from uncanny.models.registry import ModelOptions
+from uncanny.models.registry import DETECTOR, ModelOptions
 from uncanny.parameters import refuse_table
-from uncanny.prompts import PromptSet
+from uncanny.prompts import UNASKED, PromptSet, make_set
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.annotation_table import RecordFormat, is_own_table, write_table
 from uncanny.records.record_file import RecordFile
@@ -41,6 +43,7 @@ from uncanny.schema import (
     StepError,
     names_nothing,
 )
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
@@ -78,7 +81,7 @@ class ImageTask(Task[ImageFile, A]):
     `paths` are image files, tables with pictures in them and folders, `files` what they were found to hold
     when the run began; `table` says what is taken from tables. With the `format` `parquet`, and where a run
     has one already, a table is made of the records at the end. `found` is the field of a record whose entries
-    are counted as found."""
+    are counted as found. `detector` is asked in the place of a model, where the model is one."""
 
     unit = "images"
     statuses = STATUSES
@@ -89,6 +92,7 @@ class ImageTask(Task[ImageFile, A]):
     paths: Sequence[Path]
     table: TableParameters = field(default_factory=TableParameters)
     format: RecordFormat = "jsonl"
+    detector: AskedDetector | None = None
     files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
     _columns: ImageColumns = field(init=False, repr=False, default_factory=ImageColumns)
     # Of images in the works: read ahead of the record, off the event loop.
@@ -115,14 +119,18 @@ class ImageTask(Task[ImageFile, A]):
             image_column=self.table.image_column,
         )
 
+    def config_json(self) -> dict[str, Any]:
+        plan = super().config_json()
+        return plan if self.detector is None else {**plan, "detector": self.detector.plan()}
+
     def settings(self) -> RunSettings:
         settings = super().settings()
         system = {"system": self.system_text()}
         return settings.model_copy(update={"prompts": settings.prompts.model_copy(update=system)})
 
     def system_text(self) -> str:
-        """The system text of all calls."""
-        return self.prompts["system"].fill()
+        """The system text of all calls; empty where nothing is asked with texts."""
+        return "" if self.detector is not None else self.prompts["system"].fill()
 
     def key(self, record: A) -> str:
         return about(record).image
@@ -348,19 +356,35 @@ class ImageRun(TypedDict):
     root: Path | None
     prompts: PromptSet
     table: TableParameters
+    detector: AskedDetector | None
 
 
 def task_parts(protocol: str, images: Images, parameters: ImageParameters) -> ImageRun:
     """What every task over images is made of, from the parameters of a public function. Raises UsageError."""
+    models = parameters.models
+    detector = None
+    if models.model.provider == DETECTOR:
+        if not isinstance(parameters, DetectorParameters):
+            raise UsageError(
+                f"{models.model} is a detector, which cannot answer the prompts of {protocol}",
+                remedy="Use it with detect, artifacts run or edits stress.",
+            )
+        if models.roles or models.fallback is not None:
+            other = option("roles" if models.roles else "fallback")
+            raise UsageError(f"{other} is not for a detector", remedy=f"Remove {other}.")
+        detector = AskedDetector.of(models.model, parameters.part(DetectorParameters))
     return {
         "folder": parameters.folder,
         "paths": image_paths(images),
-        "models": parameters.models,
+        "models": models,
         "options": parameters.options,
         "policy": parameters.policy,
         "root": None if parameters.root is None else Path(parameters.root),
-        "prompts": read_prompts(protocol, parameters.prompts),
+        "prompts": read_prompts(protocol, parameters.prompts)
+        if detector is None
+        else make_set(UNASKED.rstrip("@"), {}),
         "table": parameters.part(TableParameters),
+        "detector": detector,
     }
 
 
