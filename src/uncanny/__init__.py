@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from uncanny import edits as edits
     from uncanny import errors as errors
     from uncanny import extend as extend
+    from uncanny import learn as learn
     from uncanny import mcq as mcq
     from uncanny import realism as realism
     from uncanny import semantic as semantic

@@ -18,6 +18,7 @@ Extra = Literal[
     "docs",
     "formats",
     "frames",
+    "learn",
     "merge",
     "otel",
     "parquet",

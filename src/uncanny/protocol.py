@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ MODULES: Final = (
     "uncanny.eval.artifacts.protocol",
     "uncanny.eval.edits.protocol",
     "uncanny.exports.protocol",
+    "uncanny.learn.protocol",
 )
 
-InputKind = Literal["images", "items", "pairs", "generators", "named", "run"]
-"""What the first argument is: images, a file that names images (items, pairs), generators by name, runs or
-files of records by name, or a run."""
+InputKind = Literal["images", "items", "pairs", "generators", "named", "run", "chats"]
+"""What the first argument is: images, a file that names some (items, pairs, chats), generators by name, runs
+or files of records by name, or a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Protocol:
     it, `takes_more` those that its command has besides. `run` asks one model, and `forecast` says what that
     would cost, for a protocol whose command is made from this table. `record` is the class of its records.
     `page` writes the page of a run, from its folder and `ReportParameters`. `csv_head` are the columns of
-    its CSV.
+    its CSV. `packages` are those of an extra that it needs: a service without them has no such job.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Protocol:
     record: str = ""
     page: str = ""
     csv_head: str = ""
+    packages: tuple[str, ...] = ()
 
     @cached_property
     def parameters(self) -> type[Parameters]:
@@ -133,5 +136,10 @@ def prompt_names() -> list[str]:
 
 
 def jobs() -> Mapping[str, Protocol]:
-    """Those that a service runs."""
+    """Those that a service runs, where it has the packages."""
     return {name: each for name, each in protocols().items() if each.input.name}
+
+
+def is_installed(protocol: Protocol) -> bool:
+    """Whether all packages are here that a protocol needs besides uncanny's own."""
+    return all(find_spec(each) is not None for each in protocol.packages)

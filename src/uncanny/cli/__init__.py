@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         each.command[0]: (f"{each.command[0]}:command", f"{each.summary.partition('. ')[0].rstrip('.')}.")
         for each in jobs().values()
     },
+    "learn": ("learning.learn:command", "Train models on verified annotations and artifacts."),
     "providers": ("providers:command", "List the providers, and which keys are set."),
     "init": ("init:command", "Write a file of options for --config, also from a run."),
     "prompts": ("prompts:command", "Show the prompts, or write them to a folder."),

@@ -224,6 +224,19 @@ def _digest(path: Path) -> str:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
+def _chats(name: str, sent: Sent, chats: str, params: dict[str, Any]) -> None:
+    from uncanny.learn.common.chats import chats_file, read_chats
+
+    root: Path | None = params.pop("root", None)
+    reference = there_already(chats)
+    if reference is not None:
+        params[name] = reference
+        return
+    file = chats_file(Path(chats))
+    rows = [each.model_dump(mode="json", exclude_unset=True) for each in read_chats(file)]
+    params[name], params["root"] = _with_images(sent, rows, ("images",), root or file.parent, file)
+
+
 # Runs and records.
 
 
@@ -349,6 +362,7 @@ def server_command(protocol: Protocol) -> ServerCommand:
         "generators": _generators,
         "named": _named(given.name),
         "run": _run_to_export,
+        "chats": partial(_chats, given.name),
     }
     send = {given.name: inputs[given.kind]}
     for name, known in protocol.parameters.model_fields.items():

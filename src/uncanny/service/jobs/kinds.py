@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from uncanny.errors import NotFoundError, ParamsError, UncannyError, UsageError
 from uncanny.parameters import flags_of, in_words
-from uncanny.protocol import Protocol, jobs
+from uncanny.protocol import Protocol, is_installed, jobs
 from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.jobs.params import (
     PATTERNS,
@@ -94,7 +94,9 @@ def kind_of(protocol: Protocol) -> Kind:
     return Kind(protocol, job_parameters(protocol), fixed, records, page if protocol.report else None)
 
 
-KINDS: Final[Mapping[str, Kind]] = {each.name: kind_of(each) for each in jobs().values()}
+KINDS: Final[Mapping[str, Kind]] = {
+    each.name: kind_of(each) for each in jobs().values() if is_installed(each)
+}
 
 
 def records_file(service: Service, job: Job) -> Path | None:

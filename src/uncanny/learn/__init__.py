@@ -1,0 +1,17 @@
+"""Train models on verified annotations: `uncanny.learn`.
+
+`reasoner` trains a vision-language model to list anomalies, `grounder` one to locate artifacts. Both need the
+extra `learn`. Nothing is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uncanny import lazy_names
+
+if TYPE_CHECKING:
+    from uncanny.learn.common.result import LearnRun as LearnRun
+    from uncanny.learn.reasoning.run import reasoner as reasoner
+
+__all__, __getattr__, __dir__ = lazy_names(__name__)

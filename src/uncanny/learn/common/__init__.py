@@ -1,0 +1,1 @@
+"""What all training runs share: folder, log, checkpoints, machine, model card, page."""

@@ -1,0 +1,46 @@
+"""Parameters that all training shares."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from uncanny.eval.common.parameters import Device, Root
+from uncanny.parameters import HERE, PYTHON, Parameters, Place, Shown
+
+Precision = Literal["float32", "bfloat16"]
+
+
+class SessionParameters(Parameters):
+    """Parameters that change neither the data nor the model: a run may be resumed with others."""
+
+    heading = "Session"
+    out: Annotated[Place, Shown(on=HERE.on, short="-o", metavar="RUN")]
+    """Folder of the run. The same call resumes a run that ended early."""
+    root: Root = None
+    device: Device = None
+    checkpoint_every: Annotated[int, Field(ge=1, le=10**9)] = 100
+    """Write a checkpoint after this number of optimizer steps. A killed run resumes from the last one."""
+    keep_checkpoints: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """Number of checkpoints to keep."""
+    before_and_after: Annotated[int, Field(ge=0, le=1_000)] = 8
+    """Number of held-out images to answer before and after training, for the page; 0 for none."""
+    progress: Annotated[bool, PYTHON] = False
+    """Show progress on standard error."""
+
+
+class LearnParameters(SessionParameters):
+    """What every training run takes."""
+
+    heading = "Training"
+    base: Annotated[Place, Shown(metavar="MODEL", place="weights", first=True)]
+    """Model to start from: a folder of weights, or a name in the local cache of the Hugging Face Hub."""
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    """Seed of the order of the data and of new weights."""
+    precision: Annotated[Precision | None, Shown(default="bfloat16 on a GPU, float32 on a CPU")] = None
+    """Type of the weights while training."""
+    max_steps: Annotated[int | None, Field(ge=1, le=10**9), Shown(default="as many as the epochs take")] = (
+        None
+    )
+    """Stop after this number of optimizer steps."""

@@ -1,0 +1,1 @@
+"""Reward fine-tuning of a vision-language model that locates artifacts."""

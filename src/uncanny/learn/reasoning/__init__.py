@@ -1,0 +1,1 @@
+"""AnomReasonor: a vision-language model that lists semantic anomalies, trained on verified ones."""
