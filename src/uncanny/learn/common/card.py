@@ -9,6 +9,7 @@ from typing import Any
 
 from uncanny import __version__
 from uncanny.learn.common.result import LearnRun
+from uncanny.protocol import protocols
 from uncanny.records.jsonl import write_named
 from uncanny.wording import counted
 
@@ -61,15 +62,13 @@ def write_card(
     use: str,
     library: str,
     limits: Sequence[str],
-    command: Sequence[str],
-    machine: str,
 ) -> Path:
     """Write `README.md` into the folder of the model and return its path. Raises OSError.
 
     `about` says in a paragraph what the model does, `use` how to load and serve it, `limits` what it is not
-    for, a sentence each. `command` are the words that call the training.
+    for, a sentence each.
     """
-    plan = run.manifest.plan
+    plan, command = run.manifest.plan, protocols()[str(run.manifest.task)].command
     data: Mapping[str, Any] = plan.get("data", {})
     counts: Mapping[str, int] = run.results.get("examples", {})
     sizes = {name: f", {counted(number, 'example')}" for name, number in counts.items()}
@@ -85,7 +84,7 @@ def write_card(
         version=__version__,
         command=shlex.join(command),
         seed=plan.get("seed"),
-        machine=machine,
+        machine=run.results.get("machine", "an unknown machine"),
         training=run.to_markdown(best=False),
         data="\n".join(rows),
         base_sha256=plan.get("base_sha256"),

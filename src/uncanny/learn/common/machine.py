@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
@@ -18,6 +19,21 @@ def require(modules: Sequence[str]) -> None:
     """Raises UsageError where a package of the extra `learn` is not installed."""
     for module in modules:
         optional(module, "learn", "Training")
+
+
+@contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """Without the progress bars of transformers, whose place is taken by our own."""
+    import transformers
+
+    logging: Any = transformers.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def library_versions() -> Mapping[str, str]:

@@ -44,3 +44,43 @@ class LearnParameters(SessionParameters):
         None
     )
     """Stop after this number of optimizer steps."""
+
+
+class AdapterParameters(Parameters):
+    """Which weights of a language model are trained: low-rank adapters (LoRA)."""
+
+    heading = "Adapter"
+    rank: Annotated[int, Field(ge=1, le=4096)] = 8
+    """Rank of the adapters."""
+    alpha: Annotated[float, Field(gt=0, le=10**6)] = 16.0
+    """Scale of the adapters; their output is multiplied by alpha / rank. The paper does not say it."""
+    every_layer: Annotated[int, Field(ge=1, le=1_000)] = 4
+    """Train every n-th layer of the language model, from the first one on; 1 trains all."""
+    merge: bool = False
+    """Save the whole model with the adapter merged into it, instead of the adapter."""
+
+
+class PixelParameters(Parameters):
+    """How large pictures are shown to the model."""
+
+    heading = "Pictures"
+    least_pixels: Annotated[int, Field(ge=1, le=10**9)] = 50_176
+    """Enlarge pictures with fewer pixels."""
+    most_pixels: Annotated[int, Field(ge=1, le=10**9)] = 614_656
+    """Reduce pictures with more pixels."""
+
+
+class LanguageParameters(PixelParameters, AdapterParameters, LearnParameters):
+    """What the training of a vision-language model takes."""
+
+    heading = "Training"
+    batch: Annotated[int, Field(ge=1, le=10_000)] = 4
+    """Examples per device and forward pass."""
+    accumulate: Annotated[int, Field(ge=1, le=10_000)] = 8
+    """Forward passes per optimizer step."""
+    epochs: Annotated[float, Field(gt=0, le=10_000)] = 1.0
+    """Times to go through the data."""
+    recompute: bool = True
+    """Compute activations again in the backward pass: far less memory, about a third more time."""
+    answer_tokens: Annotated[int, Field(ge=1, le=10**6)] = 1024
+    """Maximum number of tokens of an answer that the model writes."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from uncanny.learn.common.machine import peak_memory
 from uncanny.learn.common.parameters import LearnParameters
@@ -96,6 +96,7 @@ def train(trainer: Any, session: LearnSession, callback: RunCallback) -> None:
     Ctrl-C and SIGTERM end it after the step in progress, with a checkpoint; a second Ctrl-C ends it at once.
     Raises StopTrainingError then, which `training` takes.
     """
+    trainer.remove_callback(PrinterCallback)
     with _stopping(callback):
         trainer.train(resume_from_checkpoint=None if session.resumed is None else str(session.resumed))
     if callback.stop and trainer.state.global_step < trainer.state.max_steps:
