@@ -100,6 +100,11 @@ class DetectRun(AnnotateRun):
         return "independent" if protocol == "independent" else "conversation"
 
     @property
+    def is_of_detector(self) -> bool:
+        """Whether a detector was asked, which says nothing of anomalies."""
+        return "detector" in self.manifest.plan
+
+    @property
     def detections(self) -> Records[Detection]:
         """One for each image, in order of their names when the run is finished."""
         return cast("Records[Detection]", self.records)

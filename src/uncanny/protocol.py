@@ -31,8 +31,8 @@ MODULES: Final = (
     "uncanny.learn.protocol",
 )
 
-InputKind = Literal["images", "items", "pairs", "generators", "named", "run", "chats"]
-"""What the first argument is: images, a file that names some (items, pairs, chats), generators by name, runs
+InputKind = Literal["images", "items", "pairs", "generators", "named", "run", "chats", "artifacts"]
+"""What the first argument is: images, a file that names some (items, pairs, chats, artifacts), generators by name, runs
 or files of records by name, or a run."""
 
 

@@ -67,6 +67,9 @@ def load_classifier(folder: Path, generated_label: str | None = None) -> Classif
     """
     kind = check_folder(folder)
     optional("torch", "detectors", "A detector")
+    logging = optional("transformers", "detectors", "A detector").utils.logging
+    shown_before = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
     try:
         if kind == "multitask":
             return _multitask(folder)
@@ -80,6 +83,9 @@ def load_classifier(folder: Path, generated_label: str | None = None) -> Classif
             f"{first[0] if first else 'no reason given'})"[:400],
             remedy="Pass a folder with config.json and weights of an image classifier.",
         ) from error
+    finally:
+        if shown_before:
+            logging.enable_progress_bar()
 
 
 def check_folder(folder: Path) -> str:

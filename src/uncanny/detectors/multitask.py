@@ -7,6 +7,7 @@ images are prepared (`preprocessor_config.json`), and `multitask.json`: what it 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
@@ -102,6 +103,10 @@ class Multitask:
         features = self.segmenter.backbone(pixels).feature_maps
         logits: Tensor = self.classifier(features[-1].mean(dim=(2, 3))).squeeze(1)
         return logits
+
+    def square(self, side: int) -> View:
+        """Its view of images that are brought to a square of `side` pixels, as training needs them."""
+        return replace(self.view, size=(side, side), shortest=None, longest=None)
 
     def save(self, folder: Path) -> None:
         """Write the folder that `load` reads. Raises OSError."""

@@ -12,6 +12,12 @@ _CHATS = Input(
     "Chats of `uncanny export --to sft` or `sft-detect`: the folder, or its train.jsonl.",
     bundled=False,
 )
+_ARTIFACTS = Input(
+    "data",
+    "artifacts",
+    "Images with their artifacts, generated and real: anything that `uncanny artifacts score` takes as TRUTH.",
+    bundled=False,
+)
 _training = partial(
     Protocol,
     makes="run",
@@ -32,5 +38,25 @@ PROTOCOLS = (
         takes="uncanny.learn.reasoning.parameters:ReasonerParameters",
         input=_CHATS,
         run="uncanny.learn.reasoning.run:reasoner",
+    ),
+    _training(
+        name="learn_detector",
+        command=("learn", "detector"),
+        title="Train a detector",
+        summary="Train a vision transformer to tell generated images from real ones, by their artifacts.",
+        takes="uncanny.learn.vision.parameters:DetectorTraining",
+        input=_ARTIFACTS,
+        run="uncanny.learn.vision.detector:detector",
+        packages=("torch", "transformers", "peft", "accelerate"),
+    ),
+    _training(
+        name="learn_multitask",
+        command=("learn", "multitask"),
+        title="Train a multitask model",
+        summary="Train one model to tell generated images from real ones and to mark their artifacts.",
+        takes="uncanny.learn.vision.parameters:MultitaskTraining",
+        input=_ARTIFACTS,
+        run="uncanny.learn.vision.multitask:multitask",
+        packages=("torch", "transformers", "accelerate"),
     ),
 )

@@ -38,7 +38,7 @@ def command() -> None:
 def _command(protocol: Protocol) -> click.Command:
     """The command of a protocol that trains, made from its entry in the table."""
     given = protocol.input
-    kind = Place() if given.kind in ("chats", "items") else Place(named=True)
+    kind = Place() if given.kind in ("chats", "artifacts") else Place(named=True)
 
     @click.command(
         protocol.command[-1],
