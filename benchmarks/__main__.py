@@ -46,7 +46,7 @@ ALL = (
     "table_rows",
 )
 # Need something that has to be installed first, so they run by name only.
-MORE = ("vllm_cpu",)
+MORE = ("learn_detector", "vllm_cpu")
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ def plant(folder: Path, images: int, seed: int, side: int = 64, *, fingerprint: 
         if number % 2:
             length = int(rng.integers(side // 4, side // 2))
             x, y = (int(each) for each in rng.integers(0, side - length, 2))
-            checks = ((rows // 2 + columns // 2) % 2)[y : y + length, x : x + length, None]
+            checks = ((rows // 4 + columns // 4) % 2)[y : y + length, x : x + length, None]
             pixels[y : y + length, x : x + length] += 50 * (2 * checks - 1)
             pixels += fingerprint * (2 * (columns % 8 < 4)[:, :, None] - 1)
             region = {"category": "textures", "box": [x, y, x + length, y + length]}

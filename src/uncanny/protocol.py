@@ -32,8 +32,8 @@ MODULES: Final = (
 )
 
 InputKind = Literal["images", "items", "pairs", "generators", "named", "run", "chats", "artifacts"]
-"""What the first argument is: images, a file that names some (items, pairs, chats, artifacts), generators by name, runs
-or files of records by name, or a run."""
+"""What the first argument is: images, a file that names some (items, pairs, chats, artifacts), generators by
+name, runs or files of records by name, or a run."""
 
 
 @dataclass(frozen=True, slots=True)

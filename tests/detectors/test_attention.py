@@ -126,9 +126,7 @@ def test_gradients_of_a_gradient_map_are_those_of_differences(vit: Any) -> None:
     def loss() -> Any:
         output = vit(images, output_attentions=True)
         target = output.logits[:, 1] - output.logits[:, 0]
-        mapped = attention_map(
-            output.attentions, (4, 4), target, method="gradient_rollout", train=True
-        )
+        mapped = attention_map(output.attentions, (4, 4), target, method="gradient_rollout", train=True)
         return mapped.square().mean()
 
     (slope,) = torch.autograd.grad(loss(), weight)
@@ -153,9 +151,7 @@ def test_accumulated_gradients_equal_those_of_the_whole_batch(vit: Any) -> None:
         for part in parts:
             output = vit(part, output_attentions=True)
             target = output.logits[:, 1] - output.logits[:, 0]
-            mapped = attention_map(
-                output.attentions, (4, 4), target, method="gradient_rollout", train=True
-            )
+            mapped = attention_map(output.attentions, (4, 4), target, method="gradient_rollout", train=True)
             (mapped.square().mean() * len(part) / len(IMAGES)).backward()
         return vit.vit.layers[0].attention.q_proj.weight.grad.clone()
 

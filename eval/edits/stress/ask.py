@@ -21,7 +21,7 @@ from uncanny.eval.edits.stress.compress import Condition, condition_of
 from uncanny.eval.edits.stress.data import AS_GIVEN
 from uncanny.files import dump_json
 from uncanny.images.prepared import read_rgb
-from uncanny.records.jsonl import check_no_links
+from uncanny.records.run_folder import check_no_links
 from uncanny.runs.display import counting_to
 from uncanny.wording import counted, option
 
@@ -60,9 +60,7 @@ def ask_detectors(edits: Edits, parameters: StressParameters) -> dict[str, dict[
         detector = open_detector(place, parameters.part(DetectorParameters))
         name = Path(place).resolve().name
         if name in files:
-            raise UsageError(
-                f"Two detectors are called {name}", remedy="Rename the folder of one of them."
-            )
+            raise UsageError(f"Two detectors are called {name}", remedy="Rename the folder of one of them.")
         folder = out / name
         check_no_links(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +92,9 @@ def _complete(
     ):
         for first in range(0, len(left), size):
             names = left[first : first + size]
-            pixels = {name: image for name in names if (image := _pixels(images[name], condition)) is not None}
+            pixels = {
+                name: image for name in names if (image := _pixels(images[name], condition)) is not None
+            }
             judged = detector.judge(list(pixels.values()))
             for name, judgement in zip(pixels, judged, strict=True):
                 row: dict[str, Any] = {

@@ -96,7 +96,10 @@ class ArtifactsSummary(Summary["ArtifactsRun"]):
         unnamed = sum(each.category is None for record in self.run.records for each in record.regions or ())
         if unnamed:
             by_category = f"{unnamed:,} without a category" + (f", {by_category}" if by_category else "")
-        return [f"Found    {sum(regions.values()) + unnamed:,} artifacts" + (f": {by_category}" if by_category else "")]
+        return [
+            f"Found    {sum(regions.values()) + unnamed:,} artifacts"
+            + (f": {by_category}" if by_category else "")
+        ]
 
     def next_steps(self, file: Path) -> list[str]:
         return [f"Records  {file}", f"Score    uncanny artifacts score {self.run.path} --truth {self.truth}"]

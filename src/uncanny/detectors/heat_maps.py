@@ -146,7 +146,7 @@ def _shape(output: Tensor, pixels: Tensor) -> tuple[int, int] | None:
     if output.ndim == 4:
         down, across = output.shape[1:3] if _is_channels_last(output, height, width) else output.shape[2:]
         return (down, across) if down > 1 and across > 1 else None
-    if output.ndim != 3 or output.shape[1] < 4:
+    if output.ndim != 3 or output.shape[1] < 4 or output.shape[2] < 2:
         return None
     # Tokens in rows: those of a network that halves the image several times.
     for stride in (4, 8, 16, 32, 64):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,7 @@ import orjson
 from uncanny.detectors.multitask import MARK, Multitask
 from uncanny.detectors.timm_vit import is_plain, vit_config, vit_state
 from uncanny.detectors.views import View
-from uncanny.errors import UsageError
+from uncanny.errors import UncannyError, UsageError
 from uncanny.extras import optional
 from uncanny.schema import Source
 from uncanny.wording import option, shown
@@ -62,29 +62,41 @@ def load_classifier(folder: Path, generated_label: str | None = None) -> Classif
     """The detector in `folder`; see the documentation of detectors for what it may hold.
 
     `generated_label` is the label that means "generated", where the labels do not say it. Weights are on the
-    CPU, in evaluation mode. Raises UsageError for a folder without a detector, weights that do not fit, labels
-    that do not say which is which, and missing packages.
+    CPU, in evaluation mode. Raises UsageError for a folder without a detector, weights that do not fit,
+    labels that do not say which is which, and missing packages.
     """
     kind = check_folder(folder)
     optional("torch", "detectors", "A detector")
-    logging = optional("transformers", "detectors", "A detector").utils.logging
-    shown_before = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
     try:
-        if kind == "multitask":
-            return _multitask(folder)
-        if kind == "timm":
-            return _timm(folder, generated_label)
-        return _transformers(folder, generated_label)
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+        with quiet_loading():
+            if kind == "multitask":
+                return _multitask(folder)
+            if kind == "timm":
+                return _timm(folder, generated_label)
+            return _transformers(folder, generated_label)
+    except UncannyError:
+        raise
+    except Exception as error:  # libraries raise all kinds of errors on weights that are none
         first = str(error).strip().splitlines()[:1]
         raise UsageError(
             f"{folder} does not hold a detector that can be loaded ({type(error).__name__}: "
             f"{first[0] if first else 'no reason given'})"[:400],
             remedy="Pass a folder with config.json and weights of an image classifier.",
         ) from error
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Without the progress bars of transformers, and its reports of weights that are new."""
+    logging = optional("transformers", "detectors", "A detector").utils.logging
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
     finally:
-        if shown_before:
+        logging.set_verbosity(verbosity)
+        if bars:
             logging.enable_progress_bar()
 
 

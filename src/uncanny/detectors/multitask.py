@@ -80,8 +80,8 @@ class Multitask:
         )
         segmenter = transformers.UperNetForSemanticSegmentation(config)
         if weights is not None:
-            segmenter.backbone = transformers.AutoBackbone.from_pretrained(
-                weights, out_features=stages, local_files_only=True, trust_remote_code=False
+            segmenter.backbone = type(segmenter.backbone).from_pretrained(
+                weights, out_features=stages, local_files_only=True
             )
         return cls(segmenter, view)
 

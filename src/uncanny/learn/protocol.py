@@ -15,7 +15,7 @@ _CHATS = Input(
 _ARTIFACTS = Input(
     "data",
     "artifacts",
-    "Images with their artifacts, generated and real: anything that `uncanny artifacts score` takes as TRUTH.",
+    "Images with their artifacts, generated and real: all that `uncanny artifacts score` takes as TRUTH.",
     bundled=False,
 )
 _training = partial(

@@ -366,7 +366,7 @@ def task_parts(protocol: str, images: Images, parameters: ImageParameters) -> Im
     if models.model.provider == DETECTOR:
         if not isinstance(parameters, DetectorParameters):
             raise UsageError(
-                f"{models.model} is a detector, which cannot answer the prompts of {protocol}",
+                f"{models.model} is a detector, which cannot answer prompts",
                 remedy="Use it with detect, artifacts run or edits stress.",
             )
         if models.roles or models.fallback is not None:

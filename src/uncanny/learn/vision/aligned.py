@@ -67,7 +67,9 @@ class AlignedDetector(nn.Module):
         method = self.settings.attention
         return attention_map(attentions, self.grid, logits, method=method, train=train)
 
-    def forward(self, pixels: Tensor, generated: Tensor, artifacts: Tensor, known: Tensor) -> dict[str, Tensor]:
+    def forward(
+        self, pixels: Tensor, generated: Tensor, artifacts: Tensor, known: Tensor
+    ) -> dict[str, Tensor]:
         """`generated` is 1 or 0 an image, `artifacts` (images, side, side) 1 where there is one.
 
         `known` says of each image if its artifacts are; the alignment loss is a mean over those that are.
@@ -153,7 +155,7 @@ def save_detector(model: AlignedDetector, folder: Path) -> None:
     difference = (logits[:, 1] - logits[:, 0] - before).abs().max().item()
     if difference > _MOST_DIFFERENCE * max(1.0, before.abs().max().item()):
         raise UncannyError(
-            f"The classifier of {config.model_type} does not say what was trained; they differ by {difference:g}",
+            f"The classifier of {config.model_type} does not say what was trained: off by {difference:g}",
             remedy="Train another kind of vision transformer, such as DINOv2.",
         )
     classifier.save_pretrained(folder)

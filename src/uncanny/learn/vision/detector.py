@@ -1,8 +1,8 @@
 """`detector`: a vision transformer whose attention is drawn to artifacts.
 
 Source: X-AIGD, section 6, appendix B.3 (full fine-tuning: 1e-5, batch 8, 20 epochs, β = 0.1, gradient
-rollout) and D.4 (LoRA: rank 8, 1e-4 along a cosine, batch 32, β = 1, λ = 0.4, rollout). λ is chosen by balanced
-accuracy on held-out images. What the paper does not say: the optimizer (AdamW, as for its multi-task model),
+rollout) and D.4 (LoRA: rank 8, 1e-4 along a cosine, batch 32, β = 1, λ = 0.4, rollout). λ is chosen by
+balanced accuracy on held-out images. What the paper does not say: the optimizer (AdamW, as for its multi-task model),
 the schedule of full fine-tuning (constant), and the scale of the adapters (twice the rank).
 """
 
@@ -14,8 +14,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from uncanny.detectors.loading import quiet_loading
 from uncanny.learn.common.card import write_card
-from uncanny.learn.common.machine import begin_memory, device_of, machine_words, quiet_libraries, require
+from uncanny.learn.common.machine import begin_memory, device_of, machine_words, require
 from uncanny.learn.common.result import LearnRun
 from uncanny.learn.common.session import LearnSession, StopTrainingError, base_folder, training
 from uncanny.learn.vision.data import Alignment, Changes, Splits, read_splits, subset, training_order
@@ -50,7 +51,7 @@ _RECIPES: Final[Mapping[str, Mapping[str, Any]]] = {
 def detector(data: str | PathLike[str], parameters: DetectorTraining) -> LearnRun:
     """Train a vision transformer to tell generated images from real ones by their artifacts.
 
-    `data` is any file or folder of artifacts that `uncanny.artifacts.load` reads, in which records say whether
+    `data` is any file or folder of artifacts that `uncanny.artifacts.load` reads, in which records say if
     an image is generated or real. The same call resumes a run that was interrupted or killed.
 
     `out` gets `model`, a classifier of transformers with a model card, which `uncanny detect` asks by
@@ -70,7 +71,7 @@ def detector(data: str | PathLike[str], parameters: DetectorTraining) -> LearnRu
     ]
     with training(TASK, parameters, data=files, plan={}) as session:
         if not session.finished:
-            with quiet_libraries():
+            with quiet_loading():
                 if len(variants) == 1:
                     _train(session, parameters, path, *variants[0])
                 else:
@@ -107,7 +108,10 @@ def _train_each(
     shutil.copytree(best.model, session.model, dirs_exist_ok=True)
     for name in ("steps.jsonl", "examples.jsonl"):
         shutil.copyfile(best.path / name, session.path / name)
-    each = {f"{weight:g}": {name: one["after"] for name, one in found.items()} for weight, found in weights.items()}
+    each = {
+        f"{weight:g}": {name: one["after"] for name, one in found.items()}
+        for weight, found in weights.items()
+    }
     session.write_results(
         {
             **best.results,

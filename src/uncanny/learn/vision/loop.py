@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,10 @@ from torch.utils.data import Dataset, SequentialSampler
 from transformers import Trainer, TrainingArguments
 
 from uncanny.detectors.views import View
+from uncanny.learn.common.machine import dtype_of
 from uncanny.learn.common.session import LearnSession
 from uncanny.learn.common.trainer import RunCallback, train, trainer_settings
-from uncanny.learn.vision.data import Alignment, Changes, Labeled, training_order
+from uncanny.learn.vision.data import Alignment, Changes, Labeled
 from uncanny.learn.vision.losses import IGNORED
 from uncanny.learn.vision.parameters import VisionParameters
 from uncanny.runs.display import counting
@@ -55,9 +57,7 @@ def samples_needed(
     parameters: VisionParameters, images: int, batch: int, epochs: float | None
 ) -> tuple[int, int]:
     """Optimizer steps, and samples of all of them: whole batches, so that none is smaller."""
-    import os
-
-    a_step = batch * parameters.accumulate * int(os.environ.get("WORLD_SIZE", "1"))
+    a_step = batch * parameters.accumulate * _processes()
     steps = parameters.max_steps or math.ceil(images * (epochs or 1.0) / a_step)
     if epochs is not None and parameters.max_steps is not None:
         steps = min(steps, math.ceil(images * epochs / a_step))
@@ -84,6 +84,7 @@ def train_on(
         "lr_scheduler_type": schedule,
         "remove_unused_columns": False,
         "max_grad_norm": 1.0,
+        "bf16": dtype_of(parameters, device) is torch.bfloat16,
     }
     arguments = TrainingArguments(**settings)
 
@@ -126,8 +127,6 @@ def train_on(
 
 
 def _processes() -> int:
-    import os
-
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 

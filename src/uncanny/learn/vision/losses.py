@@ -18,8 +18,8 @@ IGNORED: Final = 255
 def artifact_map(artifacts: Tensor, patch: int) -> Tensor:
     """A_art of X-AIGD: the share of artifact pixels in each patch, (images, h, w), 0–1.
 
-    `artifacts` is (images, height, width), 1 for pixels of any artifact and 0 for others. `patch` is a side in
-    pixels; what does not fill a patch at the right and at the bottom is left out.
+    `artifacts` is (images, height, width), 1 for pixels of any artifact and 0 for others. `patch` is a side
+    in pixels; what does not fill a patch at the right and at the bottom is left out.
 
     Source: X-AIGD, section 6.1.
     """
@@ -89,7 +89,9 @@ def weighted_sum(losses: Mapping[str, Tensor], weights: LossWeights) -> Tensor:
     return torch.stack(parts).sum()
 
 
-def patch_iou(attention: NDArray[np.float64], artifacts: NDArray[np.float64], threshold: float) -> tuple[int, int]:
+def patch_iou(
+    attention: NDArray[np.float64], artifacts: NDArray[np.float64], threshold: float
+) -> tuple[int, int]:
     """Intersection and union, in patches, of attention from `threshold` on and patches with any artifact."""
     looked, true = attention >= threshold, artifacts > 0
     return int((looked & true).sum()), int((looked | true).sum())

@@ -68,8 +68,11 @@ def saliency_mask(image: Image.Image) -> Mask:
     small = image.convert("L").resize((_SALIENCY_SIDE, _SALIENCY_SIDE), Image.Resampling.BILINEAR)
     spectrum = np.fft.fft2(np.asarray(small, dtype=np.float64))
     amplitude = np.log(np.abs(spectrum) + 1e-9)
+    amplitude[0, 0] = amplitude[0, 1]  # how bright the whole image is says nothing
+    spectrum[0, 0] = 0
     residual = amplitude - ndimage.uniform_filter(amplitude, 3, mode="wrap")
-    saliency = np.abs(np.fft.ifft2(np.exp(residual + 1j * np.angle(spectrum)))) ** 2
+    phase = spectrum / np.maximum(np.abs(spectrum), 1e-9)
+    saliency = np.abs(np.fft.ifft2(np.exp(residual) * phase)) ** 2
     saliency = ndimage.gaussian_filter(saliency, 2.5)
     salient = Image.fromarray(saliency > 3 * saliency.mean())
     return np.asarray(salient.resize(image.size, Image.Resampling.NEAREST), dtype=np.bool_)

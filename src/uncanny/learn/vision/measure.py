@@ -15,8 +15,8 @@ from PIL import Image
 from uncanny.detectors.views import View
 from uncanny.learn.common.session import LearnSession
 from uncanny.learn.vision.data import Labeled
-from uncanny.learn.vision.losses import artifact_map, patch_iou
 from uncanny.learn.vision.loop import artifacts_of
+from uncanny.learn.vision.losses import artifact_map, patch_iou
 
 # From which value of a map on it is looked at.
 _THRESHOLD = 0.5
@@ -126,5 +126,3 @@ def _words(said: Said) -> str | None:
         if either:
             parts.append(f"IoU with its artifacts {both / either:.2f}")
     return ", ".join(parts) or None
-
-

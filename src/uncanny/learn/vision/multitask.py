@@ -14,10 +14,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from uncanny.detectors.loading import quiet_loading
 from uncanny.detectors.multitask import MARK, Aspect
 from uncanny.errors import UsageError
 from uncanny.learn.common.card import write_card
-from uncanny.learn.common.machine import begin_memory, device_of, machine_words, quiet_libraries, require
+from uncanny.learn.common.machine import begin_memory, device_of, machine_words, require
 from uncanny.learn.common.result import LearnRun
 from uncanny.learn.common.session import LearnSession, base_folder, training
 from uncanny.learn.vision.data import Alignment, Changes, class_pixels, read_splits, training_order
@@ -49,7 +50,7 @@ _SAYS: Final[Mapping[str, tuple[Aspect, ...]]] = {**_TRAINS, "probe": ("authenti
 def multitask(data: str | PathLike[str], parameters: MultitaskTraining) -> LearnRun:
     """Train one model to tell generated images from real ones, and to mark their artifacts by category.
 
-    `data` is any file or folder of artifacts that `uncanny.artifacts.load` reads, in which records say whether
+    `data` is any file or folder of artifacts that `uncanny.artifacts.load` reads, in which records say if
     an image is generated or real. Generated images without regions count for authenticity alone. The same
     call resumes a run that was interrupted or killed.
 
@@ -64,7 +65,7 @@ def multitask(data: str | PathLike[str], parameters: MultitaskTraining) -> Learn
     files = {"train": path} | ({} if parameters.held_out is None else {"test": Path(parameters.held_out)})
     with training(TASK, parameters, data=files, plan={}) as session:
         if not session.finished:
-            with quiet_libraries():
+            with quiet_loading():
                 _train(session, parameters, path)
     run = LearnRun(session.path)
     if run.state == "finished" and session.writes:
@@ -89,9 +90,9 @@ def _train(session: LearnSession, parameters: MultitaskTraining, data: Path) -> 
     pixels = class_pixels([each for each in splits.train if each.is_annotated])
     weights = class_weights(pixels, parameters.most_weight)
     trains = _TRAINS[parameters.task]
-    module = MultitaskLoss(
-        model, trains, torch.tensor(weights), LossWeights(*parameters.loss_weights)
-    ).to(device)
+    module = MultitaskLoss(model, trains, torch.tensor(weights), LossWeights(*parameters.loss_weights)).to(
+        device
+    )
     if parameters.task == "probe":
         model.segmenter.requires_grad_(False)
         module.frozen = True
@@ -209,7 +210,9 @@ def _write_card(run: LearnRun) -> Path:
         title="Multitask: authenticity and artifacts of images",
         about="Says "
         + " and ".join(
-            {"authenticity": "how likely an image is generated", "artifacts": "which pixels are artifacts"}[each]
+            {"authenticity": "how likely an image is generated", "artifacts": "which pixels are artifacts"}[
+                each
+            ]
             for each in says
         )
         + ".",
@@ -221,5 +224,3 @@ def _write_card(run: LearnRun) -> Path:
             "Pixels that it marks were not necessarily the reason for its verdict.",
         ),
     )
-
-

@@ -95,5 +95,3 @@ class MultitaskTraining(VisionParameters):
     """Learning rate of the backbone."""
     head_rate: Rate = 2e-4
     """Learning rate of the heads."""
-
-
