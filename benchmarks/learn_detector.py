@@ -26,7 +26,7 @@ from benchmarks.planted import plant
 
 SEEDS = sized(5, 2)
 IMAGES = sized(240, 24)
-STEPS = sized(150, 2)
+STEPS = sized(200, 2)
 SIDE = 64
 # λ: the heavier patches without an artifact, the fewer patches are looked at.
 BENIGN = 0.2

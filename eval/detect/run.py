@@ -222,6 +222,11 @@ def detect_task(
     parts["paths"], truth = name_images(parts["paths"], out, copy=copy)
     config = parameters.part(DetectConfig)
     task = DetectTask(**parts, config=config, format=check_format(parameters.format))
+    if copy and task.detector is not None and not task.detector.open().is_classifier:
+        raise UsageError(
+            f"{task.models.model} was trained for artifacts alone, and does not say what is generated",
+            remedy="Use it with artifacts run.",
+        )
     return task, truth if parameters.truth is None else parameters.truth
 
 
@@ -321,11 +326,6 @@ class DetectTask(ImageTask[Detection]):
     async def _detected(self, detector: AskedDetector, file: ImageFile, image: PreparedImage) -> Detection:
         """A detector says no more than a number."""
         judgement, keys = await detector.examine(file.path, image.source_sha256, self.folder.path)
-        if judgement.score is None:
-            raise UsageError(
-                f"{self.models.model} was trained for artifacts alone, and does not say what is generated",
-                remedy="Use it with artifacts run.",
-            )
         return self.record(file, image, "ok", usage=usage([]), verdict=f"{judgement.score:.4f}", **keys)
 
 

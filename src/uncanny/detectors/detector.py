@@ -56,6 +56,12 @@ class Detector:
         classifier.module.to(self._device)
         self.described: Mapping[str, Any] = {**classifier.described, "heat_map": self._method}
 
+    @property
+    def is_classifier(self) -> bool:
+        """Whether it says how likely an image is generated: a model for artifacts alone does not."""
+        model = self._classifier.multitask
+        return model is None or "authenticity" in model.aspects
+
     def judge(self, images: Sequence[Image.Image]) -> list[Judgement]:
         """What it says of RGB images, in their order. Blocking."""
         seen = [self._classifier.view.tensor(image) for image in images]

@@ -81,15 +81,21 @@ def read_splits(
 ) -> Splits:
     """Images of any file or folder of artifacts that `uncanny artifacts` reads.
 
-    Without `held_out`, a `share` of the groups of images is held out: images that belong together, such as a
+    Without `held_out`, a `share` of the groups of images is held out, real and generated ones alike: images that belong together, such as a
     generated one and the real one it was made from, are on one side. Raises UsageError, ItemsError.
     """
     images = _read(data, root)
     if held_out is not None:
         return Splits(images, _read(held_out, root))
-    groups = sorted({each.group for each in images})
+    kinds: dict[str, set[bool]] = {}
+    for each in images:
+        kinds.setdefault(each.group, set()).add(each.generated)
     rng = np.random.default_rng(seed)
-    chosen = set(rng.permutation(groups)[: round(share * len(groups))].tolist())
+    chosen: set[str] = set()
+    # The same share of groups that are real, generated, and both.
+    for kind in ({False}, {True}, {False, True}):
+        groups = sorted(name for name, found in kinds.items() if found == kind)
+        chosen |= set(rng.permutation(groups)[: round(share * len(groups))].tolist())
     return Splits(
         [each for each in images if each.group not in chosen],
         [each for each in images if each.group in chosen],

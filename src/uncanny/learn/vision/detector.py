@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncanny.detectors.loading import quiet_loading
+from uncanny.errors import UsageError
 from uncanny.learn.common.card import write_card
 from uncanny.learn.common.machine import begin_memory, device_of, machine_words, require
 from uncanny.learn.common.result import LearnRun
@@ -23,6 +24,7 @@ from uncanny.learn.vision.data import Alignment, Changes, Splits, read_splits, s
 from uncanny.learn.vision.parameters import DetectorTraining
 from uncanny.parameters import takes
 from uncanny.protocol import protocols
+from uncanny.wording import option
 
 TASK: Final = "learn_detector"
 QUALITY: Final = (60, 100)
@@ -89,6 +91,12 @@ def _train_each(
     variants: Sequence[tuple[float, int]],
 ) -> None:
     """A run for each λ and seed in its own folder; of the best λ the best model is kept."""
+    kinds = {each.generated for each in _splits(parameters, data).held_out}
+    if len(parameters.benign_weights) > 1 and len(kinds) < 2:
+        raise UsageError(
+            f"{option('benign_weights')} are chosen by real and generated held-out images, which are not there",
+            remedy=f"Pass some with {option('held_out')}, or a larger {option('held_out_share')}.",
+        )
     runs: dict[tuple[float, int], LearnRun] = {}
     for weight, seed in variants:
         own: dict[str, Any] = {"benign_weights": (weight,), "seed": seed, "repeats": 1}
