@@ -31,6 +31,8 @@ from uncanny.wording import counted, option
 Classes = NDArray[np.uint8]
 # An artifact of which nobody says the category.
 UNNAMED: Final = 254
+# So that a crop has something to choose from, and the whole image, as it is asked about, is one of them.
+_MOST_ENLARGED: Final = 8 / 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ def read_splits(
 ) -> Splits:
     """Images of any file or folder of artifacts that `uncanny artifacts` reads.
 
-    Without `held_out`, a `share` of the groups of images is held out, real and generated ones alike: images that belong together, such as a
-    generated one and the real one it was made from, are on one side. Raises UsageError, ItemsError.
+    Without `held_out`, a `share` of the groups of images is held out, real and generated ones alike. Images
+    that belong together, such as a generated one and the real one it was made from, are on one side. Raises UsageError, ItemsError.
     """
     images = _read(data, root)
     if held_out is not None:
@@ -132,7 +134,7 @@ class Changes:
 
     `quality` is the range of JPEG qualities for generated images, which are mostly stored without loss while
     real ones are not. `resize` is the range of factors to `base`: with one, the shorter side is `side` times
-    the factor; without one the whole image is brought to `enlarged` × `enlarged` pixels. Then a square of
+    the factor; without one the whole image is brought to a square up to a seventh larger. Then a square of
     `side` pixels is cut out, and mirrored half of the time. What an image lacks of the square is black, and
     `IGNORED`.
 
@@ -150,7 +152,7 @@ class Changes:
         if generated:
             image = _as_jpeg(image, int(rng.integers(self.quality[0], self.quality[1] + 1)))
         if self.resize is None:
-            enlarged = round(self.side * 8 / 7)
+            enlarged = round(self.side * rng.uniform(1, _MOST_ENLARGED))
             size = (enlarged, enlarged)
         else:
             low, high = self.resize

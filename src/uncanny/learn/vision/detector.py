@@ -2,8 +2,8 @@
 
 Source: X-AIGD, section 6, appendix B.3 (full fine-tuning: 1e-5, batch 8, 20 epochs, β = 0.1, gradient
 rollout) and D.4 (LoRA: rank 8, 1e-4 along a cosine, batch 32, β = 1, λ = 0.4, rollout). λ is chosen by
-balanced accuracy on held-out images. What the paper does not say: the optimizer (AdamW, as for its multi-task model),
-the schedule of full fine-tuning (constant), and the scale of the adapters (twice the rank).
+balanced accuracy on held-out images. What the paper does not say: the optimizer (AdamW, as for its multi-task
+model), the schedule of full fine-tuning (constant), and the scale of the adapters (twice the rank).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _train_each(
     kinds = {each.generated for each in _splits(parameters, data).held_out}
     if len(parameters.benign_weights) > 1 and len(kinds) < 2:
         raise UsageError(
-            f"{option('benign_weights')} are chosen by real and generated held-out images, which are not there",
+            f"{option('benign_weights')} are chosen by real and generated held-out images; one kind is missing",
             remedy=f"Pass some with {option('held_out')}, or a larger {option('held_out_share')}.",
         )
     runs: dict[tuple[float, int], LearnRun] = {}
