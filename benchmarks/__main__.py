@@ -44,9 +44,10 @@ ALL = (
     "artifacts",
     "stress",
     "table_rows",
+    "learn_size",
 )
 # Need something that has to be installed first, so they run by name only.
-MORE = ("learn_detector", "vllm_cpu")
+MORE = ("vllm_cpu", "learn", "learn_detector", "learn_gpu")
 
 
 def main() -> None:

@@ -31,9 +31,9 @@ MODULES: Final = (
     "uncanny.learn.protocol",
 )
 
-InputKind = Literal["images", "items", "pairs", "generators", "named", "run", "chats", "artifacts"]
-"""What the first argument is: images, a file that names some (items, pairs, chats, artifacts), generators by
-name, runs or files of records by name, or a run."""
+InputKind = Literal["images", "items", "pairs", "generators", "named", "run", "chats", "truth"]
+"""What the first argument is: images, a file that names some (items, pairs, chats), generators by name, runs
+or files of records by name, a run, or a truth of artifacts."""
 
 
 @dataclass(frozen=True, slots=True)

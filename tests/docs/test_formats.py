@@ -13,6 +13,9 @@ import pytest
 import uncanny
 from uncanny.client.prices import PriceTable
 from uncanny.demo.scenes import scenes
+from uncanny.learn.common.chats import read_chats
+from uncanny.learn.common.steps import read_steps
+from uncanny.learn.reasoning.data import examples_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 IMAGES = {"cup.webp": "r01-cup-floating", "table.jpg": "r04-table-four-legs"}
@@ -134,6 +137,17 @@ def _calibrations() -> None:
     assert (calibration.probability(0.7), result["mine"].to_json()["expected_right"]) == (0.545556, None)
 
 
+def _training_runs() -> None:
+    (step,) = read_steps(_file("Training runs"))
+    assert (step.step, step.loss, step.memory_bytes) == (1, 1.713, 28_311_552_000)
+
+
+def _chats() -> None:
+    (chat,) = read_chats(_file("Chats"))
+    (example,) = examples_of([chat], Path())
+    assert (example.turns, example.images) == (1, (Path("images/cup.webp"),))
+
+
 READERS: Final[dict[str, Callable[[], None]]] = {
     "Annotations": _annotations,
     "True anomalies": _true_anomalies,
@@ -151,6 +165,8 @@ READERS: Final[dict[str, Callable[[], None]]] = {
     "Edits": _edits,
     "Calibrations": _calibrations,
     "Prices": _prices,
+    "Training runs": _training_runs,
+    "Chats": _chats,
 }
 
 

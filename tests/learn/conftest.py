@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib.util import find_spec
-
-import pytest
+from typing import Any
 
 NEEDED = ("trl", "peft", "accelerate", "torchvision")
 missing = [name for name in NEEDED if find_spec(name) is None]
@@ -18,17 +17,19 @@ collect_ignore_glob = ["test_*_trained.py"] if missing else []
 
 def open_torchvision() -> None:
     """Make torchvision importable beside a torch without CUDA, for which its wheel is not built."""
-    import torch
+    from importlib import import_module
 
     try:
-        import torchvision  # noqa: F401
+        import_module("torchvision")
     except (RuntimeError, ImportError):
         for name in [each for each in sys.modules if each.partition(".")[0] == "torchvision"]:
             del sys.modules[name]
-        library = torch.library.Library("torchvision", "DEF")
+        libraries: Any = import_module("torch.library")
+        library = libraries.Library("torchvision", "DEF")
         library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        pytest.torchvision_library = library  # type: ignore[attr-defined]
+        # Its operators go when it goes.
+        globals()["_library"] = library
 
 
 if not missing:

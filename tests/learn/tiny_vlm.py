@@ -1,4 +1,4 @@
-"""A tiny Qwen2.5-VL with random weights and a tokenizer of its own, made offline. The same seed makes the same.
+"""A tiny Qwen2.5-VL with random weights and its own tokenizer, made offline. The same seed makes the same.
 
 `colored` are pictures of one color with noise; `pretrained` has learned to name the color, as a base model
 knows what it sees before it is taught a form.
@@ -43,13 +43,16 @@ def make_tokenizer(texts: Sequence[str]) -> Tokenizer:
     return tokenizer
 
 
-def make_config(tokenizer: Tokenizer, *, hidden: int, layers: int) -> Any:
-    ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
+def make_config(
+    tokenizer: Tokenizer, *, hidden: int, layers: int, width: int | None, vocabulary: int | None
+) -> Any:
+    vocabulary_ids = tokenizer.get_vocab()
+    ids = {name: vocabulary_ids[name] for name in SPECIAL}
     heads = max(2, hidden // 64)
     text = {
-        "vocab_size": tokenizer.get_vocab_size(),
+        "vocab_size": vocabulary or tokenizer.get_vocab_size(),
         "hidden_size": hidden,
-        "intermediate_size": 2 * hidden,
+        "intermediate_size": width or 2 * hidden,
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
         "num_key_value_heads": max(1, heads // 2),
@@ -90,12 +93,25 @@ def sections(head: int) -> list[int]:
     return [half - 2 * (half * 3 // 8), half * 3 // 8, half * 3 // 8]
 
 
-def make_vlm(out: Path, texts: Sequence[str], *, hidden: int = 64, layers: int = 8, seed: int = 0) -> Any:
+def make_vlm(
+    out: Path,
+    texts: Sequence[str],
+    *,
+    hidden: int = 64,
+    layers: int = 8,
+    width: int | None = None,
+    vocabulary: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+) -> Any:
     """Write the model and its processor into `out`, and return the model."""
+    out.mkdir(parents=True, exist_ok=True)
     tokenizer = make_tokenizer(texts)
     torch.manual_seed(seed)
-    made: Any = Qwen2_5_VLForConditionalGeneration(make_config(tokenizer, hidden=hidden, layers=layers))
-    model = made.to(torch.float32)
+    made: Any = Qwen2_5_VLForConditionalGeneration(
+        make_config(tokenizer, hidden=hidden, layers=layers, width=width, vocabulary=vocabulary)
+    )
+    model = made.to(dtype)
     model.generation_config.eos_token_id = tokenizer.token_to_id("<|im_end|>")
     model.generation_config.pad_token_id = tokenizer.token_to_id("<|endoftext|>")
     model.save_pretrained(out)
@@ -142,3 +158,42 @@ def colored(folder: Path, color: str, number: int, side: int = 56) -> Path:
     path = folder / f"{color}{number}.png"
     Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(path)
     return path
+
+
+def pretrain(
+    folder: Path, model: Any, batches: Sequence[Sequence[tuple[Path, str, str]]], steps: int
+) -> float:
+    """Teach all weights pictures, questions and answers, a batch after the other; returns the last loss.
+
+    The model is written into `folder` again.
+    """
+    from transformers import AutoProcessor
+    from trl.chat_template_utils import get_training_chat_template
+    from trl.trainer.sft_trainer import DataCollatorForVisionLanguageModeling
+
+    loaders: Any = AutoProcessor
+    processor = loaders.from_pretrained(str(folder))
+    processor.image_processor.size = {"shortest_edge": 56 * 56, "longest_edge": 56 * 56}
+    collator = DataCollatorForVisionLanguageModeling(
+        processor, assistant_only_loss=True, chat_template=get_training_chat_template(processor)
+    )
+
+    def row(path: Path, question: str, answer: str) -> dict[str, Any]:
+        asked = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": question}]}
+        said = {"role": "assistant", "content": [{"type": "text", "text": answer}]}
+        return {"messages": [asked, said], "images": [Image.open(path).convert("RGB")]}
+
+    prepared = [collator([row(*each) for each in batch]) for batch in batches]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, steps)
+    loss = torch.zeros(())
+    model.train()
+    for step in range(steps):
+        loss = model(**prepared[step % len(prepared)]).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+    model.eval().save_pretrained(folder)
+    return float(loss.detach())

@@ -106,7 +106,8 @@ def uncanny() -> None:
       uncanny annotate photos/ --model openai/gpt-4o -o runs/a     run; the same command resumes
 
     Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
-    dashscope, moonshot, vllm, vllm-inproc, sglang, ollama, lmstudio, llamacpp, openai-compatible, demo.
+    dashscope, moonshot, vllm, vllm-inproc, sglang, ollama, lmstudio, llamacpp, openai-compatible, demo,
+    detector.
     `uncanny providers` lists them and their keys. `uncanny COMMAND --help` shows the options of a command.
     """
 

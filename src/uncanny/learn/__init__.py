@@ -13,6 +13,7 @@ from uncanny import lazy_names
 
 if TYPE_CHECKING:
     from uncanny.learn.common.result import LearnRun as LearnRun
+    from uncanny.learn.grounding.run import grounder as grounder
     from uncanny.learn.reasoning.run import reasoner as reasoner
     from uncanny.learn.vision.detector import detector as detector
     from uncanny.learn.vision.multitask import multitask as multitask

@@ -9,13 +9,13 @@ from uncanny.protocol import Input, Protocol
 _CHATS = Input(
     "data",
     "chats",
-    "Chats of `uncanny export --to sft` or `sft-detect`: the folder, or its train.jsonl.",
+    "Chats that `uncanny export` wrote as sft or sft-detect: the folder, or its train.jsonl.",
     bundled=False,
 )
-_ARTIFACTS = Input(
+_TRUTH = Input(
     "data",
-    "artifacts",
-    "Images with their artifacts, generated and real: all that `uncanny artifacts score` takes as TRUTH.",
+    "truth",
+    "Images with artifacts: a run, artifacts.jsonl, or files of labelme, COCO or masks.",
     bundled=False,
 )
 _training = partial(
@@ -40,12 +40,21 @@ PROTOCOLS = (
         run="uncanny.learn.reasoning.run:reasoner",
     ),
     _training(
+        name="learn_grounder",
+        command=("learn", "grounder"),
+        title="Train a grounder",
+        summary="Train a vision-language model to locate artifacts, by rewards for its own answers.",
+        takes="uncanny.learn.grounding.parameters:GrounderParameters",
+        input=_TRUTH,
+        run="uncanny.learn.grounding.run:grounder",
+    ),
+    _training(
         name="learn_detector",
         command=("learn", "detector"),
         title="Train a detector",
         summary="Train a vision transformer to tell generated images from real ones, by their artifacts.",
         takes="uncanny.learn.vision.parameters:DetectorTraining",
-        input=_ARTIFACTS,
+        input=_TRUTH,
         run="uncanny.learn.vision.detector:detector",
         packages=("torch", "transformers", "peft", "accelerate"),
     ),
@@ -55,7 +64,7 @@ PROTOCOLS = (
         title="Train a multitask model",
         summary="Train one model to tell generated images from real ones and to mark their artifacts.",
         takes="uncanny.learn.vision.parameters:MultitaskTraining",
-        input=_ARTIFACTS,
+        input=_TRUTH,
         run="uncanny.learn.vision.multitask:multitask",
         packages=("torch", "transformers", "accelerate"),
     ),

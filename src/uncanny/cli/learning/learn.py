@@ -38,7 +38,7 @@ def command() -> None:
 def _command(protocol: Protocol) -> click.Command:
     """The command of a protocol that trains, made from its entry in the table."""
     given = protocol.input
-    kind = Place() if given.kind in ("chats", "artifacts") else Place(named=True)
+    kind = Place(named=given.kind == "named")
 
     @click.command(
         protocol.command[-1],
@@ -53,9 +53,13 @@ def _command(protocol: Protocol) -> click.Command:
     @no_page_option
     @quiet_option
     def command(as_json: bool, no_report: bool, quiet: bool, **values: Any) -> None:
+        from uncanny.learn.common.machine import is_first_process
+
         data = values.pop(given.name)
         shown = given_parameters(protocol.parameters, values)
-        run = named(protocol.run)(Path(data), **shown, progress=not quiet)
+        run = named(protocol.run)(Path(data), **shown, progress=not quiet and is_first_process())
+        if not is_first_process():
+            return
         page = None if no_report else run.report()
         if as_json:
             say_json(run.to_json() | {"report": None if page is None else str(page)})

@@ -237,25 +237,6 @@ def _chats(name: str, sent: Sent, chats: str, params: dict[str, Any]) -> None:
     params[name], params["root"] = _with_images(sent, rows, ("images",), root or file.parent, file)
 
 
-def _artifacts(name: str, sent: Sent, place: str, params: dict[str, Any]) -> None:
-    from uncanny.artifacts import load
-
-    root: Path | None = params.pop("root", None)
-    reference = there_already(place)
-    if reference is not None:
-        params[name] = reference
-        return
-    loaded = load(place, root=root)
-    for image in loaded.images:
-        if any(isinstance(region.mask, str) for region in image.regions):
-            raise UsageError(
-                f"{place} has masks in files, which are not sent",
-                remedy="Write them as run lengths into the records, or train on this machine.",
-            )
-    rows = [each.record.model_dump(mode="json", exclude_unset=True) for each in loaded.images]
-    params[name], params["root"] = _with_images(sent, rows, ("image",), loaded.pictures, Path(place))
-
-
 # Runs and records.
 
 
@@ -382,7 +363,7 @@ def server_command(protocol: Protocol) -> ServerCommand:
         "named": _named(given.name),
         "run": _run_to_export,
         "chats": partial(_chats, given.name),
-        "artifacts": partial(_artifacts, given.name),
+        "truth": _file(given.name),
     }
     send = {given.name: inputs[given.kind]}
     for name, known in protocol.parameters.model_fields.items():

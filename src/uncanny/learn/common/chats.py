@@ -47,7 +47,7 @@ def chats_file(data: Path) -> Path:
     if len(files) != 1:
         what = "contains several files of chats" if files else "has no file of chats, train.jsonl"
         raise UsageError(
-            f"{data} {what}", remedy="Pass the file that `uncanny export --to sft` or `sft-detect` wrote."
+            f"{data} {what}", remedy="Pass the file that `uncanny export` wrote as sft or sft-detect."
         )
     return files[0]
 

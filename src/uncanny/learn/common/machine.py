@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 from uncanny.extras import optional
 from uncanny.learn.common.parameters import LearnParameters
+from uncanny.wording import counted
 
 _LIBRARIES: Final = ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "torchmetrics")
 
@@ -48,12 +50,23 @@ def library_versions() -> Mapping[str, str]:
 
 
 def device_of(parameters: LearnParameters) -> Any:
-    """The `torch.device` to train on. Raises UsageError where it cannot be used."""
+    """The `torch.device` to train on. Raises UsageError where it cannot be used.
+
+    Of several processes that `accelerate launch` or `torchrun` starts, each has a GPU of its own.
+    """
     import torch
 
     from uncanny.eval.common.similarity.bertscore import choose_device
 
-    return torch.device(choose_device(parameters.device))
+    device = torch.device(choose_device(parameters.device))
+    if device.type == "cuda" and device.index is None:
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    return device
+
+
+def is_first_process() -> bool:
+    """Whether this is the one of several training processes that writes and prints."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def dtype_of(parameters: LearnParameters, device: Any) -> Any:
@@ -88,4 +101,4 @@ def machine_words(device: Any) -> str:
 
     if device.type == "cuda":
         return str(torch.cuda.get_device_name(device))
-    return f"CPU, {torch.get_num_threads()} threads"
+    return f"a CPU with {counted(torch.get_num_threads(), 'thread')}"

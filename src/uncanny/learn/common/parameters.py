@@ -56,7 +56,7 @@ class AdapterParameters(Parameters):
     """Scale of the adapters; their output is multiplied by alpha / rank. The paper does not say it."""
     every_layer: Annotated[int, Field(ge=1, le=1_000)] = 4
     """Train every n-th layer of the language model, from the first one on; 1 trains all."""
-    merge: bool = False
+    whole_model: bool = False
     """Save the whole model with the adapter merged into it, instead of the adapter."""
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # What every step has and what is not worth a curve.
 _NO_CURVE: Final = frozenset({"step", "epoch", "memory_bytes", "num_tokens"})
-_FIRST: Final = ("loss", "learning_rate", "grad_norm")
 _MOST_CURVES: Final = 9
 _PANEL: Final = 150.0
 
@@ -70,7 +69,8 @@ def lead(run: LearnRun) -> str:
     if run.state != "finished":
         return f"Training is {run.state} after {len(run.steps):,} steps. The same command resumes it."
     if first is not None and first[1].get("before") is not None:
-        return f"Training changed {first[0]} from {first[1]['before']:.3g} to {first[1]['after']:.3g}."
+        before, after = first[1]["before"], first[1]["after"]
+        return f"On held-out images, training changed {first[0]} from {before:.3g} to {after:.3g}."
     losses = [each.loss for each in run.steps if each.loss is not None]
     if not losses:
         return f"Trained for {len(run.steps):,} steps."
@@ -91,7 +91,8 @@ def curves_of(steps: Sequence[StepRecord]) -> Mapping[str, Sequence[tuple[int, f
         for name, value in each.model_dump().items():
             if name not in _NO_CURVE and isinstance(value, int | float) and not isinstance(value, bool):
                 curves.setdefault(name, []).append((each.step, float(value)))
-    order = sorted(curves, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+    first = list(StepRecord.model_fields)
+    order = sorted(curves, key=lambda name: first.index(name) if name in first else len(first))
     return {name: curves[name] for name in order[:_MOST_CURVES]}
 
 

@@ -66,8 +66,8 @@ class LearnRun(TableResult):
             return [orjson.loads(line) for line in reader if line.strip()]
 
     def tables(self) -> tuple[Table, ...]:
-        """What training took, the figures before and after, and the published rows."""
-        return (self._training(), *self._figures(), *self._published())
+        """The figures before and after, what training took, and the published rows."""
+        return (*self._figures(), self._training(), *self._published())
 
     def _training(self) -> Table:
         results, steps = self.results, self.steps

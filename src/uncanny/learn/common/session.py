@@ -23,7 +23,7 @@ import orjson
 from uncanny import __version__
 from uncanny.errors import UsageError
 from uncanny.files import dump_json, open_file, read_json
-from uncanny.learn.common.machine import library_versions
+from uncanny.learn.common.machine import is_first_process, library_versions
 from uncanny.learn.common.parameters import LearnParameters, SessionParameters
 from uncanny.learn.common.steps import STEPS, StepLog
 from uncanny.records.jsonl import write_atomically
@@ -148,7 +148,7 @@ def training(
         },
     )
     session_only = SessionParameters.model_fields.keys()
-    first = os.environ.get("RANK", "0") == "0"
+    first = is_first_process()
     with folder.locked() if first else nullcontext():
         before = folder.read_manifest()
         if before is not None:

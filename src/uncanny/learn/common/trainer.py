@@ -33,9 +33,10 @@ class RunCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        # A file behind a checkpoint would say steps twice.
+        # Steps after the checkpoint are made once more.
         resumed = self._session.resumed
-        self._log.cut((step_of(resumed) or 0) if resumed is not None else 0)
+        if state.is_world_process_zero:
+            self._log.cut((step_of(resumed) or 0) if resumed is not None else 0)
         self._began = time.monotonic()
         self._show(state.global_step, state.max_steps)
 
@@ -80,7 +81,8 @@ def trainer_settings(parameters: LearnParameters, session: LearnSession, device:
         "logging_nan_inf_filter": False,
         "save_strategy": "steps",
         "save_steps": parameters.checkpoint_every,
-        "save_total_limit": parameters.keep_checkpoints,
+        # One more: the oldest is removed before the newest is known to be whole.
+        "save_total_limit": parameters.keep_checkpoints + 1,
         "report_to": [],
         "disable_tqdm": True,
         "use_cpu": device.type == "cpu",

@@ -50,7 +50,7 @@ def write_reasoner_card(run: LearnRun) -> Path:
         title="Reasoner: lists semantic anomalies of images",
         about=_ABOUT,
         use=use,
-        library="transformers" if run.manifest.plan["merge"] else "peft",
+        library="transformers" if run.manifest.plan["whole_model"] else "peft",
         limits=_LIMITS,
     )
 
@@ -58,17 +58,17 @@ def write_reasoner_card(run: LearnRun) -> Path:
 def serve_words(run: LearnRun) -> str:
     """The command that serves the trained model with vLLM."""
     plan = run.manifest.plan
-    options = [] if plan["merge"] else [f"--max-lora-rank {max(8, plan['rank'])}"]
+    options = [] if plan["whole_model"] else [f"--max-lora-rank {max(8, plan['rank'])}"]
     if run.results["reads_pixels"]:
         size = {"shortest_edge": plan["least_pixels"], "longest_edge": plan["most_pixels"]}
         options.append(f"--mm-processor-kwargs '{dump_json({'size': size}).decode()}'")
-    served = f"{run.model}" if plan["merge"] else f"{run.manifest.model} --lora {_NAME}={run.model}"
+    served = f"{run.model}" if plan["whole_model"] else f"{run.manifest.model} --lora {_NAME}={run.model}"
     return " ".join(["uncanny vllm up", served, *(["--", *options] if options else [])])
 
 
 def ask_words(run: LearnRun, images: str, truth: str) -> str:
     """The command line that asks the served model about images and scores what it says."""
-    name = run.model if run.manifest.plan["merge"] else _NAME
+    name = run.model if run.manifest.plan["whole_model"] else _NAME
     # A model of one turn was never asked for a verdict first.
     protocol = "" if run.results["turns"] > 1 else " --protocol independent"
     asked = f"uncanny detect {images} --model vllm/{name} --prompts {run.path / PROMPTS}{protocol} -o runs/d"

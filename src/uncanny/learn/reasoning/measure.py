@@ -16,7 +16,11 @@ from uncanny.learn.reasoning.data import Example, join_entries, split_entries, t
 
 # The published rows of the paper's model and of the one that it was trained from.
 _PUBLISHED = ("Qwen2.5-VL-7B", "AnomReasonor-7B")
-_COLUMNS = ("semap_phe", "semap_rea", "semap_full", "semf1_phe", "semf1_rea", "semf1_full")
+_COLUMNS = {
+    f"{figure}_{view}": f"{name}, {view}"
+    for figure, name in (("semap", "SemAP"), ("semf1", "SemF1"))
+    for view in ("phe", "rea", "full")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,8 @@ def figures_of(cases: Sequence[Case], answers: Sequence[str]) -> Mapping[str, fl
         semap, semf1 = release.semap["full"].value, release.semf1["full"].value
     exact = [answer == case.wanted for case, answer in zip(cases, answers, strict=True)]
     return {
-        "SemAP, chrF": semap,
-        "SemF1, chrF": semf1,
+        "SemAP (chrF)": semap,
+        "SemF1 (chrF)": semf1,
         "share of answers in the expected form": _share([each is not None for each in listed]),
         "share of answers that are equal to the expected one": _share(exact),
     }
@@ -110,4 +114,4 @@ def published_rows() -> Mapping[str, Any]:
         f"{table['source']}. Other images, other prompts and BERTScore with the named model: these figures "
         "compare with each other, not with those above."
     )
-    return {"columns": list(_COLUMNS), "rows": rows, "note": note}
+    return {"columns": list(_COLUMNS.values()), "rows": rows, "note": note}

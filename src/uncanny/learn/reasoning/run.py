@@ -48,6 +48,12 @@ def reasoner(data: str | PathLike[str], parameters: ReasonerParameters) -> Learn
 
     Returns the run, also if it was interrupted. Raises UsageError for data or a model that cannot be used,
     and where a package of the extra `learn` is missing; UncannyError where training changed nothing.
+
+    >>> run = uncanny.learn.reasoner(  # doctest: +SKIP
+    ...     "data/a/sft", base="models/qwen2.5-vl", out="runs/reasoner"
+    ... )
+    >>> run.state, run.steps[-1].loss  # doctest: +SKIP
+    ('finished', 0.71)
     """
     require(protocols()[TASK].packages)
     file = chats_file(Path(data))
@@ -117,7 +123,7 @@ def _train(
         train(trainer, session, callback)
     model.model = trainer.model
     if session.writes:
-        model.save(session.model, merge=parameters.merge)
+        model.save(session.model, merge=parameters.whole_model)
     after = _answers(model, cases, parameters, "answers after")
     session.write_examples(_shown(session, cases, before, after))
     session.write_results(
