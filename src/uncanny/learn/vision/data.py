@@ -84,7 +84,8 @@ def read_splits(
     """Images of any file or folder of artifacts that `uncanny artifacts` reads.
 
     Without `held_out`, a `share` of the groups of images is held out, real and generated ones alike. Images
-    that belong together, such as a generated one and the real one it was made from, are on one side. Raises UsageError, ItemsError.
+    that belong together, such as a generated one and the real one it was made from, are on one side. Raises
+    UsageError, ItemsError.
     """
     images = _read(data, root)
     if held_out is not None:

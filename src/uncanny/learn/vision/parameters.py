@@ -85,7 +85,7 @@ class MultitaskTraining(VisionParameters):
     """Channels of the segmentation heads."""
     most_weight: Annotated[float, Field(gt=0, le=10**9)] = 100.0
     """Maximum weight of a class of pixels; the weights are inverse to their shares."""
-    loss_weights: tuple[Weight, Weight, Weight] = (1.0, 1.0, 0.2)
+    loss_weights: Annotated[Sequence[Weight], Field(min_length=3, max_length=3)] = (1.0, 1.0, 0.2)
     """Weights of the losses of authenticity, pixels, and the auxiliary head."""
     max_steps: Annotated[int, Field(ge=1, le=10**9)] = 80_000
     """Stop after this number of optimizer steps."""
