@@ -31,9 +31,10 @@ SIDE = 64
 # λ: the heavier patches without an artifact, the fewer patches are looked at.
 BENIGN = 0.2
 IOU, ACCURACY = "IoU of attention and artifacts", "balanced accuracy"
+NONE = "none (β = 0)"
 # Of the loss without alignment, and with each mask: β and what attention is drawn to.
 MASKS: Mapping[str, tuple[float, str]] = {
-    "none (β = 0)": (0.0, "artifact"),
+    NONE: (0.0, "artifact"),
     "random": (1.0, "random"),
     "benign": (1.0, "benign"),
     "saliency": (1.0, "saliency"),
@@ -47,30 +48,34 @@ def main() -> None:
     parser.add_argument("--attention", default="rollout")
     parser.add_argument("--steps-only", action="store_true")
     parser.add_argument("--seeds", type=int, nargs="*", default=range(SEEDS))
+    parser.add_argument("--masks", nargs="*", default=list(MASKS), choices=list(MASKS))
     given, _ = parser.parse_known_args()
     import torch
 
     torch.set_num_threads(1 if given.device == "cpu" else 4)
     if not given.steps_only:
-        report(compare_masks(given.device, given.attention, given.seeds))
+        report(compare_masks(given.device, given.attention, given.seeds, given.masks))
         return
     for name, (seconds, memory) in steps_of(given.device).items():
         figure(f"{name}: a step", seconds, "s")
         figure(f"{name}: memory", memory, "GB")
 
 
-def compare_masks(device: str, attention: str, seeds: Sequence[int]) -> dict[str, dict[str, list[float]]]:
+def compare_masks(
+    device: str, attention: str, seeds: Sequence[int], masks: Sequence[str]
+) -> dict[str, dict[str, list[float]]]:
     """IoU and balanced accuracy by mask, an entry a seed."""
     from uncanny.learn import detector
 
-    measured: dict[str, dict[str, list[float]]] = {name: {IOU: [], ACCURACY: []} for name in MASKS}
+    measured: dict[str, dict[str, list[float]]] = {name: {IOU: [], ACCURACY: []} for name in masks}
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
             here = Path(folder) / str(seed)
             train = plant(here / "train", IMAGES, 2 * seed, SIDE)
             test = plant(here / "test", IMAGES // 4, 2 * seed + 1, SIDE)
             base = small_transformer(here / "base", seed)
-            for name, (weight, mask) in MASKS.items():
+            for name in masks:
+                weight, mask = MASKS[name]
                 options: Any = {"attention": attention, "align_to": mask}
                 run = detector(
                     train,
@@ -99,12 +104,14 @@ def compare_masks(device: str, attention: str, seeds: Sequence[int]) -> dict[str
 
 def report(measured: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
     """Means over seeds, and the paired t-test of each mask against β = 0."""
-    nothing = np.array(measured["none (β = 0)"][IOU])
+    if NONE not in measured:
+        return
+    nothing = np.array(measured[NONE][IOU])
     for name, each in measured.items():
         iou = np.array(each[IOU])
         figure(f"{name}: IoU", float(iou.mean()), "", float(nothing.mean()), "β = 0", wanted=None)
         figure(f"{name}: balanced accuracy", float(np.mean(each[ACCURACY])))
-        if name != "none (β = 0)" and len(iou) > 1:
+        if name != NONE and len(iou) > 1:
             print(f"{name}: each seed {np.round(iou, 3).tolist()}, difference to β = 0")
             figure(f"{name}: p, paired t-test", float(ttest_rel(iou, nothing).pvalue))
 

@@ -49,7 +49,7 @@ def test_detect_asks_a_checkpoint_of_another_library_and_scores_it(tmp_path: Pat
         assert heat.max() > 200
     plan = json.loads((run / "run.json").read_text())["plan"]["detector"]
     assert plan["kind"] == "timm"
-    assert plan["heat_map"] == "relevance"
+    assert plan["maps"] == "relevance"
     again = uncanny_here("detect", truth.parent, "--detector", TIMM, "--truth", truth, "-o", run)
     assert again.code == 0
     assert lines(run / "annotations.jsonl") == records

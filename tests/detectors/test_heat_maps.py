@@ -73,12 +73,12 @@ def test_gradcam_of_swin_has_its_places(swin: Path, method: Any) -> None:
 
 def test_attention_is_not_for_networks_without_a_class_token(swin: Path) -> None:
     with pytest.raises(UsageError, match="needs a vision transformer with a class token"):
-        open_detector(swin, DetectorParameters(heat_map="rollout", device="cpu"))
+        open_detector(swin, DetectorParameters(maps="rollout", device="cpu"))
 
 
 @pytest.mark.parametrize("method", ["auto", "rollout", "gradient_rollout", "relevance", "none"])
 def test_a_detector_gives_maps_of_the_size_of_each_image(saved_vit: Path, method: Any) -> None:
-    detector = open_detector(saved_vit, DetectorParameters(heat_map=method, batch_size=2, device="cpu"))
+    detector = open_detector(saved_vit, DetectorParameters(maps=method, batch_size=2, device="cpu"))
     rng = np.random.default_rng(0)
     sizes = [(80, 50), (64, 64), (31, 90)]
     images = [

@@ -51,10 +51,10 @@ class Detector:
     def __init__(self, classifier: Classifier, parameters: DetectorParameters) -> None:
         self._classifier, self._batch = classifier, parameters.batch_size
         self._windows = parameters.sliding
-        self._method = choose(parameters.heat_map, classifier)
+        self._method = choose(parameters.maps, classifier)
         self._device = choose_device(parameters.device)
         classifier.module.to(self._device)
-        self.described: Mapping[str, Any] = {**classifier.described, "heat_map": self._method}
+        self.described: Mapping[str, Any] = {**classifier.described, "maps": self._method}
 
     @property
     def is_classifier(self) -> bool:
@@ -125,7 +125,7 @@ class Detector:
                 score = float(torch.sigmoid(logits.double())[0])
                 if maps is not None:
                     heat = on_image(maps[0].float().cpu().numpy(), box, image.size)
-            if "artifacts" in model.aspects:
+            if "pixels" in model.aspects:
                 with torch.inference_mode():
                     logits = torch.nn.functional.interpolate(
                         model(pixels).pixels, size=(image.height, image.width), mode="bilinear"

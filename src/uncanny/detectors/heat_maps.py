@@ -33,7 +33,7 @@ def choose(method: HeatMap, classifier: Classifier) -> HeatMap:
         return "gradcam" if classifier.patch is None else "relevance"
     if method in ATTENTION_MAPS and classifier.patch is None:
         raise UsageError(
-            f"{option('heat_map')} {method} needs a vision transformer with a class token, and "
+            f"{option('maps')} {method} needs a vision transformer with a class token, and "
             f"{classifier.described['detector']} is a {classifier.described['architecture']}",
             remedy="Use gradcam.",
         )
@@ -110,7 +110,7 @@ def _one_gradcam(classifier: Classifier, pixels: Tensor) -> tuple[Tensor, Tensor
         if not outputs:
             raise UsageError(
                 f"{classifier.described['detector']} has no features with places for Grad-CAM",
-                remedy=f"Use {option('heat_map')} none.",
+                remedy=f"Use {option('maps')} none.",
             )
         features = outputs[-1]
         (gradients,) = torch.autograd.grad(logits.sum(), features)

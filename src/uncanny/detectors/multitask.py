@@ -21,7 +21,7 @@ from uncanny.schema import ARTIFACT_CATEGORIES
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-Aspect = Literal["authenticity", "artifacts"]
+Aspect = Literal["authenticity", "pixels"]
 ASPECTS: Final[tuple[Aspect, ...]] = get_args(Aspect)
 """What a multitask model says of an image: whether it is generated, and which pixels are artifacts."""
 

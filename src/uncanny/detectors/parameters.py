@@ -21,7 +21,7 @@ class DetectorParameters(Parameters):
     """How a detector looks at images."""
 
     heading = "Detectors"
-    heat_map: Annotated[HeatMap, HERE] = "auto"
+    maps: Annotated[HeatMap, HERE] = "auto"
     """How a detector's heat maps are made: auto is relevance for vision transformers, else gradcam."""
     sliding: Annotated[bool, HERE] = False
     """Make heat maps window by window over the whole image, for detectors that see only a patch of it."""

@@ -67,9 +67,9 @@ def test_images_that_belong_together_are_on_one_side(pictures: Path) -> None:
     splits = read_splits(write(pictures / "t.jsonl", records), None, 0.5, 3)
     sides = [
         {(each.artifacts.record.model_extra or {})["pair"] for each in side}
-        for side in (splits.train, splits.held_out)
+        for side in (splits.train, splits.test)
     ]
-    assert len(splits.train) == len(splits.held_out) == 4
+    assert len(splits.train) == len(splits.test) == 4
     assert not sides[0] & sides[1]
 
 

@@ -137,23 +137,23 @@ def test_alignment_needs_a_transformer_with_a_class_token(tmp_path: Path, truth:
 def test_each_task_trains_saves_predicts_and_is_scored(tmp_path: Path, truth: Path, swin: Path) -> None:
     common = {**SMALL, "side": 64, "batch": 2, "head_channels": 8}
     runs = {}
-    for task in ("artifacts", "authenticity", "multitask", "probe", "transfer"):
-        base = runs["artifacts"].model if task in ("probe", "transfer") else swin
+    for task in ("pixels", "authenticity", "multitask", "probe", "transfer"):
+        base = runs["pixels"].model if task in ("probe", "transfer") else swin
         run = runs[task] = uncanny.learn.multitask(truth, base=base, task=task, out=tmp_path / task, **common)
         assert run.state == "finished"
         assert run.results["class_pixels"][2:] == [0] * 6
         detector = f"detector/{run.model}"
-        if task in ("artifacts", "multitask", "probe"):
+        if task in ("pixels", "multitask", "probe"):
             found = uncanny.artifacts.run(truth.parent, model=detector, out=tmp_path / f"a-{task}")
             assert all(record.status == "ok" for record in found.artifacts)
             scores = uncanny.artifacts.score(found.path, truth=truth)
             assert len(scores) == 1
-            assert all((record.score is None) == (task == "artifacts") for record in found.artifacts)
+            assert all((record.score is None) == (task == "pixels") for record in found.artifacts)
         else:
             judged = uncanny.detect(truth.parent, model=detector, out=tmp_path / f"d-{task}", truth=truth)
             assert judged.score().scored.images == 8
     before, probe, transfer = (
-        load_classifier(runs[task].model).module.state_dict() for task in ("artifacts", "probe", "transfer")
+        load_classifier(runs[task].model).module.state_dict() for task in ("pixels", "probe", "transfer")
     )
     changed = {
         name: [name for name, value in state.items() if not torch.equal(value, before[name])]
@@ -165,5 +165,5 @@ def test_each_task_trains_saves_predicts_and_is_scored(tmp_path: Path, truth: Pa
     with pytest.raises(UsageError, match="must be a model that was trained for artifacts"):
         uncanny.learn.multitask(truth, base=swin, task="probe", out=tmp_path / "no", **common)
     with pytest.raises(UsageError, match="does not say what is generated"):
-        uncanny.detect(truth.parent, model=f"detector/{runs['artifacts'].model}", out=tmp_path / "no")
-    shutil.rmtree(tmp_path / "artifacts")
+        uncanny.detect(truth.parent, model=f"detector/{runs['pixels'].model}", out=tmp_path / "no")
+    shutil.rmtree(tmp_path / "pixels")

@@ -72,10 +72,10 @@ class Labeled:
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """Images to train on, and held-out ones."""
+    """Images to train on, and those that are held out for tests."""
 
     train: Sequence[Labeled]
-    held_out: Sequence[Labeled]
+    test: Sequence[Labeled]
 
 
 def read_splits(

@@ -91,7 +91,7 @@ def _train_each(
     variants: Sequence[tuple[float, int]],
 ) -> None:
     """A run for each λ and seed in its own folder; of the best λ the best model is kept."""
-    kinds = {each.generated for each in _splits(parameters, data).held_out}
+    kinds = {each.generated for each in _splits(parameters, data).test}
     if len(parameters.benign_weights) > 1 and len(kinds) < 2:
         raise UsageError(
             f"{option('benign_weights')} are chosen by real and generated images, and one kind is not held out",
@@ -168,7 +168,7 @@ def _train(
     settings = AlignmentSettings(recipe["alignment_weight"], benign_weight, recipe["attention"])
     model = new_detector(base_folder(parameters), parameters.side, settings, rank).to(device)
     view = view_of(model.side)
-    cases = subset(splits.held_out, 10**9, seed)
+    cases = subset(splits.test, 10**9, seed)
 
     def ask(pixels: Any) -> Any:
         model.eval()
@@ -217,7 +217,7 @@ def _train(
     session.write_examples(shown(session, before, after, parameters.before_and_after))
     session.write_results(
         {
-            "examples": {"train": len(splits.train), "test": len(splits.held_out)},
+            "examples": {"train": len(splits.train), "test": len(splits.test)},
             "steps": steps,
             "parameters": sum(each.numel() for each in model.parameters()),
             "trainable_parameters": sum(each.numel() for each in trained),
@@ -238,7 +238,7 @@ def _splits(parameters: DetectorTraining, data: Path) -> Splits:
 def notes_of(splits: Splits) -> list[str]:
     """What is to be known of the data, a sentence each."""
     notes = []
-    for name, images in (("training", splits.train), ("held-out", splits.held_out)):
+    for name, images in (("training", splits.train), ("held-out", splits.test)):
         generated = [each for each in images if each.generated]
         notes.append(
             f"{len(images):,} {name} images: {len(generated):,} generated, of which "

@@ -37,13 +37,13 @@ WHERE: Final = "predicted pixels"
 _ON_TOP: Final = ("probe", "transfer")
 # What each task trains, and what its model says in the end: a changed backbone spoils the heads on it.
 _TRAINS: Final[Mapping[str, tuple[Aspect, ...]]] = {
-    "multitask": ("authenticity", "artifacts"),
+    "multitask": ("authenticity", "pixels"),
     "authenticity": ("authenticity",),
-    "artifacts": ("artifacts",),
+    "pixels": ("pixels",),
     "probe": ("authenticity",),
     "transfer": ("authenticity",),
 }
-_SAYS: Final[Mapping[str, tuple[Aspect, ...]]] = {**_TRAINS, "probe": ("authenticity", "artifacts")}
+_SAYS: Final[Mapping[str, tuple[Aspect, ...]]] = {**_TRAINS, "probe": ("authenticity", "pixels")}
 
 
 @takes(MultitaskTraining)
@@ -99,7 +99,7 @@ def _train(session: LearnSession, parameters: MultitaskTraining, data: Path) -> 
     side = parameters.side or SIDE
     view = model.square(side)
     ask = asker(model)
-    before = said_of(splits.held_out, view, ask, 1, device, parameters.batch)
+    before = said_of(splits.test, view, ask, 1, device, parameters.batch)
     steps, number = samples_needed(parameters, len(splits.train), parameters.batch, None)
     samples = Samples(
         splits.train,
@@ -123,14 +123,14 @@ def _train(session: LearnSession, parameters: MultitaskTraining, data: Path) -> 
         batch=parameters.batch,
         device=device,
     )
-    after = said_of(splits.held_out, view, ask, 1, device, parameters.batch)
+    after = said_of(splits.test, view, ask, 1, device, parameters.batch)
     if not session.writes:
         return
     model.save(session.model)
     session.write_examples(shown(session, before, after, parameters.before_and_after))
     session.write_results(
         {
-            "examples": {"train": len(splits.train), "test": len(splits.held_out)},
+            "examples": {"train": len(splits.train), "test": len(splits.test)},
             "steps": steps,
             "parameters": sum(each.numel() for each in module.parameters()),
             "trainable_parameters": sum(each.numel() for each in trained),
@@ -156,7 +156,7 @@ def _model(parameters: MultitaskTraining) -> Any:
     if parameters.task in _ON_TOP and not is_multitask:
         raise UsageError(
             f"{option('base')} must be a model that was trained for artifacts",
-            remedy=f"Train one with {option('task')} artifacts, and pass its folder `model`.",
+            remedy=f"Train one with {option('task')} pixels, and pass its folder `model`.",
         )
     if is_multitask:
         return Multitask.load(folder)
@@ -210,9 +210,7 @@ def _write_card(run: LearnRun) -> Path:
         title="Multitask: authenticity and artifacts of images",
         about="Says "
         + " and ".join(
-            {"authenticity": "how likely an image is generated", "artifacts": "which pixels are artifacts"}[
-                each
-            ]
+            {"authenticity": "how likely an image is generated", "pixels": "which pixels are artifacts"}[each]
             for each in says
         )
         + ".",

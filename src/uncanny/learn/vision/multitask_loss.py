@@ -30,7 +30,7 @@ class MultitaskLoss(nn.Module):
         unused = []
         if "authenticity" not in trains:
             unused.append(model.classifier)
-        if "artifacts" not in trains:
+        if "pixels" not in trains:
             unused += [model.segmenter.decode_head, model.segmenter.auxiliary_head]
         for part in unused:  # processes that train together wait for each gradient
             part.requires_grad_(False)

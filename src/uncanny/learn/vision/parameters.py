@@ -14,7 +14,7 @@ from uncanny.wording import option
 Rollout = Literal["gradient_rollout", "rollout"]
 Tuning = Literal["full", "lora"]
 AlignTo = Literal["artifact", "random", "benign", "saliency"]
-Task = Literal["multitask", "authenticity", "artifacts", "probe", "transfer"]
+Task = Literal["multitask", "authenticity", "pixels", "probe", "transfer"]
 
 Batch = Annotated[int, Field(ge=1, le=10_000)]
 Epochs = Annotated[float, Field(gt=0, le=10_000)]
@@ -79,8 +79,8 @@ class MultitaskTraining(VisionParameters):
     """The parameters of `learn.multitask`."""
 
     task: Task = "multitask"
-    """What to train: both tasks, authenticity or artifacts alone, or authenticity on top of a model that
-    was trained for artifacts: its classifier alone (probe), or all of it (transfer)."""
+    """What to train: both tasks, authenticity or pixels alone, or authenticity on top of a model that
+    was trained for pixels: its classifier alone (probe), or all of it (transfer)."""
     head_channels: Annotated[int, Field(ge=8, le=4_096)] = 512
     """Channels of the segmentation heads."""
     most_weight: Annotated[float, Field(gt=0, le=10**9)] = 100.0
