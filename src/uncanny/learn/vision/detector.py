@@ -94,7 +94,7 @@ def _train_each(
     kinds = {each.generated for each in _splits(parameters, data).test}
     if len(parameters.benign_weights) > 1 and len(kinds) < 2:
         raise UsageError(
-            f"{option('benign_weights')} are chosen by real and generated images, and one kind is not held out",
+            f"{option('benign_weights')} are chosen by real and generated images; one kind is not held out",
             remedy=f"Pass some with {option('held_out')}, or a larger {option('held_out_share')}.",
         )
     runs: dict[tuple[float, int], LearnRun] = {}
