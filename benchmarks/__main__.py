@@ -50,7 +50,7 @@ ALL = (
     "learn_size",
 )
 # Need something that has to be installed first, so they run by name only.
-MORE = ("vllm_cpu", "learn", "learn_gpu")
+MORE = ("vllm_cpu", "learn", "learn_detector", "learn_gpu")
 
 
 def _folder(name: str) -> str:

@@ -148,6 +148,10 @@ def make_set(name: str, texts: Mapping[str, str]) -> PromptSet:
     return PromptSet(name, f"{name}@{whole}", prompts)
 
 
+UNASKED: Final = "detector@"
+"""How the ids begin that stand in records of detectors, which are asked without prompts."""
+
+
 def is_ours(set_id: str) -> bool:
     """Whether this is the id of one of the package's sets."""
     name = set_id.partition("@")[0]

@@ -99,6 +99,8 @@ RIGHT: Mapping[str, Arguments] = {
     },
     "learn.reasoner": lambda out: {"data": out.parent / "annotated", "base": out.parent, "out": out},
     "learn.grounder": lambda out: {"data": out.parent / "annotated", "base": out.parent, "out": out},
+    "learn.detector": lambda out: {"data": out.parent / "annotated", "base": out.parent, "out": out},
+    "learn.multitask": lambda out: {"data": out.parent / "annotated", "base": out.parent, "out": out},
     "mcq.load": lambda _: {"source": "scenes"},
     "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
     "mcq.run_each": lambda out: {"items": "scenes", "models": ["noop"], "out": out, "limit": 1},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from uncanny.agents.config import ArtifactsConfig
+from uncanny.detectors.parameters import DetectorParameters
 from uncanny.eval.common.parameters import (
     HeatMapThreshold,
     IntervalParameters,
@@ -26,8 +27,10 @@ else:  # commands show their options without them
     Artifacts = Any
 
 
-class ArtifactsParameters(ImageParameters, ArtifactsConfig):
+class ArtifactsParameters(ImageParameters, ArtifactsConfig, DetectorParameters):
     """The parameters of `run`."""
+
+    heat_map_threshold: HeatMapThreshold = HEAT_MAP_THRESHOLD
 
 
 class LoadParameters(Parameters):

@@ -25,11 +25,14 @@ from uncanny.agents.artifact_locator import (
 from uncanny.agents.common.context import asked_box_format
 from uncanny.agents.config import ArtifactsConfig
 from uncanny.client.calls import usage
-from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
+from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region, RunLengths
 from uncanny.eval.artifacts.parameters import ArtifactsParameters
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.inputs.named_images import name_images
+from uncanny.eval.common.pixels.crops import crop
+from uncanny.eval.common.pixels.masks import component_crops, encode_rle
 from uncanny.eval.common.run_result import ImagesRun, Records
+from uncanny.eval.metrics import HEAT_MAP_THRESHOLD
 from uncanny.images.prepared import PreparedImage
 from uncanny.models.base import sent_image
 from uncanny.models.tokens import image_tokens, least_cached
@@ -53,6 +56,7 @@ from uncanny.wording import counted
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
+    from uncanny.detectors.detector import Judgement
     from uncanny.runs.engine import Engine
 
 # From which likelihood on an image is taken for generated.
@@ -156,7 +160,11 @@ def artifacts_task(parameters: ArtifactsParameters, images: Images, *, copy: boo
     out = None if parameters.out is None else Path(parameters.out)
     parts["paths"], _ = name_images(parts["paths"], out, copy=copy)
     categories = check_choices("categories", parameters.categories, ARTIFACT_CATEGORIES)
-    return ArtifactsTask(**parts, config=parameters.part(ArtifactsConfig, categories=categories))
+    return ArtifactsTask(
+        **parts,
+        config=parameters.part(ArtifactsConfig, categories=categories),
+        heat_map_threshold=parameters.heat_map_threshold,
+    )
 
 
 @takes(ArtifactsParameters, "out")
@@ -202,16 +210,23 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
     found = "regions"
 
     config: ArtifactsConfig = field(default_factory=ArtifactsConfig)
+    heat_map_threshold: float = HEAT_MAP_THRESHOLD
     prompts: PromptSet = field(default_factory=lambda: prompt_set("artifacts"))
 
     @property
     def inputs_at_once(self) -> int:
+        if self.detector is not None:
+            return self.detector.at_once
         # The questions about an image go side by side.
         return min(MOST_IMAGES_AT_ONCE, -(-self.options.concurrency // self.config.calls) + 2)
 
     @property
     def calls_per_input(self) -> int:
-        return self.config.calls
+        return self.config.calls if self.detector is None else 0
+
+    def config_json(self) -> dict[str, Any]:
+        plan = super().config_json()
+        return plan if self.detector is None else {**plan, "heat_map_threshold": self.heat_map_threshold}
 
     def record(
         self, file: ImageFile, image: PreparedImage | None, status: Status, **more: Any
@@ -222,6 +237,11 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
     ) -> LocatedArtifacts:
+        if self.detector is not None:
+            judgement, keys = await self.detector.examine(file.path, image.source_sha256, self.folder.path)
+            regions = await asyncio.to_thread(detector_regions, judgement, self.heat_map_threshold)
+            # Of each pixel one category is said, or none of any: nothing that was asked is unknown.
+            return self.record(file, image, "ok", regions=regions, unmeasured=(), **keys)
         with asking(engine, file.image, calls) as scope:
             context = ArtifactContext(
                 engine.model_client,
@@ -277,6 +297,26 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
         )
 
 
+def detector_regions(judgement: Judgement, threshold: float) -> tuple[Region, ...] | None:
+    """What a detector says of places: its classes of pixels, else its heat map from `threshold` on.
+
+    Each connected part is a region. Those of a heat map have no category. None where it says nothing.
+    """
+    if judgement.pixels is not None:
+        masks = [
+            (category, judgement.pixels == number) for number, category in enumerate(ARTIFACT_CATEGORIES, 1)
+        ]
+    elif judgement.heat is not None:
+        masks = [(None, judgement.heat >= threshold)]
+    else:
+        return None
+    return tuple(
+        Region(category=category, mask=RunLengths(**encode_rle(part.on((mask.shape[1], mask.shape[0])))))
+        for category, mask in masks
+        for part in component_crops(crop(mask))
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactsForecast(ImagesForecast):
     """What is left of a run that locates artifacts: the same number of calls for each image."""
@@ -300,6 +340,9 @@ def forecast(images: Images, parameters: ArtifactsParameters) -> ArtifactsForeca
     config = task.config
     prices = task.price_table()
     pending = pending_images(task)
+    if task.detector is not None:
+        none = UsageCounter(task.models.model)
+        return ArtifactsForecast.of_calls(pending.fields, none, prices, calls_an_image=0)
     asked = task.models.roles.get("locator", task.models.model)
     image = image_tokens(str(asked), *pending.size)
     rule = f"box_{asked_box_format(str(asked), config).name}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from uncanny.detectors.parameters import Device
 from uncanny.eval.metrics import RESAMPLES
 from uncanny.parameters import HERE, Folder, Parameters, Place, Shown, Text
 from uncanny.records.reviews import AgreeRule, Rule
@@ -51,11 +52,6 @@ Root = Annotated[
     Shown(default="the file's folder"),
 ]
 Force = Annotated[bool, Field(description="Replace files that this command did not write."), HERE]
-Device = Annotated[
-    Text | None,
-    Field(description="Device to compute on: cpu, cuda, cuda:1 or mps."),
-    Shown(default="the fastest one"),
-]
 HeatMapThreshold = Annotated[
     float,
     Field(

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 import orjson
 
-from uncanny.prompts import is_ours
+from uncanny.prompts import UNASKED, is_ours
 
 MOST_NAMED = 5
 _LONGEST = 60
@@ -25,28 +25,35 @@ _LONGEST = 60
 
 def other_texts(ids: Collection[str]) -> list[str]:
     """Those of the ids that are neither uncanny's nor of a set's own prompts, sorted."""
-    return sorted(each for each in ids if not _of_set(each) and not is_ours(each))
+    return sorted(each for each in _asked_ids(ids) if not _of_set(each) and not is_ours(each))
+
+
+def _asked_ids(ids: Collection[str]) -> list[str]:
+    return [each for each in ids if not each.startswith(UNASKED)]
 
 
 def _of_set(prompts: str) -> bool:
     return prompts.startswith("own:")
 
 
-Source = Literal["ours", "set", "others", "unknown"]
+Source = Literal["ours", "set", "others", "none", "unknown"]
 SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 _WITH: Final[Mapping[Source, str]] = {
     "ours": "uncanny's own prompts",
     "set": "the set's own prompts",
     "others": "other prompts than uncanny's",
+    "none": "no prompts, since it is a detector",
 }
 
 
 def sources(ids: Collection[str]) -> tuple[Source, ...]:
     """Whose prompts the ids in some records are; `unknown` where the records have none."""
+    if ids and not _asked_ids(ids):
+        return ("none",)
     if not ids:
         return ("unknown",)
     own, others = sum(map(_of_set, ids)), len(other_texts(ids))
-    there = {"set": own > 0, "others": others > 0, "ours": len(ids) > own + others}
+    there = {"set": own > 0, "others": others > 0, "ours": len(_asked_ids(ids)) > own + others}
     return tuple(source for source in SOURCES if there.get(source))
 
 
@@ -96,7 +103,7 @@ def texts_notes(sets: Mapping[str, Collection[str]]) -> Iterator[str]:
 
 
 def _named(ids: Collection[str]) -> tuple[str, ...]:
-    return tuple(sorted(each for each in ids if not _of_set(each)))
+    return tuple(sorted(each for each in _asked_ids(ids) if not _of_set(each)))
 
 
 def _listed(ids: Collection[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from uncanny.agents.config import DetectConfig
+from uncanny.detectors.parameters import DetectorParameters
 from uncanny.parameters import Shown
 from uncanny.records.annotation_table import RecordFormat
 from uncanny.runs.parameters import ImageParameters
@@ -15,7 +16,7 @@ else:  # commands show their options without them
     Truth = Any
 
 
-class DetectParameters(ImageParameters, DetectConfig):
+class DetectParameters(ImageParameters, DetectConfig, DetectorParameters):
     """The parameters of `detect`."""
 
     truth: Annotated[

@@ -16,6 +16,7 @@ from uncanny.agents.config import DetectConfig, DetectProtocol
 from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST, ROLES, detect_source
 from uncanny.annotation.run import AnnotateRun
 from uncanny.client.calls import usage
+from uncanny.detectors.provider import AskedDetector
 from uncanny.errors import UsageError
 from uncanny.eval.common.frames import Cells, Row
 from uncanny.eval.common.inputs.named_images import name_images
@@ -97,6 +98,11 @@ class DetectRun(AnnotateRun):
         """How images were asked about: in a conversation, or by two independent calls."""
         protocol = self.manifest.plan.get("protocol")
         return "independent" if protocol == "independent" else "conversation"
+
+    @property
+    def is_of_detector(self) -> bool:
+        """Whether a detector was asked, which says nothing of anomalies."""
+        return "detector" in self.manifest.plan
 
     @property
     def detections(self) -> Records[Detection]:
@@ -216,6 +222,11 @@ def detect_task(
     parts["paths"], truth = name_images(parts["paths"], out, copy=copy)
     config = parameters.part(DetectConfig)
     task = DetectTask(**parts, config=config, format=check_format(parameters.format))
+    if copy and task.detector is not None and not task.detector.open().is_classifier:
+        raise UsageError(
+            f"{task.models.model} was trained for artifacts alone, and does not say what is generated",
+            remedy="Use it with artifacts run.",
+        )
     return task, truth if parameters.truth is None else parameters.truth
 
 
@@ -278,15 +289,19 @@ class DetectTask(ImageTask[Detection]):
 
     @property
     def inputs_at_once(self) -> int:
+        if self.detector is not None:
+            return self.detector.at_once
         return min(MOST_IMAGES_AT_ONCE, self.options.concurrency + IMAGES_AHEAD)
 
     @property
     def calls_per_input(self) -> int:
-        return TURNS
+        return TURNS if self.detector is None else 0
 
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
     ) -> Detection:
+        if self.detector is not None:
+            return await self._detected(self.detector, file, image)
         with asking(engine, file.image, calls) as scope:
             found = await detect_source(
                 ImageContext(engine.model_client, scope, self.config, self.prompts, sent_image(image))
@@ -307,6 +322,11 @@ class DetectTask(ImageTask[Detection]):
             description=found.description,
             **other_models(scope.calls, str(self.models.model)),
         )
+
+    async def _detected(self, detector: AskedDetector, file: ImageFile, image: PreparedImage) -> Detection:
+        """A detector says no more than a number."""
+        judgement, keys = await detector.examine(file.path, image.source_sha256, self.folder.path)
+        return self.record(file, image, "ok", usage=usage([]), verdict=f"{judgement.score:.4f}", **keys)
 
 
 def page_of(run: Path, parameters: ReportParameters) -> Path:
@@ -351,6 +371,8 @@ def detect_forecast(images: Images, parameters: DetectParameters) -> DetectForec
     check_truth(task, truth)
     prices = task.price_table()
     pending = pending_images(task)
+    if task.detector is not None:
+        return DetectForecast.of_calls(pending.fields, UsageCounter(task.models.model), prices)
     model = task.models.roles.get("detector", task.models.model)
     image = image_tokens(str(model), *pending.size)
     length = partial(prompt_tokens, task.prompts)

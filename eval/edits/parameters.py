@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from uncanny.answers.writings import MOST_WORDS
+from uncanny.detectors.parameters import DetectorParameters, Device
 from uncanny.eval import metrics
 from uncanny.eval.common.parameters import (
-    Device,
     HeatMapThreshold,
     IntervalParameters,
     PairFolders,
@@ -236,8 +236,16 @@ class GateParameters(GateConfig, LoadParameters):
     progress: Progress = False
 
 
-class StressParameters(ScoreParameters):
+class StressParameters(ScoreParameters, DetectorParameters):
     """The parameters of `stress`."""
+
+    detector: Annotated[Sequence[Place], Shown(on=HERE.on, metavar="DIR")] = ()
+    """Folder of a detector to ask about the images of META, in place of predictions."""
+    conditions: Annotated[Sequence[Text], Shown(flag="--condition", metavar="NAME")] = ()
+    """Ask the detector about compressed copies too, such as jpeg-85."""
+    detections: Annotated[Place | None, Shown(metavar="DIR")] = None
+    """Folder to keep the detector's predictions and heat maps in. The same call resumes."""
+    progress: Progress = False
 
     meta: Annotated[MetaSource | Sequence[MetaSource], Shown(metavar="META", place="file")]
     """Table of the edits (CSV, Parquet, JSON Lines), such as `edits measure` writes."""

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from uncanny.detectors.device import choose_device
 from uncanny.errors import UsageError
-from uncanny.eval.common.similarity.bertscore import choose_device
 from uncanny.eval.common.similarity.packages import image_tensor, import_package, loading, weights_folder
 from uncanny.eval.common.similarity.weights import content_hash
 from uncanny.eval.edits.parameters import LpipsNet, PerceptualParameters

@@ -14,6 +14,7 @@ from uncanny.errors import UsageError
 # Those of pyproject.toml.
 Extra = Literal[
     "datasets",
+    "detectors",
     "docs",
     "formats",
     "frames",

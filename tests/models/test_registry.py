@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import uncanny.demo
+import uncanny.detectors
 import uncanny.models
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.base import ModelProvider, Provider
@@ -115,7 +116,7 @@ def test_a_key_in_dotenv_is_pointed_to_and_not_read(
 async def test_every_provider_class_there_is_can_be_chosen() -> None:
     defined = {
         value
-        for package in (uncanny.models, uncanny.demo)
+        for package in (uncanny.models, uncanny.demo, uncanny.detectors)
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         for name, value in vars(import_module(module.name)).items()
         if inspect.isclass(value) and name.endswith("Provider") and value not in (Provider, ModelProvider)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uncanny.detectors.device import choose_device
 from uncanny.errors import UsageError
 from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity import weights
@@ -279,24 +280,6 @@ def _described(name: str, content: str, layer: int, *, is_path: bool) -> dict[st
             package: version(package).split("+")[0] for package in ("bert-score", "transformers", "torch")
         },
     }
-
-
-def choose_device(name: str | None) -> str:
-    """The device of this name, the fastest one for None. Raises UsageError where it cannot be used."""
-    import torch
-
-    if name is not None:
-        try:
-            torch.empty(0, device=torch.device(name))
-        except (RuntimeError, AssertionError) as error:
-            raise UsageError(
-                f"Device {name!r} cannot be used: {str(error).splitlines()[0]}",
-                remedy="cpu, cuda, cuda:1 or mps, where torch is built for it",
-            ) from error
-        return name
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def _embeddings_folder() -> Path:

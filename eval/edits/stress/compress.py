@@ -111,7 +111,7 @@ def compress(
     >>> result.written["webp-50"][0]
     1
     """
-    wanted = tuple(dict.fromkeys(map(_condition, parameters.conditions)))
+    wanted = tuple(dict.fromkeys(map(condition_of, parameters.conditions)))
     target = Path(parameters.out)
     named, skipped = _images(images, target)
     _check_names(named)
@@ -140,7 +140,8 @@ def compress(
     return CompressResult(target, len(named) - len(failed), total, written, existing, failed, skipped)
 
 
-def _condition(name: str) -> Condition:
+def condition_of(name: str) -> Condition:
+    """The condition of this name, such as jpeg-85. Raises UsageError."""
     text, _, quality = str(name).partition("-")
     codec = next((each for each in CODECS if each == text), None)
     if codec is None or not _CONDITION.fullmatch(str(name)):

@@ -18,11 +18,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.estimates import Estimate, Share, share_of
 from uncanny.eval.common.groups import IMAGE, ImageGroups
 from uncanny.eval.edits.parameters import StressParameters
 from uncanny.eval.edits.presets import columns_for
 from uncanny.eval.edits.stress.condition import ClassScore, ConditionScore, Coverage, DetectorScore, Paired
+from uncanny.eval.edits.stress.ask import ask_detectors
 from uncanny.eval.edits.stress.data import (
     AS_GIVEN,
     GENERATED,
@@ -63,6 +65,7 @@ from uncanny.eval.metrics.paired import ImageClass, PairedTest, paired_tests_by_
 from uncanny.eval.metrics.significance import group_sign_test, mcnemar_exact
 from uncanny.parameters import takes
 from uncanny.schema import Source as SourceName
+from uncanny.wording import option
 
 # Of more groups there is no common test: one of each against the rest says more.
 MOST_TESTED: Final = 50
@@ -70,19 +73,21 @@ MOST_TESTED: Final = 50
 _GROUP_RESAMPLES: Final = 1_000
 
 
-@takes(StressParameters)
+@takes(StressParameters, optional=True)
 def stress(
-    predictions: Source | Sequence[Source] | Mapping[str, Source], parameters: StressParameters
+    predictions: Source | Sequence[Source] | Mapping[str, Source] | None, parameters: StressParameters
 ) -> StressResult:
     """Show which edits detectors miss, as `uncanny edits stress` does.
 
     `predictions` are files (JSON Lines, CSV, Parquet), run folders of `detect`, or data frames, one or
     several; a mapping gives each a name. A name is that of a detector, `DETECTOR@CONDITION` for its
     predictions on changed copies of the same images, or such a condition alone, as `jpeg-85`, where there is
-    one detector. `meta` are tables of the same kinds, or what `edits.measure` returns, one or several.
+    one detector. Detectors that are named as `detector` are asked here, about all images of the metadata as
+    they are and under each of the `conditions`, and their predictions kept in `detections`; `predictions` may
+    then be left out. `meta` are tables of the same kinds, or what `edits.measure` returns, one or several.
 
-    Raises ItemsError with all that is wrong in the tables, and UsageError for what cannot be read, or where
-    predictions and metadata have no image in common.
+    Raises ItemsError with all that is wrong in the tables, and UsageError for what cannot be read, a folder
+    without a detector, or where predictions and metadata have no image in common.
 
     >>> meta = [{"original": "a.png", "edited": "b.png", "mask_ratio": 0.1, "method": "inpainting"}]
     >>> seen = [{"image": "a.png", "score": 0.2}, {"image": "b.png", "score": 0.7}]
@@ -90,19 +95,41 @@ def stress(
     >>> scores["mine"].factor("method")["inpainting"].recall.counts
     1
     """
-    threshold, group_by = parameters.threshold, parameters.group_by
+    group_by = parameters.group_by
     root = None if parameters.root is None else Path(parameters.root)
-    named = by_detector(named_sources(predictions))
+    if predictions is None and not parameters.detector:
+        raise UsageError(
+            "There are no predictions", remedy=f"Give a file, or a detector with {option('detector')}."
+        )
+    named = {} if predictions is None else by_detector(named_sources(predictions))
     meta = parameters.meta
     tables = meta if isinstance(meta, list | tuple) and not is_rows(meta) else [meta]
     grouping = [] if group_by in (None, IMAGE) else [str(group_by)]
     edits, problems = read_edits(tables, (*columns_for(parameters.by), *grouping), root)
+    asked: dict[str, dict[str, Path]] = {}
+    if parameters.detector:
+        refuse(problems, edits.places)
+        asked = ask_detectors(edits, parameters)
+    return _score_all(named, asked, edits, problems, parameters)
+
+
+def _score_all(
+    named: Mapping[str, Mapping[str, Source]],
+    asked: Mapping[str, Mapping[str, Path]],
+    edits: Edits,
+    problems: list[Problem],
+    parameters: StressParameters,
+) -> StressResult:
+    threshold, group_by = parameters.threshold, parameters.group_by
+    root = None if parameters.root is None else Path(parameters.root)
     read: dict[str, dict[str, Predictions]] = {}
-    for detector, conditions in named.items():
+    for detector, conditions in {**named, **asked}.items():
         read[detector] = {}
         for condition, source in conditions.items():
             what = detector if condition == AS_GIVEN else f"{detector}@{condition}"
-            read[detector][condition], wrong = read_predictions(source, threshold, root, what=what)
+            # What was asked here has its paths from its own folder.
+            own = None if detector in asked else root
+            read[detector][condition], wrong = read_predictions(source, threshold, own, what=what)
             problems += wrong
     refuse(problems, [*edits.places, *(each.place for some in read.values() for each in some.values())])
     groups = edits.groups(group_by)

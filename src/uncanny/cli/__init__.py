@@ -27,9 +27,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
         each.command[0]: (f"{each.command[0]}:command", f"{each.summary.partition('. ')[0].rstrip('.')}.")
         for each in jobs().values()
     },
-    "pairs": ("pairs:command", "Make pairs of an image and an edit whose fault is known."),
-    "curate": ("curate:command", "Filter, match and split the images and prompts of a benchmark."),
-    "learn": ("learning.learn:command", "Train models on verified annotations and artifacts."),
+    "pairs": ("building.pairs:command", "Make pairs of an image and an edit whose fault is known."),
+    "curate": ("building.curate:command", "Filter, match and split the images and prompts of a benchmark."),
+    "learn": ("building.learn:command", "Train models on verified annotations and artifacts."),
     "providers": ("providers:command", "List the providers, and which keys are set."),
     "init": ("init:command", "Write a file of options for --config, also from a run."),
     "prompts": ("prompts:command", "Show the prompts, or write them to a folder."),
@@ -108,7 +108,7 @@ def uncanny() -> None:
 
     Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
     dashscope, moonshot, vllm, vllm-inproc, sglang, ollama, lmstudio, llamacpp, openai-compatible, diffusers,
-    demo.
+    detector, demo.
     `uncanny providers` lists keys; `uncanny COMMAND --help` shows options.
     """
 

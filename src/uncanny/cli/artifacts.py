@@ -93,7 +93,13 @@ class ArtifactsSummary(Summary["ArtifactsRun"]):
     def found(self) -> list[str]:
         regions = self.run.regions()
         by_category = ", ".join(f"{number:,} {category}" for category, number in regions.items() if number)
-        return [f"Found    {sum(regions.values()):,} artifacts" + (f": {by_category}" if by_category else "")]
+        unnamed = sum(each.category is None for record in self.run.records for each in record.regions or ())
+        if unnamed:
+            by_category = f"{unnamed:,} without a category" + (f", {by_category}" if by_category else "")
+        return [
+            f"Found    {sum(regions.values()) + unnamed:,} artifacts"
+            + (f": {by_category}" if by_category else "")
+        ]
 
     def next_steps(self, file: Path) -> list[str]:
         return [f"Records  {file}", f"Score    uncanny artifacts score {self.run.path} --truth {self.truth}"]

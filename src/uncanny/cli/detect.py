@@ -129,13 +129,13 @@ class DetectSummary(AnnotateSummary["DetectRun"]):
             "Judged   "
             + ", ".join(f"{verdicts[judged]:,} {judged}" for judged in JUDGED)
             + (", by two independent calls an image" if self.run.protocol == "independent" else ""),
-            anomalies_line(end),
+            *([] if self.run.is_of_detector else [anomalies_line(end)]),
             *spending_lines(end),
             "",
             *([] if truth is None else [*score_lines(self.run.score()), ""]),
             *self.places(page),
         ]
-        if truth is not None and truth.has_anomalies:
+        if truth is not None and truth.has_anomalies and not self.run.is_of_detector:
             # Without weights at hand the bundled scenes can still be scored.
             more = " --similarity chrf" if truth.origin in BUNDLED else ""
             lines.append(f"Score    uncanny semantic {self.run.path} --truth {truth.origin}{more}")

@@ -144,9 +144,9 @@ def records_output(path: Path, *keys: str) -> Output:
 
 
 @command.command("stress")
-@click.argument("predictions", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]PREDICTIONS…")
+@click.argument("predictions", nargs=-1, type=Place(named=True), metavar="[NAME=]PREDICTIONS…")
 @parameter_options(StressParameters)
-@score_options("stress.html beside the first PREDICTIONS")
+@score_options("stress.html beside the first PREDICTIONS, or META")
 def stress_command(predictions: tuple[str, ...], **values: Any) -> None:
     """Show which edits a detector misses: recall by size, source, method, model and what became what.
 
@@ -154,7 +154,7 @@ def stress_command(predictions: tuple[str, ...], **values: Any) -> None:
     (generated or real), `score`, or both. NAME is the name of the detector. NAME@jpeg-85 (with one detector,
     jpeg-85 alone) are its predictions on copies that `uncanny edits compress` made, or on any others. META is
     what `uncanny edits measure` writes, or any table with `edited` and `original`, or with `image` and its
-    true `source`.
+    true `source`. With --detector no PREDICTIONS are needed.
 
     \b
     Out of the box:
@@ -166,13 +166,14 @@ def stress_command(predictions: tuple[str, ...], **values: Any) -> None:
     from uncanny.eval.common.anomalies.load import name_paths
     from uncanny.eval.edits.stress.result import COLUMNS, KEYS, PAGE
 
-    named = name_paths(names_and_paths(predictions))
+    named = name_paths(names_and_paths(predictions)) if predictions else {}
     paths = {name: at_rest(path) for name, path in named.items()}
     given = given_parameters(StressParameters, values)
     tables = [at_rest(path) for path in given.pop("meta")]
-    files = ScoreFiles.of(values, in_folder_of(next(iter(named.values())), PAGE))
+    beside = [*named.values(), *tables]
+    files = ScoreFiles.of(values, in_folder_of(beside[0], PAGE))
     files.check(KEYS, COLUMNS, [*paths.values(), *tables])
-    files.write_scores(stress(paths, meta=tables, **given))
+    files.write_scores(stress(paths or None, meta=tables, **given, progress=not files.quiet))
 
 
 @command.command("compress")

@@ -21,7 +21,7 @@ from uncanny.models.base import Tokens
 from uncanny.models.presets import ALL, Processing
 
 # These run in this process. A server of one's own costs something, nobody knows what: it has no price.
-FREE: Final = frozenset({"demo", "noop"})
+FREE: Final = frozenset({"demo", "noop", "detector"})
 # Our providers by the library's names. Others' models are billed by whoever serves them, at rates of theirs.
 BILLED_BY: Final = {name: preset.prices for name, preset in ALL.items() if preset.prices}
 

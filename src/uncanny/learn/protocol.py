@@ -12,6 +12,12 @@ _CHATS = Input(
     "Chats that `uncanny export` wrote as sft or sft-detect: the folder, or its train.jsonl.",
     bundled=False,
 )
+_TRUTH = Input(
+    "data",
+    "truth",
+    "Images with artifacts: a run, artifacts.jsonl, or files of labelme, COCO or masks.",
+    bundled=False,
+)
 _training = partial(
     Protocol,
     makes="run",
@@ -39,12 +45,27 @@ PROTOCOLS = (
         title="Train a grounder",
         summary="Train a vision-language model to locate artifacts, by rewards for its own answers.",
         takes="uncanny.learn.grounding.parameters:GrounderParameters",
-        input=Input(
-            "data",
-            "truth",
-            "Images with artifacts: a run, artifacts.jsonl, or files of labelme, COCO or masks.",
-            bundled=False,
-        ),
+        input=_TRUTH,
         run="uncanny.learn.grounding.run:grounder",
+    ),
+    _training(
+        name="learn_detector",
+        command=("learn", "detector"),
+        title="Train a detector",
+        summary="Train a vision transformer to tell generated images from real ones, by their artifacts.",
+        takes="uncanny.learn.vision.parameters:DetectorTraining",
+        input=_TRUTH,
+        run="uncanny.learn.vision.detector:detector",
+        packages=("torch", "transformers", "peft", "accelerate"),
+    ),
+    _training(
+        name="learn_multitask",
+        command=("learn", "multitask"),
+        title="Train a multitask model",
+        summary="Train one model to tell generated images from real ones and to mark their artifacts.",
+        takes="uncanny.learn.vision.parameters:MultitaskTraining",
+        input=_TRUTH,
+        run="uncanny.learn.vision.multitask:multitask",
+        packages=("torch", "transformers", "accelerate"),
     ),
 )

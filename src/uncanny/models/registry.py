@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Final
 
 from uncanny.errors import UsageError
 from uncanny.models.addresses import missing_address
@@ -62,7 +63,10 @@ class Access:
     timeout_s: float = 120.0
 
 
-# Module and class. The demo model stands above the models: a name of it is no import.
+DETECTOR: Final = "detector"
+"""The provider whose models are folders with a detector."""
+
+# Module and class. The demo model and detectors stand above the models: a name of them is no import.
 PROVIDERS: Mapping[str, str] = {
     "openai": "uncanny.models.openai:OpenAIProvider",
     "anthropic": "uncanny.models.anthropic:AnthropicProvider",
@@ -73,9 +77,10 @@ PROVIDERS: Mapping[str, str] = {
     **dict.fromkeys(PRESETS, "uncanny.models.openai:CompatibleProvider"),
     "demo": "uncanny.demo.model:DemoProvider",
     "noop": "uncanny.models.noop:NoopProvider",
+    DETECTOR: "uncanny.detectors.provider:DetectorProvider",
 }
 WITHOUT_NAME = frozenset({"demo", "noop"})
-WITHOUT_SERVER = WITHOUT_NAME | {"vllm-inproc", "diffusers"}
+WITHOUT_SERVER = WITHOUT_NAME | {"vllm-inproc", "diffusers", DETECTOR}
 # Whose models names like these are, for an error about a name without its provider.
 _MAKERS = {
     "openai": re.compile(r"(chat)?gpt-|o\d"),

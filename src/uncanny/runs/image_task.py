@@ -17,15 +17,18 @@ from weakref import WeakValueDictionary
 from pydantic import BaseModel
 
 from uncanny.client.calls import usage
-from uncanny.errors import ImageError, UsageError
+
+from uncanny.detectors.parameters import DetectorParameters
+from uncanny.detectors.provider import AskedDetector
+from uncanny.errors import DeferredError, ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.images.columns import ImageColumns
 from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage, prepare
-from uncanny.models.registry import ModelOptions
+from uncanny.models.registry import DETECTOR, ModelOptions
 from uncanny.parameters import refuse_table
-from uncanny.prompts import PromptSet
+from uncanny.prompts import UNASKED, PromptSet, make_set
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.annotation_table import RecordFormat, is_own_table, write_table
 from uncanny.records.record_file import RecordFile
@@ -44,6 +47,7 @@ from uncanny.schema import (
     StepError,
     names_nothing,
 )
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
@@ -55,7 +59,6 @@ MOST_IMAGES_AT_ONCE = 128
 # Of so many images an error says which columns there are.
 MOST_LOOKED_AT = 100
 _WITHOUT_COLUMNS = "New records lack its columns, and earlier records keep theirs"
-
 
 class ImageRecord(Protocol):
     """What the record of any run over images has, as `Annotation` has it; pydantic models all of them."""
@@ -73,7 +76,6 @@ class ImageRecord(Protocol):
     @property
     def model_extra(self) -> dict[str, Any] | None: ...
 
-
 @dataclass(kw_only=True)
 class ImageTask(Task[ImageFile, A]):
     """A run with one record an image: `Annotation`, or another that has all of `ImageRecord`.
@@ -81,7 +83,7 @@ class ImageTask(Task[ImageFile, A]):
     `paths` are image files, tables with pictures in them and folders, `files` what they were found to hold
     when the run began; `table` says what is taken from tables. With the `format` `parquet`, and where a run
     has one already, a table is made of the records at the end. `found` is the field of a record whose entries
-    are counted as found."""
+    are counted as found. `detector` is asked in the place of a model, where the model is one."""
 
     unit = "images"
     statuses = STATUSES
@@ -94,6 +96,7 @@ class ImageTask(Task[ImageFile, A]):
     table: TableParameters = field(default_factory=TableParameters)
     format: RecordFormat = "jsonl"
     files: ImageFiles = field(init=False, repr=False, default_factory=lambda: ImageFiles(()))
+    detector: AskedDetector | None = None
     _columns: ImageColumns = field(init=False, repr=False, default_factory=ImageColumns)
     _earlier: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
     _records: RecordFile[A] = field(init=False, repr=False)
@@ -121,14 +124,18 @@ class ImageTask(Task[ImageFile, A]):
             image_column=self.table.image_column,
         )
 
+    def config_json(self) -> dict[str, Any]:
+        plan = super().config_json()
+        return plan if self.detector is None else {**plan, "detector": self.detector.plan()}
+
     def settings(self) -> RunSettings:
         settings = super().settings()
         system = {"system": self.system_text()}
         return settings.model_copy(update={"prompts": settings.prompts.model_copy(update=system)})
 
     def system_text(self) -> str:
-        """The system text of all calls."""
-        return self.prompts["system"].fill()
+        """The system text of all calls; empty where nothing is asked with texts."""
+        return "" if self.detector is not None else self.prompts["system"].fill()
 
     def key(self, record: A) -> str:
         return about(record).image
@@ -349,17 +356,14 @@ class ImageTask(Task[ImageFile, A]):
                 else "Columns come from Parquet and Arrow files, and from metadata.csv beside images.",
             )
 
-
 def about(record: BaseModel) -> ImageRecord:
     """A record of a run over images, as what is known of all of them."""
     return cast("ImageRecord", record)
-
 
 def other_models(calls: Sequence[CallRecord], model: str) -> dict[str, Any]:
     """Calls by model, for a record, where not all of them went to `model`; else nothing."""
     models = Counter(call.model for call in calls)
     return {"models": dict(sorted(models.items()))} if models.keys() - {model} else {}
-
 
 def pixels(image: PreparedImage) -> Pixels:
     """What a record says of the pixels that were sent."""
@@ -374,13 +378,11 @@ def pixels(image: PreparedImage) -> Pixels:
         )
     return Pixels(format=image.source_format, bytes=image.source_bytes, changes=image.changes, sent=sent)
 
-
 class Seen(NamedTuple):
     """An image that was read: the digest of its bytes, and the stamp of its file."""
 
     sha256: str
     stamp: str | None
-
 
 class _Counted(NamedTuple):
     """What of a record is counted: kept instead of the record, which is larger."""
@@ -394,7 +396,6 @@ class _Counted(NamedTuple):
     duplicate: bool
     changes: tuple[str, ...]
 
-
 class ImageRun(TypedDict):
     """What every task over images is made of, beside its configuration."""
 
@@ -406,21 +407,35 @@ class ImageRun(TypedDict):
     root: Path | None
     prompts: PromptSet
     table: TableParameters
-
+    detector: AskedDetector | None
 
 def task_parts(protocol: str, images: Images, parameters: ImageParameters) -> ImageRun:
     """What every task over images is made of, from the parameters of a public function. Raises UsageError."""
+    models = parameters.models
+    detector = None
+    if models.model.provider == DETECTOR:
+        if not isinstance(parameters, DetectorParameters):
+            raise UsageError(
+                f"{models.model} is a detector, which cannot answer prompts",
+                remedy="Use it with detect, artifacts run or edits stress.",
+            )
+        if models.roles or models.fallback is not None:
+            other = option("roles" if models.roles else "fallback")
+            raise UsageError(f"{other} is not for a detector", remedy=f"Remove {other}.")
+        detector = AskedDetector.of(models.model, parameters.part(DetectorParameters))
     return {
         "folder": parameters.folder,
         "paths": image_paths(images),
-        "models": parameters.models,
+        "models": models,
         "options": parameters.options,
         "policy": parameters.policy,
         "root": None if parameters.root is None else Path(parameters.root),
-        "prompts": read_prompts(protocol, parameters.prompts),
+        "prompts": read_prompts(protocol, parameters.prompts)
+        if detector is None
+        else make_set(UNASKED.rstrip("@"), {}),
         "table": parameters.part(TableParameters),
+        "detector": detector,
     }
-
 
 def image_paths(images: Images) -> tuple[Path, ...]:
     """One path or several, as paths. Raises UsageError for anything else, and where there are none."""

@@ -17,21 +17,31 @@ from uncanny.cli.common.options import PATH, F, force_option, json_option, quiet
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place, complete_model
 from uncanny.demo.sets import BUNDLED, SCENES
+from uncanny.detectors.parameters import DetectorParameters
 from uncanny.errors import UsageError
+from uncanny.models.registry import DETECTOR
 from uncanny.protocol import Protocol, named
 
 if TYPE_CHECKING:
     from uncanny.parameters import Parameters
 
-_MODELS = click.option(
+_MODELS = partial(
+    click.option,
     "--model",
     "-m",
     "models",
     multiple=True,
-    required=True,
     shell_complete=complete_model,
     metavar="PROVIDER/NAME",
     help="Model to ask; repeatable. Each model gets its own run folder in RUN.",
+)
+_DETECTORS = click.option(
+    "--detector",
+    "detectors",
+    multiple=True,
+    type=PATH,
+    metavar="DIR",
+    help="Folder of a detector to ask in place of a model; repeatable.",
 )
 _DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="Count calls and estimate tokens and cost, without calling a model."
@@ -46,8 +56,18 @@ def asking_options(
     `summary` adds `--json`, which prints the summary of a run.
     """
     own = parameter_options(kind, without={*without, "model"} if several else without)
-    first = [_MODELS] if several else []
+    first = [_MODELS(required=True)] if several else []
+    if issubclass(kind, DetectorParameters):
+        first = [_MODELS(), _DETECTORS]
     return together(*first, own, _DRY_RUN, *([json_option] if summary else []), quiet_option)
+
+
+def models_of(values: Mapping[str, Any]) -> list[str]:
+    """The models that were named, and the detectors in their place. Raises UsageError without any."""
+    names = [*values["models"], *(f"{DETECTOR}/{folder}" for folder in values.get("detectors", ()))]
+    if not names:
+        raise UsageError("No model is given", remedy="Pass -m PROVIDER/NAME, or --detector DIR.")
+    return names
 
 
 def asked(kind: type[Parameters], values: Mapping[str, Any], models: Sequence[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from uncanny.cli.common.asking import asked
+from uncanny.cli.common.asking import asked, models_of
 from uncanny.cli.common.session import INTERRUPTED, RUN_CODES, TerminalStop, show_end, show_forecast
 from uncanny.cli.common.summary import Summary
 from uncanny.cli.common.terminal import complain, say, say_json
@@ -83,7 +83,8 @@ def ask_models(asking: Asking[R], values: Mapping[str, Any]) -> int:
     command. Limits on cost and tokens hold for all models together. Raises UsageError before anything is
     asked.
     """
-    names, out, quiet, as_json = (values[name] for name in ("models", "out", "quiet", "as_json"))
+    names = models_of(values)
+    out, quiet, as_json = (values[name] for name in ("out", "quiet", "as_json"))
     options = asked(asking.kind, values, names)
     options.pop("out", None)
     if out is None and not values["dry_run"]:

@@ -56,7 +56,7 @@ def device_of(parameters: LearnParameters) -> Any:
     """
     import torch
 
-    from uncanny.eval.common.similarity.bertscore import choose_device
+    from uncanny.detectors.device import choose_device
 
     device = torch.device(choose_device(parameters.device))
     if device.type == "cuda" and device.index is None:

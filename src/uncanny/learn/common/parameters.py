@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from uncanny.eval.common.parameters import Device, Root
+from uncanny.detectors.parameters import Device
+from uncanny.eval.common.parameters import Root
 from uncanny.parameters import HERE, PYTHON, Parameters, Place, Shown
 
 Precision = Literal["float32", "bfloat16"]

@@ -207,7 +207,9 @@ def step_of(checkpoint: Path) -> int | None:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, in hex. Raises UsageError where it cannot be read."""
+    """SHA-256 of a file, in hex; of a folder what `model_digest` says. Raises UsageError."""
+    if path.is_dir():
+        return str(model_digest(path))
     try:
         with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

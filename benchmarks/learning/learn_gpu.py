@@ -1,6 +1,6 @@
 """The reasoner on a GPU: tokens a second and peak memory, beside what `learn_size` calculates.
 
-    python -m benchmarks.learn_gpu [--hidden 1024 --layers 24 --batch 4 --accumulate 2 --steps 12]
+    python -m benchmarks.learning.learn_gpu [--hidden 1024 --layers 24 --batch 4 --accumulate 2 --steps 12]
 
 The model is a Qwen2.5-VL with random weights, and learns nothing of use. Nothing is downloaded: the script
 needs the packages of the extra `learn`, and torchvision, which the processor of Qwen-VL uses. Pictures have
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from benchmarks.learn_size import ANSWER, GIB, GPUS, PARTS, QUESTION, needs, shape_of
+from benchmarks.learning.learn_size import ANSWER, GIB, GPUS, PARTS, QUESTION, needs, shape_of
 from tests.learn.tiny_vlm import make_vlm
 
 WORDS = [f"{first}{second}" for first in "bcdfghklmnprst" for second in ("a", "e", "in", "or", "ul", "ash")]

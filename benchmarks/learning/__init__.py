@@ -1,0 +1,1 @@
+"""Training models, and what that takes."""

@@ -1,0 +1,1 @@
+"""Commands that build test sets and models."""

@@ -1,0 +1,266 @@
+"""`detector`: a vision transformer whose attention is drawn to artifacts.
+
+Source: X-AIGD, section 6, appendix B.3 (full fine-tuning: 1e-5, batch 8, 20 epochs, β = 0.1, gradient
+rollout) and D.4 (LoRA: rank 8, 1e-4 along a cosine, batch 32, β = 1, λ = 0.4, rollout). λ is chosen by
+balanced accuracy on held-out images. What the paper does not say: the optimizer (AdamW, as for its multi-task
+model), the schedule of full fine-tuning (constant), and the scale of the adapters (twice the rank).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from uncanny.detectors.loading import quiet_loading
+from uncanny.errors import UsageError
+from uncanny.learn.common.card import write_card
+from uncanny.learn.common.machine import begin_memory, device_of, machine_words, require
+from uncanny.learn.common.result import LearnRun
+from uncanny.learn.common.session import LearnSession, StopTrainingError, base_folder, training
+from uncanny.learn.vision.data import Alignment, Changes, Splits, read_splits, subset, training_order
+from uncanny.learn.vision.parameters import DetectorTraining
+from uncanny.parameters import takes
+from uncanny.protocol import protocols
+from uncanny.wording import option
+
+TASK: Final = "learn_detector"
+QUALITY: Final = (60, 100)
+WHERE: Final = "attention"
+_BALANCED: Final = "balanced accuracy"
+# By how images are tuned: batch, learning rate, β, how attention is followed, and schedule.
+_RECIPES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "full": {
+        "batch": 8,
+        "learning_rate": 1e-5,
+        "alignment_weight": 0.1,
+        "attention": "gradient_rollout",
+        "schedule": "constant",
+    },
+    "lora": {
+        "batch": 32,
+        "learning_rate": 1e-4,
+        "alignment_weight": 1.0,
+        "attention": "rollout",
+        "schedule": "cosine",
+    },
+}
+
+
+@takes(DetectorTraining)
+def detector(data: str | PathLike[str], parameters: DetectorTraining) -> LearnRun:
+    """Train a vision transformer to tell generated images from real ones by their artifacts.
+
+    `data` is any file or folder of artifacts that `uncanny.artifacts.load` reads, in which records say if
+    an image is generated or real. The same call resumes a run that was interrupted or killed.
+
+    `out` gets `model`, a classifier of transformers with a model card, which `uncanny detect` asks by
+    its folder; `steps.jsonl`, `results.json`, `examples.jsonl` and `run.json`. With several values of λ or
+    repeats each training has a folder of its own in `out`.
+
+    Returns the run, also if it was interrupted. Raises UsageError for data or a model that cannot be used,
+    and where a package of the extra `learn` is missing.
+    """
+    require(protocols()[TASK].packages)
+    path = Path(data)
+    files = {"train": path} | ({} if parameters.held_out is None else {"test": Path(parameters.held_out)})
+    variants = [
+        (weight, parameters.seed + repeat)
+        for weight in parameters.benign_weights
+        for repeat in range(parameters.repeats)
+    ]
+    with training(TASK, parameters, data=files, plan={}) as session:
+        if not session.finished:
+            with quiet_loading():
+                if len(variants) == 1:
+                    _train(session, parameters, path, *variants[0])
+                else:
+                    _train_each(session, parameters, path, variants)
+    run = LearnRun(session.path)
+    if run.state == "finished" and session.writes:
+        _write_card(run)
+    return run
+
+
+def _train_each(
+    session: LearnSession,
+    parameters: DetectorTraining,
+    data: Path,
+    variants: Sequence[tuple[float, int]],
+) -> None:
+    """A run for each λ and seed in its own folder; of the best λ the best model is kept."""
+    kinds = {each.generated for each in _splits(parameters, data).test}
+    if len(parameters.benign_weights) > 1 and len(kinds) < 2:
+        raise UsageError(
+            f"{option('benign_weights')} are chosen by real and generated images; one kind is not held out",
+            remedy=f"Pass some with {option('held_out')}, or a larger {option('held_out_share')}.",
+        )
+    runs: dict[tuple[float, int], LearnRun] = {}
+    for weight, seed in variants:
+        own: dict[str, Any] = {"benign_weights": (weight,), "seed": seed, "repeats": 1}
+        own["out"] = session.path / f"benign-{weight:g}-seed-{seed}"
+        run = detector(data, **parameters.given | own)
+        if run.state != "finished":
+            raise StopTrainingError
+        runs[weight, seed] = run
+    weights = {weight: _mean(runs, weight) for weight, _ in variants}
+    chosen = max(weights, key=lambda each: weights[each].get(_BALANCED, {}).get("after") or 0.0)
+    best = max(
+        (run for (weight, _), run in runs.items() if weight == chosen),
+        key=lambda run: run.results["figures"].get(_BALANCED, {}).get("after") or 0.0,
+    )
+    if not session.writes:
+        return
+    shutil.copytree(best.model, session.model, dirs_exist_ok=True)
+    for name in ("steps.jsonl", "examples.jsonl"):
+        shutil.copyfile(best.path / name, session.path / name)
+    each = {
+        f"{weight:g}": {name: one["after"] for name, one in found.items()}
+        for weight, found in weights.items()
+    }
+    session.write_results(
+        {
+            **best.results,
+            "figures": weights[chosen],
+            "benign_weight": chosen,
+            "by_benign_weight": each,
+            "notes": [
+                f"Means over {parameters.repeats} seeds with λ = {chosen:g}, the best of "
+                f"{len(weights)} by {_BALANCED} on held-out images; the model is that of {best.path.name}.",
+                *best.results["notes"],
+            ],
+        }
+    )
+
+
+def _mean(runs: Mapping[tuple[float, int], LearnRun], weight: float) -> dict[str, dict[str, float | None]]:
+    """Figures as means over the seeds of a λ; None where one of them was not measured."""
+    some = [run.results["figures"] for (each, _), run in runs.items() if each == weight]
+    means: dict[str, dict[str, float | None]] = {}
+    for name in some[0]:
+        means[name] = {}
+        for when in ("before", "after"):
+            values = [each.get(name, {}).get(when) for each in some]
+            known = [value for value in values if value is not None]
+            means[name][when] = sum(known) / len(known) if len(known) == len(values) else None
+    return means
+
+
+def _train(
+    session: LearnSession, parameters: DetectorTraining, data: Path, benign_weight: float, seed: int
+) -> None:
+    import torch
+
+    from uncanny.learn.vision.aligned import AlignmentSettings, new_detector, save_detector, view_of
+    from uncanny.learn.vision.loop import Samples, artifacts_of, samples_needed, train_on
+    from uncanny.learn.vision.measure import compared, figures_of, said_of, shown
+
+    recipe = {
+        name: value if (given := getattr(parameters, name, None)) is None else given
+        for name, value in _RECIPES[parameters.tuning].items()
+    }
+    splits = _splits(parameters, data)
+    device = device_of(parameters)
+    torch.manual_seed(seed)
+    rank = parameters.rank if parameters.tuning == "lora" else None
+    settings = AlignmentSettings(recipe["alignment_weight"], benign_weight, recipe["attention"])
+    model = new_detector(base_folder(parameters), parameters.side, settings, rank).to(device)
+    view = view_of(model.side)
+    cases = subset(splits.test, 10**9, seed)
+
+    def ask(pixels: Any) -> Any:
+        model.eval()
+        for parameter in (frozen := [each for each in model.parameters() if each.requires_grad]):
+            parameter.requires_grad_(False)
+        logits, attentions = model.look(pixels.requires_grad_())
+        maps = model.attention(logits, attentions, train=False)
+        for parameter in frozen:
+            parameter.requires_grad_()
+        return logits.detach(), maps.detach()
+
+    before = said_of(cases, view, ask, model.patch, device)
+    batch = recipe["batch"]
+    steps, number = samples_needed(parameters, len(splits.train), batch, parameters.epochs)
+    samples = Samples(
+        splits.train,
+        training_order(splits.train, number, seed, balance=parameters.balance),
+        Changes(model.side, QUALITY),
+        view,
+        Alignment(parameters.align_to, None if parameters.masks is None else Path(parameters.masks)),
+        seed,
+    )
+    trained = [each for each in model.parameters() if each.requires_grad]
+    model.train()
+    begin_memory(device)
+    train_on(
+        model,
+        samples,
+        torch.optim.AdamW(trained, lr=recipe["learning_rate"]),
+        recipe["schedule"],
+        inputs=lambda rows: {
+            "pixels": rows["pixels"],
+            "generated": rows["generated"],
+            "artifacts": artifacts_of(rows["classes"]),
+            "known": rows["known"],
+        },
+        session=session,
+        parameters=parameters,
+        batch=batch,
+        device=device,
+    )
+    after = said_of(cases, view, ask, model.patch, device)
+    if not session.writes:
+        return
+    save_detector(model, session.model)
+    session.write_examples(shown(session, before, after, parameters.before_and_after))
+    session.write_results(
+        {
+            "examples": {"train": len(splits.train), "test": len(splits.test)},
+            "steps": steps,
+            "parameters": sum(each.numel() for each in model.parameters()),
+            "trainable_parameters": sum(each.numel() for each in trained),
+            "machine": machine_words(device),
+            "benign_weight": benign_weight,
+            "figures": compared(figures_of(before, WHERE), figures_of(after, WHERE)),
+            "notes": notes_of(splits),
+        }
+    )
+
+
+def _splits(parameters: DetectorTraining, data: Path) -> Splits:
+    held_out = None if parameters.held_out is None else Path(parameters.held_out)
+    root = None if parameters.root is None else Path(parameters.root)
+    return read_splits(data, held_out, parameters.held_out_share, parameters.seed, root)
+
+
+def notes_of(splits: Splits) -> list[str]:
+    """What is to be known of the data, a sentence each."""
+    notes = []
+    for name, images in (("training", splits.train), ("held-out", splits.test)):
+        generated = [each for each in images if each.generated]
+        notes.append(
+            f"{len(images):,} {name} images: {len(generated):,} generated, of which "
+            f"{sum(each.is_annotated for each in generated):,} with artifacts known, "
+            f"{len(images) - len(generated):,} real."
+        )
+    return notes
+
+
+def _write_card(run: LearnRun) -> Path:
+    """Raises OSError."""
+    use = f"```sh\nuncanny detect IMAGES --detector {run.model} -o runs/d\n```"
+    return write_card(
+        run,
+        title="Detector: tells generated images from real ones",
+        about="Gives the probability that an image is generated. In training its attention was drawn to "
+        f"{'artifacts' if run.manifest.plan['align_to'] == 'artifact' else 'masks of an ablation'}.",
+        use=f"{use}\n\ntransformers loads it with `AutoModelForImageClassification`.",
+        library="transformers",
+        limits=(
+            "It was measured on the held-out images above only, and not on other generators.",
+            "An image that it takes for real may be generated, and the other way round.",
+            "Where it looks is not a proof of an artifact.",
+        ),
+    )

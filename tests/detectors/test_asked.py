@@ -1,0 +1,131 @@
+"""Detectors in the place of models: detect, artifacts run and edits stress, from the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import uncanny
+import uncanny.artifacts
+import uncanny.edits
+from benchmarks.learning.planted import plant
+from tests.runs.e2e import uncanny_here
+from uncanny.errors import UsageError
+
+TIMM = Path(__file__).parents[1] / "data" / "timm_vit"
+
+
+@pytest.fixture
+def truth(tmp_path: Path) -> Path:
+    return plant(tmp_path / "planted", 8, 0, 48)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_detect_asks_a_checkpoint_of_another_library_and_scores_it(tmp_path: Path, truth: Path) -> None:
+    run = tmp_path / "d"
+    done = uncanny_here("detect", truth.parent, "--detector", TIMM, "--truth", truth, "-o", run)
+    assert done.code == 0, done.err
+    assert "Accuracy" in done.out
+    assert "anomalies" not in done.out
+    records = lines(run / "annotations.jsonl")
+    assert len(records) == 8
+    for record in records:
+        assert record["model"] == f"detector/{TIMM}"
+        assert record["source"] == ("generated" if record["score"] >= 0.5 else "real")
+        heat = np.asarray(Image.open(run / record["heat_map"]))
+        assert heat.shape == (48, 48)
+        assert heat.max() > 200
+    plan = json.loads((run / "run.json").read_text())["plan"]["detector"]
+    assert plan["kind"] == "timm"
+    assert plan["maps"] == "relevance"
+    again = uncanny_here("detect", truth.parent, "--detector", TIMM, "--truth", truth, "-o", run)
+    assert again.code == 0
+    assert lines(run / "annotations.jsonl") == records
+
+
+def test_other_weights_do_not_resume_a_run(tmp_path: Path, truth: Path) -> None:
+    folder = tmp_path / "detector"
+    shutil.copytree(TIMM, folder)
+    uncanny.detect(truth.parent, model=f"detector/{folder}", out=tmp_path / "d", device="cpu")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"label_names": ["fake", "real"]}))
+    with pytest.raises(UsageError, match="was made with other settings"):
+        uncanny.detect(truth.parent, model=f"detector/{folder}", out=tmp_path / "d", device="cpu")
+
+
+def test_artifacts_run_asks_it_and_artifacts_score_reads_it(tmp_path: Path, truth: Path) -> None:
+    run = tmp_path / "a"
+    done = uncanny_here("artifacts", "run", truth.parent, "--detector", TIMM, "-o", run)
+    assert done.code == 0, done.err
+    assert "without a category" in done.out
+    scored = uncanny_here("artifacts", "score", run, "--truth", truth, "--json", "-", "--no-report")
+    assert scored.code == 0, scored.err
+    found = uncanny.artifacts.load(run)
+    for image in found.images:
+        record = image.record
+        heat = np.asarray(Image.open(run / (record.model_extra or {})["heat_map"])) / 255
+        pixels = sum(_area(region.mask) for region in image.regions)
+        # A map is kept in 256 steps.
+        assert abs(pixels - int((heat >= 0.5).sum())) <= 0.02 * heat.size
+
+
+def _area(mask: Any) -> int:
+    from uncanny.eval.common.pixels.masks import decode_rle
+
+    return int(decode_rle({"size": list(mask.size), "counts": mask.counts}).sum())
+
+
+def test_stress_asks_it_about_originals_and_edits_under_each_condition(tmp_path: Path, truth: Path) -> None:
+    rows = [
+        {"original": f"{number:04}.png", "edited": f"{number + 1:04}.png", "method": "planted"}
+        for number in range(0, 8, 2)
+    ]
+    meta = truth.parent / "meta.jsonl"
+    meta.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    kept = tmp_path / "kept"
+    words = ("edits", "stress", "--detector", TIMM, "--condition", "jpeg-50", "--detections", kept)
+    done = uncanny_here(*words, "--meta", meta, "--no-report")
+    assert done.code == 0, done.err
+    assert "jpeg-50" in done.out
+    given, compressed = (lines(kept / "timm_vit" / f"{name}.jsonl") for name in ("as-given", "jpeg-50"))
+    assert len(given) == len(compressed) == 8
+    assert [row["score"] for row in given] != [row["score"] for row in compressed]
+    before = (kept / "timm_vit" / "as-given.jsonl").read_bytes()
+    # Cut off in the middle of a line, it is completed.
+    (kept / "timm_vit" / "as-given.jsonl").write_bytes(before[:-20])
+    assert uncanny_here(*words, "--meta", meta, "--no-report").code == 0
+    assert (kept / "timm_vit" / "as-given.jsonl").read_bytes() == before
+
+
+def test_what_cannot_be_asked_is_refused(tmp_path: Path, truth: Path) -> None:
+    images = truth.parent
+    nowhere = uncanny_here("detect", images, "--detector", tmp_path / "no", "-o", tmp_path / "r")
+    assert nowhere.code == 2
+    assert "is not a folder" in nowhere.err
+    neither = uncanny_here("detect", images, "-o", tmp_path / "r")
+    assert neither.code == 2
+    assert "--detector" in neither.err
+    with pytest.raises(UsageError, match="cannot answer prompts"):
+        uncanny.annotate(images, model=f"detector/{TIMM}", out=tmp_path / "r")
+    with pytest.raises(UsageError, match="is not for a detector"):
+        uncanny.detect(images, model=f"detector/{TIMM}", fallback="demo", out=tmp_path / "r")
+    with pytest.raises(UsageError, match="needs a folder for its predictions"):
+        uncanny.edits.stress(meta=[[{"original": "0000.png", "edited": "0001.png"}]], detector=[TIMM])
+
+
+def test_a_dry_run_loads_nothing_and_counts_no_calls(truth: Path) -> None:
+    forecast = uncanny.detect_forecast(truth.parent, model=f"detector/{TIMM}")
+    assert (forecast.inputs, forecast.cost_usd) == (8, 0)
+    assert forecast.calls_usual == 0

@@ -1,0 +1,127 @@
+"""Detectors from folders: transformers, timm without timm, labels, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from tests.detectors.conftest import vit_config  # noqa: E402
+from uncanny.detectors.loading import check_folder, generated_index, load_classifier, margin  # noqa: E402
+from uncanny.errors import UsageError  # noqa: E402
+
+TIMM = Path(__file__).parents[1] / "data" / "timm_vit"
+
+
+def test_a_checkpoint_of_timm_says_what_timm_says() -> None:
+    """`tests/data/timm_vit/make.py` has asked timm itself."""
+    classifier = load_classifier(TIMM)
+    pixels = torch.linspace(-1, 1, 2 * 3 * 32 * 32).reshape(2, 3, 32, 32).sin()
+    with torch.no_grad():
+        logits = classifier.module(pixel_values=pixels).logits
+        score, attentions = classifier.logit(pixels, True)
+    expected = torch.tensor(json.loads((TIMM / "expected.json").read_text())["logits"])
+    assert torch.allclose(logits, expected, atol=1e-5)
+    assert torch.allclose(score, expected[:, 1] - expected[:, 0], atol=1e-5)
+    assert classifier.labels == ("authentic", "synthetic")
+    assert len(attentions) == 2
+    assert classifier.patch == 8
+    assert classifier.view.crop == (32, 32)
+
+
+def test_a_classifier_of_transformers(saved_vit: Path) -> None:
+    classifier = load_classifier(saved_vit)
+    assert classifier.described["architecture"] == "ViTForImageClassification"
+    assert classifier.view.size == (64, 64)
+    pixels = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        logits = classifier.module(pixel_values=pixels).logits
+        score, attentions = classifier.logit(pixels, False)
+    assert torch.allclose(torch.sigmoid(score), logits.softmax(dim=1)[:, 1], atol=1e-6)
+    assert not attentions
+
+
+def test_the_margin_is_the_odds_against_all_other_classes() -> None:
+    logits = torch.tensor([[0.3, -1.0, 2.0], [0.0, 0.0, 0.0]])
+    assert torch.allclose(torch.sigmoid(margin(logits, 2)), logits.softmax(dim=1)[:, 2])
+    assert margin(torch.tensor([[1.5]]), 0).item() == 1.5
+
+
+@pytest.mark.parametrize(
+    ("labels", "index"),
+    [
+        (("real", "fake"), 1),
+        (("Fake", "Real"), 0),
+        (("artificial", "human"), 0),
+        (("nature", "AI-generated"), 1),
+        (("0_real", "1_other"), 1),
+        (("SyntheticImage", "RealImage"), 0),
+        (("real", "fake", "painting"), 1),
+        (("fake",), 0),
+        (("LABEL_0",), 0),
+    ],
+)
+def test_labels_say_which_one_is_generated(labels: tuple[str, ...], index: int) -> None:
+    assert generated_index(labels, None) == index
+
+
+def test_labels_that_do_not_say_it_need_a_word() -> None:
+    labels = ("LABEL_0", "LABEL_1")
+    with pytest.raises(UsageError, match="do not say which one means generated"):
+        generated_index(labels, None)
+    assert generated_index(labels, "label_1") == generated_index(labels, "1") == 1
+    with pytest.raises(UsageError, match="Its labels are LABEL_0, LABEL_1"):
+        generated_index(labels, "fake")
+    with pytest.raises(UsageError):
+        generated_index(("gan", "diffusion", "real"), None)
+
+
+def write(folder: Path, config: Any) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_folders_without_a_detector_are_refused(tmp_path: Path, saved_vit: Path) -> None:
+    with pytest.raises(UsageError, match="is not a folder"):
+        check_folder(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="missing or not a JSON object"):
+        check_folder(tmp_path)
+    with pytest.raises(UsageError, match="neither a model_type"):
+        check_folder(write(tmp_path / "a", {"labels": []}))
+    code = {"model_type": "vit", "auto_map": {"AutoModel": "code.Model"}}
+    with pytest.raises(UsageError, match="names code of its own"):
+        check_folder(write(tmp_path / "b", code))
+    (saved_vit / "model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(UsageError, match="does not hold a detector that can be loaded"):
+        load_classifier(saved_vit)
+
+
+def test_a_pickle_that_runs_code_is_not_read(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+
+    class Hostile:
+        def __reduce__(self) -> Any:
+            return Path.touch, (ran,)
+
+    folder = write(
+        tmp_path / "timm", {"architecture": "vit_tiny_patch16_224", "label_names": ["real", "fake"]}
+    )
+    torch.save(Hostile(), folder / "pytorch_model.bin")
+    with pytest.raises(Exception):  # noqa: B017, PT011 torch has an error of its own
+        load_classifier(folder)
+    assert not ran.exists()
+
+
+def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "vit"
+    transformers.ViTForImageClassification(vit_config()).save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text())
+    write(folder, config | {"hidden_size": 48})
+    with pytest.raises(UsageError):
+        load_classifier(folder)
