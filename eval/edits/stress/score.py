@@ -23,8 +23,8 @@ from uncanny.eval.common.estimates import Estimate, Share, share_of
 from uncanny.eval.common.groups import IMAGE, ImageGroups
 from uncanny.eval.edits.parameters import StressParameters
 from uncanny.eval.edits.presets import columns_for
-from uncanny.eval.edits.stress.condition import ClassScore, ConditionScore, Coverage, DetectorScore, Paired
 from uncanny.eval.edits.stress.ask import ask_detectors
+from uncanny.eval.edits.stress.condition import ClassScore, ConditionScore, Coverage, DetectorScore, Paired
 from uncanny.eval.edits.stress.data import (
     AS_GIVEN,
     GENERATED,

@@ -17,10 +17,9 @@ from weakref import WeakValueDictionary
 from pydantic import BaseModel
 
 from uncanny.client.calls import usage
-
 from uncanny.detectors.parameters import DetectorParameters
 from uncanny.detectors.provider import AskedDetector
-from uncanny.errors import DeferredError, ImageError, UsageError
+from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.images.columns import ImageColumns
 from uncanny.images.encode import PixelPolicy
@@ -60,6 +59,7 @@ MOST_IMAGES_AT_ONCE = 128
 MOST_LOOKED_AT = 100
 _WITHOUT_COLUMNS = "New records lack its columns, and earlier records keep theirs"
 
+
 class ImageRecord(Protocol):
     """What the record of any run over images has, as `Annotation` has it; pydantic models all of them."""
 
@@ -75,6 +75,7 @@ class ImageRecord(Protocol):
     def file_stamp(self) -> str | None: ...
     @property
     def model_extra(self) -> dict[str, Any] | None: ...
+
 
 @dataclass(kw_only=True)
 class ImageTask(Task[ImageFile, A]):
@@ -356,14 +357,17 @@ class ImageTask(Task[ImageFile, A]):
                 else "Columns come from Parquet and Arrow files, and from metadata.csv beside images.",
             )
 
+
 def about(record: BaseModel) -> ImageRecord:
     """A record of a run over images, as what is known of all of them."""
     return cast("ImageRecord", record)
+
 
 def other_models(calls: Sequence[CallRecord], model: str) -> dict[str, Any]:
     """Calls by model, for a record, where not all of them went to `model`; else nothing."""
     models = Counter(call.model for call in calls)
     return {"models": dict(sorted(models.items()))} if models.keys() - {model} else {}
+
 
 def pixels(image: PreparedImage) -> Pixels:
     """What a record says of the pixels that were sent."""
@@ -378,11 +382,13 @@ def pixels(image: PreparedImage) -> Pixels:
         )
     return Pixels(format=image.source_format, bytes=image.source_bytes, changes=image.changes, sent=sent)
 
+
 class Seen(NamedTuple):
     """An image that was read: the digest of its bytes, and the stamp of its file."""
 
     sha256: str
     stamp: str | None
+
 
 class _Counted(NamedTuple):
     """What of a record is counted: kept instead of the record, which is larger."""
@@ -396,6 +402,7 @@ class _Counted(NamedTuple):
     duplicate: bool
     changes: tuple[str, ...]
 
+
 class ImageRun(TypedDict):
     """What every task over images is made of, beside its configuration."""
 
@@ -408,6 +415,7 @@ class ImageRun(TypedDict):
     prompts: PromptSet
     table: TableParameters
     detector: AskedDetector | None
+
 
 def task_parts(protocol: str, images: Images, parameters: ImageParameters) -> ImageRun:
     """What every task over images is made of, from the parameters of a public function. Raises UsageError."""
@@ -436,6 +444,7 @@ def task_parts(protocol: str, images: Images, parameters: ImageParameters) -> Im
         "table": parameters.part(TableParameters),
         "detector": detector,
     }
+
 
 def image_paths(images: Images) -> tuple[Path, ...]:
     """One path or several, as paths. Raises UsageError for anything else, and where there are none."""
