@@ -69,5 +69,6 @@ def test_few_files_name_a_protocol() -> None:
 def test_no_file_is_long_and_no_folder_full() -> None:
     lines = {name: (ROOT / name).read_text().count("\n") for name in product_files()}
     assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
-    files = Counter(name.rpartition("/")[0] for name in lines)
+    # `python -m uncanny` needs a file that has no concept of its own.
+    files = Counter(name.rpartition("/")[0] for name in lines if not name.endswith("/__main__.py"))
     assert {name: count for name, count in files.items() if count > MOST_FILES} == {}

@@ -42,7 +42,7 @@ MENTIONS = (
     *("models/presets.py", "images/discover.py"),
     *("service/jobs/kinds.py", "service/jobs/params.py", "service/web/new_page.py", "service/web/views.py"),
     *("service/jobs/references.py", "eval/mcq/data/card.py", "parameters.py"),
-    *("learn/reasoning/card.py",),
+    *("learn/common/card.py", "learn/reasoning/card.py"),
 )
 # What only programs can give.
 OF_PYTHON_ALONE = {"agents", "deadline_s", "stop"}

@@ -21,7 +21,7 @@ from uncanny.learn.reasoning.data import examples_of
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 IMAGES = {"cup.webp": "r01-cup-floating", "table.jpg": "r04-table-four-legs"}
 # What sections without a file of their own are about.
-WITHOUT_EXAMPLE = {"Scores"}
+WITHOUT_EXAMPLE = {"Scores", "A trained detector"}
 _SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r"^```(json|csv)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -86,7 +86,7 @@ class DemoRequest:
     turns: tuple[Turn, ...]
     images: tuple[str, ...] = ()
     schema: SchemaForm = "none"
-    max_output_tokens: int | None = None
+    output_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def answer(
                 "The demo model knows only uncanny's own prompts, and this is not one of them",
                 remedy=_REMEDY,
             )
-        return _cut(_answer_unknown_prompt(request, character), request.max_output_tokens)
+        return _cut(_answer_unknown_prompt(request, character), request.output_limit)
     prompt = replace(prompt, character=character)
     views: list[View] = []
     if (prompt.task, prompt.name) in ANY_PICTURE:
@@ -174,10 +174,10 @@ def answer(
         )
     content = answerer(prompt, views)
     if isinstance(content, str) and request.schema == "none":
-        return _cut(content, request.max_output_tokens)
+        return _cut(content, request.output_limit)
     # Prompts show an object with `answer`, as schemas ask for it; a word or letter is always its value.
     bare = request.schema == "own" and not isinstance(content, str)
-    return _cut(orjson.dumps(content if bare else {"answer": content}).decode(), request.max_output_tokens)
+    return _cut(orjson.dumps(content if bare else {"answer": content}).decode(), request.output_limit)
 
 
 def demo_request(request: ModelRequest) -> DemoRequest:

@@ -66,7 +66,7 @@ def test_images_that_belong_together_are_on_one_side(pictures: Path) -> None:
     ]
     splits = read_splits(write(pictures / "t.jsonl", records), None, 0.5, 3)
     sides = [
-        {(each.artifacts.record.model_extra or {})["pair"] for each in side}
+        {(each.truth.record.model_extra or {})["pair"] for each in side}
         for side in (splits.train, splits.test)
     ]
     assert len(splits.train) == len(splits.test) == 4

@@ -15,7 +15,6 @@ from uncanny.cli.common.command import Group
 from uncanny.cli.common.files import ScoreFiles, check_run_folder
 from uncanny.cli.common.options import FOLDER, PATH, force_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
-from uncanny.cli.common.session import TerminalStop, show_end, show_forecast
 from uncanny.cli.common.summary import Summary, failure_line, failure_lines
 from uncanny.errors import UsageError
 from uncanny.eval.pairs.parameters import ItemsParameters, MakeParameters, ScreenParameters
@@ -55,6 +54,7 @@ def make_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
     Keys: OPENAI_API_KEY and so on; `uncanny providers` lists them.
     Roles: perceiver, writer, perturber.
     """
+    from uncanny.cli.common.session import TerminalStop, show_end, show_forecast
     from uncanny.eval.pairs.forecast import make_forecast
     from uncanny.eval.pairs.make.run import make_async
 
@@ -81,6 +81,7 @@ def screen_command(pairs: Path, force: bool, **values: Any) -> None:
 
     Role: screener.
     """
+    from uncanny.cli.common.session import TerminalStop, show_end, show_forecast
     from uncanny.eval.pairs.forecast import screen_forecast
     from uncanny.eval.pairs.screen.run import screen_async
 

@@ -102,3 +102,8 @@ def _yaml(text: str) -> str:
 
 def _cell(value: object) -> str:
     return str(value).replace("|", "\\|")
+
+
+def detector_words(run: LearnRun, command: str) -> str:
+    """The command line that asks the trained detector, as a card shows it."""
+    return f"```sh\nuncanny {command} IMAGES --detector {run.model} -o runs/d\n```"

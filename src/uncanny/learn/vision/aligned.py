@@ -67,10 +67,9 @@ class AlignedDetector(nn.Module):
         method = self.settings.attention
         return attention_map(attentions, self.grid, logits, method=method, train=train)
 
-    def forward(
-        self, pixels: Tensor, generated: Tensor, artifacts: Tensor, known: Tensor
-    ) -> dict[str, Tensor]:
-        """`generated` is 1 or 0 an image, `artifacts` (images, side, side) 1 where there is one.
+    def forward(self, pixels: Tensor, generated: Tensor, marked: Tensor, known: Tensor) -> dict[str, Tensor]:
+        """`generated` is 1 or 0 an image, `marked` (images, side, side) 1 where there is an
+        artifact.
 
         `known` says of each image if its artifacts are; the alignment loss is a mean over those that are.
 
@@ -82,7 +81,7 @@ class AlignedDetector(nn.Module):
             return {"loss": bce, "bce": bce.detach()}
         attention = self.attention(logits, attentions)
         share = known.sum() / len(known)
-        wanted = artifact_map(artifacts, self.patch)
+        wanted = artifact_map(marked, self.patch)
         # A mean over all images with those unknown at no distance, made one over those known.
         wanted = torch.where(known[:, None, None].bool(), wanted, attention.detach())
         aligned = alignment_loss(attention, wanted, self.settings.benign_weight) / share.clamp_min(1e-8)

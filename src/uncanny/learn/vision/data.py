@@ -39,7 +39,7 @@ _MOST_ENLARGED: Final = 8 / 7
 class Labeled:
     """An image that is known to be generated or real. `group` is of images that belong together."""
 
-    artifacts: ArtifactImage
+    truth: ArtifactImage
     path: Path
     generated: bool
     group: str
@@ -47,7 +47,7 @@ class Labeled:
     @property
     def is_annotated(self) -> bool:
         """Whether it is known of each pixel if it is an artifact; a real image has none."""
-        return not self.generated or self.artifacts.record.regions is not None
+        return not self.generated or self.truth.record.regions is not None
 
     def pixels(self) -> tuple[Image.Image, Classes]:
         """The image, RGB, and the class of each pixel (height, width).
@@ -60,7 +60,7 @@ class Labeled:
         if not self.generated:
             return image, classes
         drawing = Drawing()
-        regions = drawing.regions(self.artifacts, image.size)
+        regions = drawing.regions(self.truth, image.size)
         if drawing.problems:
             raise ItemsError(str(self.path), drawing.problems, remedy="Correct these; nothing was trained.")
         for drawn in sorted(regions, key=lambda each: -each.pixels.area):
@@ -220,17 +220,17 @@ class Alignment:
 
         A random mask is the same each time that an image is seen. Raises UsageError for a missing mask.
         """
-        artifacts: Mask = (classes > 0) & (classes != IGNORED)
+        marked: Mask = (classes > 0) & (classes != IGNORED)
         if self.to == "artifact" or not labeled.generated:
             return classes
         if self.masks is not None:
-            name = (self.masks / labeled.artifacts.image).with_suffix(".png")
+            name = (self.masks / labeled.truth.image).with_suffix(".png")
             mask = read_mask(name, image.size)
         elif self.to == "random":
-            number = int.from_bytes(labeled.artifacts.image.encode()[-12:], "big")
+            number = int.from_bytes(labeled.truth.image.encode()[-12:], "big")
             mask = random_mask(image.size, np.random.default_rng([seed, number]))
         else:
-            mask = benign_mask(image, artifacts) if self.to == "benign" else saliency_mask(image)
+            mask = benign_mask(image, marked) if self.to == "benign" else saliency_mask(image)
         return np.where(mask, UNNAMED, 0).astype(np.uint8)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from uncanny.detectors.loading import quiet_loading
 from uncanny.errors import UsageError
-from uncanny.learn.common.card import write_card
+from uncanny.learn.common.card import detector_words, write_card
 from uncanny.learn.common.machine import begin_memory, device_of, machine_words, require
 from uncanny.learn.common.result import LearnRun
 from uncanny.learn.common.session import LearnSession, StopTrainingError, base_folder, training
@@ -202,7 +202,7 @@ def _train(
         inputs=lambda rows: {
             "pixels": rows["pixels"],
             "generated": rows["generated"],
-            "artifacts": artifacts_of(rows["classes"]),
+            "marked": artifacts_of(rows["classes"]),
             "known": rows["known"],
         },
         session=session,
@@ -250,13 +250,13 @@ def notes_of(splits: Splits) -> list[str]:
 
 def _write_card(run: LearnRun) -> Path:
     """Raises OSError."""
-    use = f"```sh\nuncanny detect IMAGES --detector {run.model} -o runs/d\n```"
     return write_card(
         run,
         title="Detector: tells generated images from real ones",
         about="Gives the probability that an image is generated. In training its attention was drawn to "
-        f"{'artifacts' if run.manifest.plan['align_to'] == 'artifact' else 'masks of an ablation'}.",
-        use=f"{use}\n\ntransformers loads it with `AutoModelForImageClassification`.",
+        + ("artifacts." if run.manifest.plan["align_to"] == "artifact" else "masks of an ablation."),
+        use=detector_words(run, "detect")
+        + "\n\ntransformers loads it with `AutoModelForImageClassification`.",
         library="transformers",
         limits=(
             "It was measured on the held-out images above only, and not on other generators.",

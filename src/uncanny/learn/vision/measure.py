@@ -107,7 +107,7 @@ def shown(
     return [
         {
             "image": os.path.relpath(new.labeled.path, session.path),
-            "sha256": new.labeled.artifacts.sha256,
+            "sha256": new.labeled.truth.sha256,
             "wanted": "generated" if new.labeled.generated else "real",
             "before": _words(old),
             "after": _words(new),

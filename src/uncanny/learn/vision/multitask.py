@@ -9,7 +9,7 @@ is kept instead of the best of a validation set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from typing import Any, Final
 from uncanny.detectors.loading import quiet_loading
 from uncanny.detectors.multitask import MARK, Aspect
 from uncanny.errors import UsageError
-from uncanny.learn.common.card import write_card
+from uncanny.learn.common.card import detector_words, write_card
 from uncanny.learn.common.machine import begin_memory, device_of, machine_words, require
 from uncanny.learn.common.result import LearnRun
 from uncanny.learn.common.session import LearnSession, base_folder, training
@@ -204,7 +204,6 @@ def _write_card(run: LearnRun) -> Path:
     """Raises OSError."""
     says = _SAYS[run.manifest.plan["task"]]
     command = "detect" if says == ("authenticity",) else "artifacts run"
-    uses: Callable[[str], str] = "```sh\n{}\n```".format
     return write_card(
         run,
         title="Multitask: authenticity and artifacts of images",
@@ -214,7 +213,7 @@ def _write_card(run: LearnRun) -> Path:
             for each in says
         )
         + ".",
-        use=uses(f"uncanny {command} IMAGES --detector {run.model} -o runs/m"),
+        use=detector_words(run, command),
         library="transformers",
         limits=(
             "It was measured on the held-out images above only, and not on other generators.",
