@@ -17,6 +17,9 @@ from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, s
 from tests.runs.test_e2e_batches import found
 from tests.runs.test_e2e_discount_odd import between
 
+# Sessions that wait for batches: seconds each.
+pytestmark = pytest.mark.slow
+
 IMAGES = 4
 # One question goes ahead alone.
 HANDED_IN = IMAGES - 1

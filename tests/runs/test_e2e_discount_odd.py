@@ -31,6 +31,9 @@ from tests.runs.e2e import (
     uncanny_here,
 )
 
+# Sessions that wait for batches: seconds each.
+pytestmark = pytest.mark.slow
+
 IMAGES = 4
 LINES = IMAGES - 1
 Change = Callable[[Request, Callable[[], Response]], Response | None]

@@ -235,8 +235,4 @@ def test_prompts_shows_texts_and_writes_them(tmp_path: Path) -> None:
     assert (again.code, again.out) == (2, "")
     assert "source.md already exists with another prompt" in again.err
     assert uncanny_here("prompts", "-o", tmp_path / "all").code == 0
-    assert {path.name for path in (tmp_path / "all").iterdir()} == {
-        "annotate",
-        "single",
-        *(name for name, _ in RUNS.values()),
-    }
+    assert {path.name for path in (tmp_path / "all").iterdir()} == set(prompt_names())

@@ -30,6 +30,9 @@ from tests.runs.test_e2e_batches import (
 )
 from tests.runs.test_e2e_discount_odd import between
 
+# Sessions that wait for batches: seconds each.
+pytestmark = pytest.mark.slow
+
 SIDE = 128
 # Where a second session asks all lines of the first once more: one of them goes ahead alone.
 AGAIN = (2, 2 * LINES - 1, 2)

@@ -102,14 +102,12 @@ def uncanny() -> None:
 
     \b
     First steps:
+      uncanny demo                                                 see a finished run
       export OPENAI_API_KEY=…                                      set the key of your provider
       uncanny annotate photos/ --model openai/gpt-4o --dry-run     estimate the cost
       uncanny annotate photos/ --model openai/gpt-4o -o runs/a     run; the same command resumes
 
-    Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
-    dashscope, moonshot, vllm, vllm-inproc, sglang, ollama, lmstudio, llamacpp, openai-compatible, diffusers,
-    detector, demo.
-    `uncanny providers` lists keys; `uncanny COMMAND --help` shows options.
+    `uncanny providers` lists providers of models (openai, vllm, ollama and others) and their keys.
     """
 
 
