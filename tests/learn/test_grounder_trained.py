@@ -71,10 +71,12 @@ def test_rewards_are_called_with_the_columns_of_the_data(tmp_path: Path) -> None
         for image, size in zip(images, sizes, strict=True)
     ]
     completions = [[{"role": "assistant", "content": text}] for text in (*best, "nothing")]
+    # Of what the model sees pixels are twice as wide: it says 8 to 28 by 8 to 36 of 7 to 28 by 7 to 35.
+    overlap = 20 * 27
+    rounded = {"boxes": overlap / (21 * 28 + 20 * 28 - overlap)}
     for reward in functions:
         values = reward(completions=completions, number=[0, 1, 0], prompts=[], completion_ids=[])
-        assert values[1:] == [1.0, 0.0]
-        assert values[0] == pytest.approx(1.0, abs=0.1)  # boxes are rounded to pixels that are twice as wide
+        assert values == pytest.approx([rounded.get(reward.__name__, 1.0), 1.0, 0.0])
     text = question.answer(images[0].truth, sent=(56, 56), original=(56, 56))
     said = read_answer(text, question.form, sent=(56, 56), original=(56, 56))
     assert (format_reward(said), source_reward(said, images[0].truth)) == (1.0, 1.0)
