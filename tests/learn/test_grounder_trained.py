@@ -11,6 +11,7 @@ import uncanny.learn
 from tests.learn.grounded import artifacts, question_words
 from tests.learn.tiny_vlm import make_vlm, pretrain
 from uncanny.answers.boxes import BOX_FORMATS
+from uncanny.errors import UsageError
 from uncanny.learn.grounding.data import Question, read_images
 from uncanny.learn.grounding.rewards import box_reward, format_reward, read_answer, source_reward
 from uncanny.learn.grounding.run import reward_functions
@@ -58,6 +59,13 @@ def test_ten_steps(tmp_path: Path) -> None:
     assert set(run.results["figures"]) == {"reward: format", "reward: source", "reward: boxes"}
     assert (run.model / "adapter_model.safetensors").is_file()
     assert "GRPO fine-tuned" in (run.model / "README.md").read_text()
+
+
+def test_a_group_that_fits_no_step_is_refused_before_the_model_is_loaded(tmp_path: Path) -> None:
+    file = artifacts(tmp_path / "data", range(1))
+    with pytest.raises(UsageError, match="`group`, 5, does not divide `batch` × `accumulate`"):
+        uncanny.learn.grounder(file, base=tmp_path / "none", out=tmp_path / "run", group=5)
+    assert not (tmp_path / "run").exists()
 
 
 def test_rewards_are_called_with_the_columns_of_the_data(tmp_path: Path) -> None:
