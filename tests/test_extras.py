@@ -97,6 +97,17 @@ def test_a_missing_package_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPa
     )
 
 
+def test_a_package_that_breaks_when_it_is_imported_is_not_called_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "broken_package.py").write_text(
+        "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ImportError('no use') from error\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UsageError, match="which cannot be imported: division by zero"):
+        optional("broken_package", "learn", "Training")
+
+
 @pytest.mark.parametrize(
     ("command", "package", "extra"),
     [

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from tokenizers import Tokenizer
 
 from benchmarks.learning.learn_size import ANSWER, GIB, GPUS, PARTS, QUESTION, needs, shape_of
 from tests.learn.tiny_vlm import make_vlm
@@ -56,6 +57,14 @@ def write_chats(folder: Path, number: int, side: int, words: tuple[int, int]) ->
                 "images": [f"{each}.jpg"],
             }
             file.write(json.dumps(chat) + "\n")
+
+
+def answer_tokens(data: Path, base: Path) -> float:
+    """Mean number of tokens of the answers, with the two that end them."""
+    tokenizer = Tokenizer.from_file(str(base / "tokenizer.json"))
+    chats = map(json.loads, (data / "train.jsonl").read_text(encoding="utf-8").splitlines())
+    answers = (chat["messages"][1]["content"][0]["text"] for chat in chats)
+    return statistics.mean(len(tokenizer.encode(each).ids) for each in answers) + 2
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -114,9 +123,11 @@ def measure(folder: Path, given: Any) -> None:
     tokens = results["tokens"]["train"] / results["examples"]["train"]
     peak = max(each.memory_bytes or 0 for each in steps)
     patch = 14
+    scored = answer_tokens(data, folder / "base")
     calculated = needs(
         shape,
         tokens=round(tokens),
+        scored=round(scored),
         patches=(given.side // patch) ** 2,
         batch=given.batch,
         accumulate=given.accumulate,
@@ -126,7 +137,7 @@ def measure(folder: Path, given: Any) -> None:
     rate = calculated.operations / seconds / 1e12
     print(f"{results['machine']}, torch {torch.__version__}")
     print(f"{weights / 1e6:,.0f} million weights, {results['trainable_parameters']:,} of them trained")
-    print(f"{tokens:,.0f} tokens a chat, batch {given.batch}, accumulation {given.accumulate}")
+    print(f"{tokens:,.0f} tokens a chat, {scored:,.0f} of the answer, batch {given.batch}, accumulation {given.accumulate}")
     print(f"{seconds:.3f} s a step, {a_step / seconds:,.0f} tokens a second, {rate:,.1f} TFLOP/s")
     print(f"peak memory {peak / GIB:.2f} GiB, calculated {calculated.bytes / GIB:.2f} GiB:")
     for name in PARTS[:-1]:

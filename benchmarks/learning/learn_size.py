@@ -10,12 +10,14 @@ Assumptions, all of which `Needs` keeps apart:
 - Activations are computed again in the backward pass: of each layer its input stays (bfloat16), of one layer
   everything: four times the hidden size for inputs and outputs, query, key and value, and three times the
   width of the MLP, and as much again for their gradients. Attention keeps no matrix of scores.
-- Logits of all tokens are kept as the model gives them (bfloat16) and, for the loss, as float32 twice: the
-  values and their gradients.
+- Logits are never there all at once: TRL computes the loss on the tokens of answers alone, a bfloat16 tile of
+  `TILE_TOKENS` of them by `TILE_WORDS` words of the vocabulary at a time.
 - The vision tower is frozen and keeps nothing.
 - A token takes 2 floating-point operations per weight forward, 2 to compute it again, and 2 backward: frozen
-  weights have no gradient. Attention over n tokens adds 4 · n · hidden a layer and token, three times.
-- The GPU reaches `UTILIZATION` of its peak, which is common for models of this size.
+  weights have no gradient. Attention over n tokens adds 4 · n · hidden a layer and token, three times. Only
+  tokens of answers go through the last layer, to the vocabulary.
+- The GPU reaches `UTILIZATION` of its peak: what `learn_gpu` measured on an H200 with 7.6 billion weights. Smaller
+  models reach less. It is not measured on the other cards.
 """
 
 from __future__ import annotations
@@ -23,12 +25,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-UTILIZATION: Final = 0.4
+UTILIZATION: Final = 0.25
+# Source: TRL 1.16, `TOKEN_CHUNK_SIZE` in kernels/chunked_logprob.py and `_CHUNKED_LOGPROB_CHUNK_SIZE` in
+# trainer/utils.py.
+TILE_TOKENS, TILE_WORDS = 4096, 32_768
 # Dense bfloat16, TFLOP/s; bytes of memory; GB/s. Source: the data sheets of NVIDIA.
 GPUS: Final = {
     "RTX A6000": (155.0, 48, 768.0),
     "A100 80 GB": (312.0, 80, 2039.0),
     "H100 SXM": (989.0, 80, 3350.0),
+    "H200 SXM": (989.0, 141, 4800.0),
 }
 GIB: Final = 2**30
 # Parts of a chat of the exported form: a question, and a list of some five anomalies.
@@ -123,25 +129,25 @@ def needs(
     patches: int,
     batch: int,
     accumulate: int,
+    scored: int,
     rank: int = 8,
     every: int = 4,
-    scored: int | None = None,
 ) -> Needs:
-    """What a step of `reasoner` takes. A chat has so many `tokens`, its picture so many `patches`.
+    """What a step of `reasoner` takes.
 
-    Logits are kept of all tokens, or of the `scored` ones.
+    A chat has so many `tokens`, `scored` of them in its answer, and its picture so many `patches`.
     """
     together = tokens * batch
     inner = 4 * shape.hidden + shape.head * (shape.heads + 2 * shape.kv_heads) + 3 * shape.width
-    language = shape.layers * shape.layer + shape.head_weights
     attention = 4 * tokens * shape.hidden * shape.layers
-    chat = 3 * tokens * (2 * language + attention) + 2 * shape.vision * patches
+    language = tokens * (2 * shape.layers * shape.layer + attention)
+    chat = 3 * (language + scored * 2 * shape.head_weights) + 2 * shape.vision * patches
     return Needs(
         weights=2 * (shape.language + shape.vision),
         adapters=16 * shape.adapters(rank, every),
         layer_inputs=2 * together * shape.hidden * shape.layers,
         one_layer=2 * 2 * together * inner,
-        logits=(2 + 4 + 4) * batch * (scored or tokens) * shape.vocabulary,
+        logits=2 * min(batch * scored, TILE_TOKENS) * min(shape.vocabulary, TILE_WORDS),
         operations=float(chat) * batch * accumulate,
         tokens=together * accumulate,
     )
@@ -170,12 +176,13 @@ def group_needs(
 def main() -> None:
     picture = 614_656 // PIXELS_A_TOKEN
     tokens = picture + QUESTION + ANSWER
-    one = needs(QWEN2_5_VL_7B, tokens=tokens, patches=4 * picture, batch=4, accumulate=8)
-    print(f"Reasoner, 7B, {tokens:,} tokens a chat, batch 4, accumulation 8:")
+    chat = {"tokens": tokens, "patches": 4 * picture, "scored": ANSWER}
+    one = needs(QWEN2_5_VL_7B, batch=4, accumulate=8, **chat)
+    small = needs(QWEN2_5_VL_7B, batch=1, accumulate=32, **chat)
+    print(f"Reasoner, 7B, {tokens:,} tokens a chat, batch 4, accumulation 8; batch 1, accumulation 32:")
     for name in PARTS:
-        print(f"  {name.replace('_', ' '):13} {getattr(one, name) / GIB:8.2f} GiB")
-    small = needs(QWEN2_5_VL_7B, tokens=tokens, patches=4 * picture, batch=1, accumulate=32)
-    print(f"  with batch 1  {small.bytes / GIB:8.2f} GiB")
+        two = (f"{getattr(each, name) / GIB:8.2f} GiB" for each in (one, small))
+        print(f"  {name.replace('_', ' '):13} {'  '.join(two)}")
     for gpu in GPUS:
         seconds = one.seconds(gpu)
         print(f"  {gpu:12} {seconds:6.1f} s a step, {10_000 / 32 * seconds / 3600:5.2f} h for 10,000 chats")

@@ -46,7 +46,7 @@ def install_hint(extra: Extra, *, instead: str | None = None) -> str:
 
 
 def optional(module: str, extra: Extra, what: str, *, instead: str | None = None) -> Any:
-    """A module of a package that comes with `extra`. Raises UsageError where it is not installed.
+    """A module of a package that comes with `extra`. Raises UsageError where it is not installed or broken.
 
     `what` cannot be done without it, for the message; `instead` as for `install_hint`.
     """
@@ -54,9 +54,17 @@ def optional(module: str, extra: Extra, what: str, *, instead: str | None = None
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
+        why = "is not installed" if (error.name or "").partition(".")[0] == package else _broken(error)
         raise UsageError(
-            f"{what} needs {package}, which is not installed", remedy=install_hint(extra, instead=instead)
+            f"{what} needs {package}, which {why}", remedy=install_hint(extra, instead=instead)
         ) from error
+
+
+def _broken(error: BaseException) -> str:
+    """Why a package that is there is of no use: what went wrong first, as a library built for another one."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"cannot be imported: {(str(error) or type(error).__name__).splitlines()[0]}"
 
 
 def pyarrow(module: str) -> Any:

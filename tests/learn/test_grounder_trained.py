@@ -11,6 +11,7 @@ import uncanny.learn
 from tests.learn.grounded import artifacts, question_words
 from tests.learn.tiny_vlm import make_vlm, pretrain
 from uncanny.answers.boxes import BOX_FORMATS
+from uncanny.errors import UsageError
 from uncanny.learn.grounding.data import Question, read_images
 from uncanny.learn.grounding.rewards import box_reward, format_reward, read_answer, source_reward
 from uncanny.learn.grounding.run import reward_functions
@@ -60,6 +61,13 @@ def test_ten_steps(tmp_path: Path) -> None:
     assert "GRPO fine-tuned" in (run.model / "README.md").read_text()
 
 
+def test_a_group_that_fits_no_step_is_refused_before_the_model_is_loaded(tmp_path: Path) -> None:
+    file = artifacts(tmp_path / "data", range(1))
+    with pytest.raises(UsageError, match="`group`, 5, does not divide `batch` × `accumulate`"):
+        uncanny.learn.grounder(file, base=tmp_path / "none", out=tmp_path / "run", group=5)
+    assert not (tmp_path / "run").exists()
+
+
 def test_rewards_are_called_with_the_columns_of_the_data(tmp_path: Path) -> None:
     images = read_images(artifacts(tmp_path, range(1)), None)
     question = Question(BOX_FORMATS["pixels"])
@@ -71,10 +79,12 @@ def test_rewards_are_called_with_the_columns_of_the_data(tmp_path: Path) -> None
         for image, size in zip(images, sizes, strict=True)
     ]
     completions = [[{"role": "assistant", "content": text}] for text in (*best, "nothing")]
+    # Of what the model sees pixels are twice as wide: it says 8 to 28 by 8 to 36 of 7 to 28 by 7 to 35.
+    overlap = 20 * 27
+    rounded = {"boxes": overlap / (21 * 28 + 20 * 28 - overlap)}
     for reward in functions:
         values = reward(completions=completions, number=[0, 1, 0], prompts=[], completion_ids=[])
-        assert values[1:] == [1.0, 0.0]
-        assert values[0] == pytest.approx(1.0, abs=0.1)  # boxes are rounded to pixels that are twice as wide
+        assert values == pytest.approx([rounded.get(reward.__name__, 1.0), 1.0, 0.0])
     text = question.answer(images[0].truth, sent=(56, 56), original=(56, 56))
     said = read_answer(text, question.form, sent=(56, 56), original=(56, 56))
     assert (format_reward(said), source_reward(said, images[0].truth)) == (1.0, 1.0)

@@ -58,6 +58,9 @@ def test_the_file_is_found_in_an_export(tmp_path: Path) -> None:
     (tmp_path / "sft").mkdir()
     file = written(tmp_path / "sft", chat(("What?", "No anomalies.")))
     assert chats_file(tmp_path) == chats_file(tmp_path / "sft") == chats_file(file) == file
+    with pytest.raises(UsageError, match="elsewhere does not exist"):
+        chats_file(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
     with pytest.raises(UsageError, match="has no file of chats"):
         chats_file(tmp_path / "elsewhere")
     (tmp_path / "sft-detect").mkdir()

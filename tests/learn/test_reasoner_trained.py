@@ -105,6 +105,7 @@ def test_the_command_trains_once(base: Path, tmp_path: Path) -> None:
     command = ("learn", "reasoner", data, "--base", base, "-o", tmp_path / "run", *pixels, *more)
     done = uncanny_here(*command, "--answer-tokens", 5, "--json")
     assert done.code == 0, done.err
+    assert "Warning" not in done.err
     result = json.loads(done.out)
     assert (result["state"], result["steps"]) == ("finished", 2)
     assert result["first_loss"] > 0

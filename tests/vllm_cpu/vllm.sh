@@ -7,6 +7,8 @@ verb=${1:?usage: vllm.sh serve MODEL [ARGUMENT…]}
 model=${2:?usage: vllm.sh serve MODEL [ARGUMENT…]}
 shift 2
 
+# What the caller has there is not for this environment.
+unset PYTHONPATH
 export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1
 # Compiling and pinning threads cost more than they bring at this size.
 export TORCHDYNAMO_DISABLE=1 VLLM_CPU_OMP_THREADS_BIND=nobind OMP_NUM_THREADS=1

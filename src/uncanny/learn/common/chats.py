@@ -46,6 +46,8 @@ def chats_file(data: Path) -> Path:
     files = [each for each in there if each.is_file()]
     if len(files) != 1:
         what = "contains several files of chats" if files else "has no file of chats, train.jsonl"
+        if not data.exists():
+            what = "does not exist"
         raise UsageError(
             f"{data} {what}", remedy="Pass the file that `uncanny export` wrote as sft or sft-detect."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -25,14 +26,16 @@ def require(modules: Sequence[str]) -> None:
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Without the progress bars of transformers, whose place is taken by our own."""
+    """Without what libraries deprecate, and without their progress bars, whose place is taken by our own."""
     import transformers
 
     logging: Any = transformers.utils.logging
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
     finally:
         if shown:
             logging.enable_progress_bar()

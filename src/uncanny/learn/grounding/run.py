@@ -65,6 +65,11 @@ def grounder(data: str | PathLike[str], parameters: GrounderParameters) -> Learn
     ('finished', 0.71)
     """
     require(protocols()[TASK].packages)
+    if parameters.batch * parameters.accumulate % parameters.group:
+        both = f"{option('batch')} × {option('accumulate')}"
+        raise UsageError(
+            f"{option('group')}, {parameters.group}, does not divide {both}", remedy="Change one of them."
+        )
     files = {"train": Path(data)}
     if parameters.held_out is not None:
         files["test"] = Path(parameters.held_out)
@@ -173,11 +178,6 @@ def _trainer(
 
     from uncanny.learn.common.trainer import trainer_settings
 
-    if parameters.batch * parameters.accumulate % parameters.group:
-        both = f"{option('batch')} × {option('accumulate')}"
-        raise UsageError(
-            f"{option('group')}, {parameters.group}, does not divide {both}", remedy="Change one of them."
-        )
     sizes = [size_sent(model.processor, each.picture()) for each in images]
     settings = trainer_settings(parameters, session, device) | {
         "num_train_epochs": parameters.epochs,
