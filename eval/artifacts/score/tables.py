@@ -50,6 +50,8 @@ _ALIGNMENT_TITLES: Final[Mapping[str, str]] = {
 }
 _JUDGED_KEYS: Final = ("acc", "p", "r", "f1")
 _PIXEL_KEYS: Final = ("iou", "pix_p", "pix_r", "pix_f1")
+# Those of table 3.
+_PIXELS: Final[Mapping[str, str]] = {"PixP": "pix_p", "PixR": "pix_r"}
 
 
 def tables(score: ArtifactScore) -> tuple[Table, ...]:
@@ -240,6 +242,17 @@ def published_tables() -> tuple[Table, ...]:
             ("vlm_instance_f1_at_0.5", "Published: instance F1@0.5 (table 12)"),
         )
     ]
+    pixels = Table(
+        (
+            "Model (published)",
+            *_percents(*(f"{name} {of}" for name in CATEGORY_NAMES.values() for of in _PIXELS), better="higher"),
+        ),
+        tuple(
+            (row["model"], *(_share(row[name][key]) for name in ARTIFACT_CATEGORIES for key in _PIXELS.values()))
+            for row in rows["pixels_by_category"]
+        ),
+        title="Published: pixels by category (table 3)",
+    )
     interpretations = Table(
         ("Heat map of (published)", *_percents(*PIXEL_NAMES, better="higher")),
         tuple(
@@ -248,7 +261,7 @@ def published_tables() -> tuple[Table, ...]:
         ),
         title="Published: interpretations of models (table 13)",
     )
-    return (*by_category, interpretations, *map(_alignment_table, ("alignment", "alignment_masks")))
+    return (pixels, *by_category, interpretations, *map(_alignment_table, ("alignment", "alignment_masks")))
 
 
 def _alignment_table(key: str) -> Table:
