@@ -245,10 +245,15 @@ def published_tables() -> tuple[Table, ...]:
     pixels = Table(
         (
             "Model (published)",
-            *_percents(*(f"{name} {of}" for name in CATEGORY_NAMES.values() for of in _PIXELS), better="higher"),
+            *_percents(
+                *(f"{name} {of}" for name in CATEGORY_NAMES.values() for of in _PIXELS), better="higher"
+            ),
         ),
         tuple(
-            (row["model"], *(_share(row[name][key]) for name in ARTIFACT_CATEGORIES for key in _PIXELS.values()))
+            (
+                row["model"],
+                *(_share(row[name][key]) for name in ARTIFACT_CATEGORIES for key in _PIXELS.values()),
+            )
             for row in rows["pixels_by_category"]
         ),
         title="Published: pixels by category (table 3)",
