@@ -99,10 +99,10 @@ class References(CuratedResult):
 def references(images: TextSource, parameters: ReferencesParameters) -> References:
     """Find a real photograph for each generated image, as `uncanny curate references` does.
 
-    `images` and `pool` are folders, or texts as in `filter`, with `id`, `original` and, if known, the `caption`
-    that the image was made from or that describes the photograph. Captions are compared without case and extra spaces.
-    With `clip`, images are compared by the model in that folder: among photographs of the same caption, and
-    where there is none.
+    `images` and `pool` are folders, or texts as in `filter`, with `id`, `original` and, if known, the
+    `caption` that the image was made from or that describes the photograph. Captions are compared without
+    case and extra spaces. With `clip`, images are compared by the model in that folder: among photographs of
+    the same caption, and where there is none.
 
     Raises ItemsError and UsageError for what cannot be read, and a missing model.
 

@@ -21,7 +21,13 @@ import numpy as np
 
 from uncanny.detectors.device import choose_device
 from uncanny.errors import UsageError
-from uncanny.eval.common.similarity.packages import image_tensor, import_package, loading, weights_folder
+from uncanny.eval.common.similarity.packages import (
+    image_tensor,
+    import_package,
+    loading,
+    quiet_transformers,
+    weights_folder,
+)
 from uncanny.eval.common.similarity.weights import content_hash
 from uncanny.eval.edits.parameters import LpipsNet, PerceptualParameters
 from uncanny.eval.edits.score import Perceptual

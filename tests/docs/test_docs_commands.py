@@ -118,7 +118,7 @@ _CELL = re.compile(r"^\|[^|]*\|[^|]*\|([^|]*)\|[^|]*\|[^|]*\|$", re.MULTILINE)
 
 
 def paper_commands() -> Iterator[tuple[click.Command, list[str]]]:
-    """Every command of the table of papers with the options written behind it; its functions must be there."""
+    """Every command of the table of papers with the options behind it; its functions must be there."""
     parent = click.Context(uncanny, info_name="uncanny", **uncanny.context_settings)
     cells = _CELL.findall((ROOT / "docs/papers.md").read_text(encoding="utf-8"))[2:]
     for cell in cells:

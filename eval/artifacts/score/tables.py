@@ -6,6 +6,7 @@ Cells are percent. Published rows stand below one's own where they are wanted, m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Final
 
 from uncanny.eval.artifacts.score.result import (
@@ -242,18 +243,12 @@ def published_tables() -> tuple[Table, ...]:
             ("vlm_instance_f1_at_0.5", "Published: instance F1@0.5 (table 12)"),
         )
     ]
+    cells = list(product(ARTIFACT_CATEGORIES, _PIXELS))
+    heads = (f"{CATEGORY_NAMES[category]} {name}" for category, name in cells)
     pixels = Table(
-        (
-            "Model (published)",
-            *_percents(
-                *(f"{name} {of}" for name in CATEGORY_NAMES.values() for of in _PIXELS), better="higher"
-            ),
-        ),
+        ("Model (published)", *_percents(*heads, better="higher")),
         tuple(
-            (
-                row["model"],
-                *(_share(row[name][key]) for name in ARTIFACT_CATEGORIES for key in _PIXELS.values()),
-            )
+            (row["model"], *(_share(row[category][_PIXELS[name]]) for category, name in cells))
             for row in rows["pixels_by_category"]
         ),
         title="Published: pixels by category (table 3)",

@@ -67,8 +67,8 @@ def test_a_detector_that_calls_all_real_is_as_precise_as_real_images_are_many(
 
 
 DIRECTIONAL = EDITS["directional"]
-# CrossEfficientViT leaves out images without a face, so fewer were judged than are listed; of the last, nothing
-# is said.
+# CrossEfficientViT leaves out images without a face, so fewer were judged than are listed; of the last,
+# nothing is said.
 OTHER_COUNTS = {
     ("CrossEfficientViT", "lower lip", "nose"),
     ("CrossEfficientViT", "left brow", "left brow with slight arch"),
