@@ -64,7 +64,7 @@ class ReferencesParameters(Parameters):
     """The parameters of `references`."""
 
     pool: Annotated[TextSource, Shown(metavar="POOL", place="source", first=True)]
-    """Folder of the real images to choose from, or a file with their `id`, `original` and optionally `caption`."""
+    """Folder of real images to choose from, or a file with `id`, `original` and optionally `caption`."""
     clip: Annotated[
         Place | None,
         Field(description="Folder of the CLIP model that compares, as transformers saves it."),
