@@ -101,7 +101,7 @@ def train_on(
             model: Any,
             inputs: Any,
             return_outputs: bool = False,
-            num_items_in_batch: Any = None,  # noqa: ARG002
+            num_items_in_batch: Any = None,
         ) -> Any:
             outputs = model(**inputs)
             self.parts = {name: value.item() for name, value in outputs.items() if name != "loss"}
