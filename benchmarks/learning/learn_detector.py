@@ -69,6 +69,7 @@ def compare_masks(
     *,
     images: int = IMAGES,
     steps: int = STEPS,
+    side: int = SIDE,
 ) -> dict[str, dict[str, list[float]]]:
     """IoU and balanced accuracy by mask, an entry a seed."""
     from uncanny.learn import detector
@@ -77,9 +78,9 @@ def compare_masks(
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
             here = Path(folder) / str(seed)
-            train = plant(here / "train", images, 2 * seed, SIDE)
-            test = plant(here / "test", images // 4, 2 * seed + 1, SIDE)
-            base = small_transformer(here / "base", seed)
+            train = plant(here / "train", images, 2 * seed, side)
+            test = plant(here / "test", images // 4, 2 * seed + 1, side)
+            base = small_transformer(here / "base", seed, side)
             for name in masks:
                 weight, mask = MASKS[name]
                 options: Any = {"attention": attention, "align_to": mask}
@@ -96,7 +97,7 @@ def compare_masks(
                     benign_weights=(BENIGN,),
                     max_steps=steps,
                     epochs=10_000.0,
-                    side=SIDE,
+                    side=side,
                     checkpoint_every=10**6,
                     precision="float32",
                     **options,
@@ -122,7 +123,7 @@ def report(measured: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
             figure(f"{name}: p, paired t-test", float(ttest_rel(iou, nothing).pvalue))
 
 
-def small_transformer(folder: Path, seed: int) -> Path:
+def small_transformer(folder: Path, seed: int, side: int) -> Path:
     """Weights at random, as a folder."""
     import torch
     import transformers
@@ -133,7 +134,7 @@ def small_transformer(folder: Path, seed: int) -> Path:
         num_hidden_layers=3,
         num_attention_heads=3,
         mlp_ratio=2,
-        image_size=SIDE,
+        image_size=side,
         patch_size=8,
     )
     transformers.Dinov2Model(config).save_pretrained(folder)
