@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from tests.detectors.conftest import vit_config  # noqa: E402
-from uncanny.detectors.loading import check_folder, generated_index, load_classifier, margin  # noqa: E402
+from uncanny.detectors.loading import check_folder, generated_index, load_classifier, margin, name_of  # noqa: E402
 from uncanny.detectors.timm_vit import heads_of  # noqa: E402
 from uncanny.errors import UsageError  # noqa: E402
 
@@ -99,6 +99,11 @@ def test_folders_without_a_detector_are_refused(tmp_path: Path, saved_vit: Path)
     code = {"model_type": "vit", "auto_map": {"AutoModel": "code.Model"}}
     with pytest.raises(UsageError, match="names code of its own"):
         check_folder(write(tmp_path / "b", code))
+    run = tmp_path / "run"
+    shutil.copytree(saved_vit, run / "model")
+    with pytest.raises(UsageError, match="is a run, and its detector is a folder in it"):
+        check_folder(run)
+    assert [name_of(each) for each in (run / "model", saved_vit)] == ["run", "vit"]
     (saved_vit / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(UsageError, match="does not hold a detector that can be loaded"):
         load_classifier(saved_vit)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 _REMEDY: Final = "Pass a folder with config.json and weights of an image classifier."
+TRAINED: Final = "model"
+"""The folder of a training run that its model is in."""
 _WEIGHTS: Final = ("model.safetensors", "pytorch_model.bin", "model.pt", "model.pth")
 # Words of labels, as data sets of generated images have them.
 _WORDS: Final[Mapping[Source, frozenset[str]]] = {
@@ -115,6 +117,10 @@ def check_folder(folder: Path) -> str:
         raise UsageError(f"{folder} is not a folder", remedy=_REMEDY)
     if (folder / MARK).is_file():
         return "multitask"
+    if not (folder / "config.json").exists() and (folder / TRAINED / "config.json").is_file():
+        raise UsageError(
+            f"{folder} is a run, and its detector is a folder in it", remedy=f"Pass {folder / TRAINED}."
+        )
     config = _json(folder / "config.json")
     if "architecture" in config:
         return "timm"
@@ -129,6 +135,12 @@ def check_folder(folder: Path) -> str:
         f"{folder / 'config.json'} names neither a model_type (transformers) nor an architecture (timm)",
         remedy=_REMEDY,
     )
+
+
+def name_of(folder: Path) -> str:
+    """What a detector is called: as its folder, or as the run that it was trained in."""
+    whole = folder.resolve()
+    return whole.parent.name if whole.name == TRAINED else whole.name
 
 
 def generated_index(labels: tuple[str, ...], generated_label: str | None) -> int:
@@ -191,7 +203,7 @@ def weights_digest(folder: Path) -> str:
 
 def _described(folder: Path, kind: str, architecture: str, labels: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "detector": folder.resolve().name,
+        "detector": name_of(folder),
         "kind": kind,
         "architecture": architecture,
         "labels": list(labels),

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from uncanny import __version__
+from uncanny.detectors.loading import TRAINED
 from uncanny.errors import UsageError
 from uncanny.files import dump_json, open_file, read_json
 from uncanny.learn.common.machine import is_first_process, library_versions
@@ -34,7 +35,7 @@ from uncanny.wording import option
 RESULTS: Final = "results.json"
 EXAMPLES: Final = "examples.jsonl"
 CHECKPOINTS: Final = "checkpoints"
-MODEL: Final = "model"
+MODEL: Final = TRAINED
 # Written into a checkpoint when all of it is there. A run that was killed leaves some without it.
 _WHOLE: Final = "complete"
 # Larger files of a model are weights: their names and sizes stand for them in its digest.
