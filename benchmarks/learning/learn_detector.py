@@ -32,13 +32,10 @@ SIDE = 64
 BENIGN = 0.2
 IOU, ACCURACY = "IoU of attention and artifacts", "balanced accuracy"
 NONE = "none (β = 0)"
-# Of the loss without alignment, and with each mask: β and what attention is drawn to.
-MASKS: Mapping[str, tuple[float, str]] = {
-    NONE: (0.0, "artifact"),
-    "random": (1.0, "random"),
-    "benign": (1.0, "benign"),
-    "saliency": (1.0, "saliency"),
-    "artifact": (1.0, "artifact"),
+# What attention is drawn to.
+MASKS: Mapping[str, str | None] = {
+    NONE: None,
+    **{name: name for name in ("random", "benign", "saliency", "artifact")},
 }
 
 
@@ -70,6 +67,7 @@ def compare_masks(
     images: int = IMAGES,
     steps: int = STEPS,
     side: int = SIDE,
+    beta: float = 1.0,
 ) -> dict[str, dict[str, list[float]]]:
     """IoU and balanced accuracy by mask, an entry a seed."""
     from uncanny.learn import detector
@@ -82,8 +80,8 @@ def compare_masks(
             test = plant(here / "test", images // 4, 2 * seed + 1, side)
             base = small_transformer(here / "base", seed, side)
             for name in masks:
-                weight, mask = MASKS[name]
-                options: Any = {"attention": attention, "align_to": mask}
+                mask = MASKS[name]
+                options: Any = {"attention": attention, "align_to": mask or "artifact"}
                 run = detector(
                     train,
                     base=base,
@@ -91,7 +89,7 @@ def compare_masks(
                     held_out=test,
                     seed=seed,
                     device=device,
-                    alignment_weight=weight,
+                    alignment_weight=0.0 if mask is None else beta,
                     learning_rate=2e-3,
                     batch=16,
                     benign_weights=(BENIGN,),

@@ -59,6 +59,7 @@ def ask_detectors(edits: Edits, parameters: StressParameters) -> dict[str, dict[
         from uncanny.detectors.detector import open_detector
 
         detector = open_detector(Path(place), parameters.part(DetectorParameters))
+        detector.check_classifier()
         name = name_of(Path(place))
         if name in files:
             raise UsageError(f"Two detectors are called {name}", remedy="Rename the folder of one of them.")

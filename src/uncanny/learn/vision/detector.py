@@ -129,12 +129,16 @@ def _train_each(
             "benign_weight": chosen,
             "by_benign_weight": each,
             "notes": [
-                f"Means over {parameters.repeats} seeds with λ = {chosen:g}, the best of "
+                f"Figures are {_of_seeds(parameters.repeats)} with λ = {chosen:g}, the best of "
                 f"{len(weights)} by {_BALANCED} on held-out images; the model is that of {best.path.name}.",
                 *best.results["notes"],
             ],
         }
     )
+
+
+def _of_seeds(repeats: int) -> str:
+    return "those" if repeats == 1 else f"means over {repeats} seeds"
 
 
 def _mean(runs: Mapping[tuple[float, int], LearnRun], weight: float) -> dict[str, dict[str, float | None]]:
