@@ -222,11 +222,8 @@ def detect_task(
     parts["paths"], truth = name_images(parts["paths"], out, copy=copy)
     config = parameters.part(DetectConfig)
     task = DetectTask(**parts, config=config, format=check_format(parameters.format))
-    if copy and task.detector is not None and not task.detector.open().is_classifier:
-        raise UsageError(
-            f"{task.models.model} was trained for artifacts alone, and does not say what is generated",
-            remedy="Use it with artifacts run.",
-        )
+    if copy and task.detector is not None:
+        task.detector.open().check_classifier()
     return task, truth if parameters.truth is None else parameters.truth
 
 

@@ -166,7 +166,7 @@ def test_every_call_is_there_with_its_texts(page: Page) -> None:
 def test_pictures_travel_with_the_page(page: Page) -> None:
     for place, record in enumerate(page.data["data"]["images"], 1):
         readable = record["status"] != "unreadable"
-        assert (record["thumb"] or "").startswith("data:image/webp;base64,UklGR") == readable
+        assert (record["thumbs"][0] or "").startswith("data:image/webp;base64,UklGR") == readable
         (layer,) = page.data["views"][place - 1]["layers"]
         assert bool(layer["copy"]) == bool(layer["src"]) == readable
         assert not readable or page.data[layer["copy"]].startswith("data:image/webp;base64,UklGR")
@@ -266,7 +266,7 @@ def test_a_file_of_annotations_has_a_page_beside_it(small_run: Path) -> None:
     page = Page(small_run / "other.html")
     assert "no run.json" in page.text
     assert page.data["data"]["calls_present"] is False
-    thumbs = {image["image"]: image["thumb"] for image in page.data["data"]["images"]}
+    thumbs = {image["image"]: image["thumbs"][0] for image in page.data["data"]["images"]}
     assert thumbs[records[0]["image"]] is None
     assert thumbs[records[1]["image"]].startswith("data:image/webp")
     assert not (small_run / "report.html").exists()
@@ -286,10 +286,10 @@ def test_an_empty_run_has_a_page(tmp_path: Path, write_run: WriteRun) -> None:
 
 def test_images_lie_under_the_root(tmp_path: Path, write_run: WriteRun, record: MakeRecord) -> None:
     run = write_run(tmp_path / "run", [record(1)], root="../pictures")
-    assert Page(write_report(run)).data["data"]["images"][0]["thumb"] is None
+    assert Page(write_report(run)).data["data"]["images"][0]["thumbs"][0] is None
     (tmp_path / "pictures").mkdir()
     (run / "rooms").rename(tmp_path / "pictures" / "rooms")
-    assert Page(write_report(run)).data["data"]["images"][0]["thumb"]
+    assert Page(write_report(run)).data["data"]["images"][0]["thumbs"][0]
 
 
 def test_not_a_run_folder(tmp_path: Path) -> None:

@@ -55,6 +55,27 @@ def test_detect_asks_a_checkpoint_of_another_library_and_scores_it(tmp_path: Pat
     assert lines(run / "annotations.jsonl") == records
 
 
+def test_the_page_shows_probabilities_and_where_the_detector_looks(tmp_path: Path, truth: Path) -> None:
+    run = uncanny.detect(truth.parent, model=f"detector/{TIMM}", out=tmp_path / "d", truth=truth)
+    page = run.report().read_text()
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    assert data["of_detector"]
+    assert len(data["images"]) == 8
+    for image in data["images"]:
+        assert len(image["thumbs"]) == 2
+        assert image["thumbs"][1].startswith("data:image/webp")
+    assert "Probability of being generated" in page
+    for of_models in ("Realism", "Anomalies per image", "Kinds and realism", ">calls<", "conversation:"):
+        assert of_models not in page.split('id="data">')[0]
+    # A record that names another file shows nothing of it.
+    records = lines(run.path / "annotations.jsonl")
+    records[0]["heat_map"] = f"../{truth.parent.name}/0000.png"
+    (run.path / "annotations.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    page = uncanny.report(run.path, out=tmp_path / "other.html").read_text()
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    assert sorted(len(image["thumbs"]) for image in data["images"]) == [1, *[2] * 7]
+
+
 def test_other_weights_do_not_resume_a_run(tmp_path: Path, truth: Path) -> None:
     folder = tmp_path / "detector"
     shutil.copytree(TIMM, folder)

@@ -41,6 +41,37 @@ def swin(tmp_path: Path) -> Path:
     return tmp_path / "swin"
 
 
+def test_gradcam_of_tokens_behind_a_class_token_equals_its_formula(tmp_path: Path) -> None:
+    """CLIP classifies by the mean of its patches, so that the gradient is the same at each."""
+    torch.manual_seed(0)
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
+    config = transformers.CLIPConfig(
+        vision_config={**sizes, "image_size": 48, "patch_size": 12},
+        text_config={**sizes, "vocab_size": 9, "bos_token_id": 1, "eos_token_id": 2},
+        **LABELS,
+    )
+    transformers.CLIPForImageClassification(config).save_pretrained(tmp_path / "clip")
+    classifier = load_classifier(tmp_path / "clip")
+    assert classifier.patch is None
+    assert classifier.view.size == (48, 48)
+    pixels = torch.rand(2, 3, 48, 48)
+    _, maps = judge_batch(classifier, pixels, "gradcam")
+    model: Any = classifier.module
+    with torch.no_grad():
+        tokens = model.vision_model(pixels).last_hidden_state[:, 1:].double().numpy()
+        weight = model.classifier.weight.double().numpy()
+    raw = (tokens @ (weight[1] - weight[0])).clip(0).reshape(2, 4, 4)
+    low = raw.min(axis=(1, 2), keepdims=True)
+    span = (raw - low).max(axis=(1, 2), keepdims=True)
+    assert maps is not None
+    assert np.abs(maps.numpy() - (raw - low) / np.where(span > 0, span, 1)).max() < 1e-3
+
+
 def test_gradcam_equals_its_formula(resnet: Path) -> None:
     """The head is an average and a linear layer, so the gradient is known: the weights' difference."""
     classifier = load_classifier(resnet)

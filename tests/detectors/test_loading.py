@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from tests.detectors.conftest import vit_config  # noqa: E402
-from uncanny.detectors.loading import check_folder, generated_index, load_classifier, margin  # noqa: E402
+from uncanny.detectors.loading import check_folder, generated_index, load_classifier, margin, name_of  # noqa: E402
+from uncanny.detectors.timm_vit import heads_of  # noqa: E402
 from uncanny.errors import UsageError  # noqa: E402
 
 TIMM = Path(__file__).parents[1] / "data" / "timm_vit"
@@ -97,9 +99,54 @@ def test_folders_without_a_detector_are_refused(tmp_path: Path, saved_vit: Path)
     code = {"model_type": "vit", "auto_map": {"AutoModel": "code.Model"}}
     with pytest.raises(UsageError, match="names code of its own"):
         check_folder(write(tmp_path / "b", code))
+    run = tmp_path / "run"
+    shutil.copytree(saved_vit, run / "model")
+    with pytest.raises(UsageError, match="is a run, and its detector is a folder in it"):
+        check_folder(run)
+    assert [name_of(each) for each in (run / "model", saved_vit)] == ["run", "vit"]
     (saved_vit / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(UsageError, match="does not hold a detector that can be loaded"):
         load_classifier(saved_vit)
+
+
+def test_a_model_without_its_head_is_refused(tmp_path: Path) -> None:
+    config = vit_config()
+    transformers.ViTModel(config).save_pretrained(tmp_path / "headless")
+    with pytest.raises(UsageError, match=r"lacks 2 weights of its model, such as classifier.bias"):
+        load_classifier(tmp_path / "headless")
+
+
+def test_a_model_that_answers_prompts_is_refused(tmp_path: Path) -> None:
+    transformers.Qwen2_5_VLConfig().save_pretrained(tmp_path / "vlm")
+    with pytest.raises(
+        UsageError, match=r"holds a qwen2_5_vl, of which transformers has no image classifier"
+    ):
+        load_classifier(tmp_path / "vlm")
+
+
+def test_labels_must_be_as_many_as_the_weights_have(tmp_path: Path) -> None:
+    folder = tmp_path / "timm"
+    shutil.copytree(TIMM, folder)
+    config = json.loads((folder / "config.json").read_text())
+    write(folder, config | {"label_names": ["real", "fake", "painting"]})
+    with pytest.raises(UsageError, match="names 3 labels, and the weights have 2"):
+        load_classifier(folder)
+
+
+def test_packages_that_do_not_fit_are_told_apart_from_bad_folders(
+    saved_vit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("Could not import module 'ViTForImageClassification'")
+
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", fail)
+    with pytest.raises(UsageError, match="with the packages that are installed") as refused:
+        load_classifier(saved_vit)
+    assert "torchvision" in str(refused.value)
+
+
+def test_heads_of_the_largest_models_of_timm() -> None:
+    assert [heads_of(name) for name in ("vit_huge_patch14_224", "vit_base_patch16_224")] == [16, None]
 
 
 def test_a_pickle_that_runs_code_is_not_read(tmp_path: Path) -> None:

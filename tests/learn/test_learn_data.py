@@ -217,7 +217,25 @@ def test_a_run_resumes_with_the_same_settings_only(tmp_path: Path) -> None:
         pass
     (base / "config.json").write_text('{"changed": 1}')
     with (
-        pytest.raises(RunMismatchError, match="base_sha256"),
+        pytest.raises(RunMismatchError, match="files of the base model"),
         training("learn_reasoner", parameters(), data={"train": file}, plan={}),
     ):
         pass
+
+
+def test_a_run_that_could_not_begin_may_with_other_settings(tmp_path: Path) -> None:
+    file = written(tmp_path, chat(("What?", "Nothing.")))
+    out = tmp_path / "run"
+
+    def parameters(rank: int) -> ReasonerParameters:
+        return ReasonerParameters(base=tmp_path, out=out, rank=rank)
+
+    with (
+        pytest.raises(UsageError, match="of another kind"),
+        training("learn_reasoner", parameters(4), data={"train": file}, plan={}),
+    ):
+        raise UsageError("The model is of another kind", remedy="Pass another.")
+    assert not (out / "run.json").exists()
+    with training("learn_reasoner", parameters(8), data={"train": file}, plan={}) as session:
+        session.steps.append({"step": 1, "loss": 1.0})
+    assert (out / "run.json").exists()

@@ -144,9 +144,10 @@ def record_view(
     *,
     parts: Sequence[Box] = (),
     n_parts: int = 0,
+    over: Sequence[Layer] = (),
 ) -> View:
     """The view of an image with its anomalies; hidden at first are the boxes of findings that the model is
-    `unsure` of, those of objects, and of the parts that it saw enlarged."""
+    `unsure` of, those of objects, and of the parts that it saw enlarged. Layers `over` it come after it."""
     found = {
         "unsure": anomaly_marks(unsure, "unsure"),
         "objects": tuple(
@@ -163,7 +164,7 @@ def record_view(
     size = (record.width, record.height) if record.width and record.height else None
     marks = anomaly_marks(record.anomalies, "anomalies" if hidden else "")
     marks += tuple(mark for group in hidden.values() for mark in group)
-    layers = (Layer("image", shot),)
+    layers = (Layer("image", shot), *over)
     return View(record.image, layers, marks, size, tuple(hidden), parts=tuple(parts), n_parts=n_parts)
 
 

@@ -22,7 +22,7 @@ function part(image, anomaly) {
   const { layers: [{ copy }], parts } = views[image.n - 1], { box, number } = anomaly.part;
   image.parts ??= (parts && readJson(parts)) || [];
   const sharp = image.parts[number];
-  const source = sharp || (copy ? (image.large ??= readJson(copy)) : image.thumb);
+  const source = sharp || (copy ? (image.large ??= readJson(copy)) : image.thumbs[0]);
   if (!source) return null;
   const [x, y, right, bottom] = box, place = { x, y, width: right - x, height: bottom - y };
   const size = sharp ? place : { width: image.width, height: image.height };
@@ -73,9 +73,19 @@ function quads(image, most = Infinity) {
   const { verdict, source, description } = image.extra;
   if (typeof description === "string") return prose("p", "", description);
   if (typeof verdict === "string" && !source) return el("p", { class: "empty" }, "Asked whether it is generated, the model said: ", prose("bdi", "", verdict.trim() || "nothing"));
+  if (data.of_detector && image.status === "ok") return judged(image);
   if (image.doubtful) return null;
   const word = { ok: "No anomalies found.", partial: "No anomalies from the steps that worked." }[image.status];
   return el("p", { class: "empty" }, word || "Not judged.");
+}
+
+// What a detector says, and where it looks.
+function judged(image) {
+  const { score } = image.extra, heat = image.thumbs[1];
+  const label = "Enlarge: where it looks";
+  return el("div", { class: "judged" }, typeof score === "number" && el("p", {}, `Probability of being generated: ${score.toFixed(3)}`),
+    heat && el("figure", {}, el("button", { type: "button", class: "shot", "aria-label": label, onclick: () => openPicture(image.n, {}, 1) },
+      el("img", { src: heat, alt: "", decoding: "async" })), el("figcaption", {}, "Where it looks")));
 }
 
 // All that agents found, with what became of it: nothing is left out unseen.
@@ -150,11 +160,11 @@ function usage(image) {
 function card(image, open) {
   const size = image.width && image.height ? `${image.width} × ${image.height}` : null;
   return el("article", { class: "card", tabindex: "-1", id: `image-${image.n}`, "aria-label": `Image ${image.n}` },
-    picture(image, image.thumb, () => openPicture(image.n), `Enlarge image ${image.n}`),
+    picture(image, image.thumbs[0], () => openPicture(image.n), `Enlarge image ${image.n}`),
     el("header", {}, el("span", { class: "sub" }, `#${image.n}`), el("h3", {}, prose("bdi", "", image.image)),
       el("span", { class: `badge is-${image.status}` }, image.status), sourceBadge(image),
       el("span", { class: "sub" }, image.anomalies.length ? plural(image.anomalies.length, "anomaly", "anomalies") : "")),
     el("div", {}, errorList(image, 2), quads(image, data.listed), doubtful(image)),
-    el("footer", {}, el("button", { type: "button", class: "link", onclick: () => open(image.n) }, "Calls and details"),
-      usage(image), size && el("span", {}, size)));
+    el("footer", {}, el("button", { type: "button", class: "link", onclick: () => open(image.n) }, data.of_detector ? "Details" : "Calls and details"),
+      !data.of_detector && usage(image), size && el("span", {}, size)));
 }

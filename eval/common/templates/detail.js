@@ -23,12 +23,12 @@ function setHash(hash) {
 function showDetail(image, data, move) {
   const detail = readJson(`d${image.n}`);
   const calls = el("div", {});
-  fillCalls(calls, detail.packed, data.calls_present);
+  if (!data.of_detector) fillCalls(calls, detail.packed, data.calls_present);
   const pair = el("div", { class: "pair" });
   const objects = image.objects.length ? [el("h3", {}, "Objects"), el("ul", { class: "plain" },
     image.objects.map((object) => el("li", {}, prose("b", "", object.name), " ", prose("span", "sub", object.description))))] : [];
   const copy = views[image.n - 1].layers[0].copy;
-  pair.append(picture(image, copy ? readJson(copy) : image.thumb, () => openPicture(image.n), "Enlarge"),
+  pair.append(picture(image, copy ? readJson(copy) : image.thumbs[0], () => openPicture(image.n), "Enlarge"),
     el("div", {}, errorList(image), quads(image), doubtful(image), lookedAt(image), candidates(image), objects));
   const facts = { model: image.model, prompts: image.prompts, sha256: image.sha256 || "not known",
     input: amount(image.usage.input_tokens), cached: amount(image.usage.cached_tokens),

@@ -2,7 +2,7 @@
 const BATCH = 24;
 const data = readJson("data");
 const images = data.images.map((image, index) => ({ ...image, n: index + 1 }));
-const views = (readJson("views") || []).map((view, index) => ({ ...view, layers: view.layers.map((layer) => ({ ...layer, thumb: images[index].thumb })) }));
+const views = (readJson("views") || []).map((view, index) => ({ ...view, layers: view.layers.map((layer, n) => ({ ...layer, thumb: images[index].thumbs[n] })) }));
 const made = new Map();
 let listed = images;
 let placed = 0;
@@ -13,6 +13,7 @@ const ORDERS = {
   many: (a, b) => b.anomalies.length - a.anomalies.length,
   cost: (a, b) => (b.usage.cost_usd ?? -1) - (a.usage.cost_usd ?? -1),
   tokens: (a, b) => used(b) - used(a),
+  score: (a, b) => (b.extra.score ?? -1) - (a.extra.score ?? -1),
   path: (a, b) => (a.image < b.image ? -1 : a.image > b.image ? 1 : 0),
 };
 
@@ -24,8 +25,8 @@ function words(image) {
 
 function wanted() {
   const asked = byId("q").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const status = byId("status").value, has = byId("has").value, verdict = byId("verdict")?.value;
-  const bound = (id, otherwise) => (byId(id).value === "" ? otherwise : Number(byId(id).value));
+  const status = byId("status").value, has = byId("has")?.value, verdict = byId("verdict")?.value;
+  const bound = (id, otherwise) => ((byId(id)?.value ?? "") === "" ? otherwise : Number(byId(id).value));
   const low = bound("low", 0), high = bound("high", 100), any = low <= 0 && high >= 100;
   return (image) => (!status || image.status === status) && (!verdict || image.right === (verdict === "right")) &&
     (!has || (has === "some") === image.anomalies.length > 0) &&
@@ -75,9 +76,9 @@ function openImage(n) {
 }
 
 // The picture alone, at full size; next and previous lead through the images that are listed.
-function openPicture(n, first = {}) {
+function openPicture(n, first = {}, layer = 0) {
   const among = listed.includes(images[n - 1]) ? listed : images;
-  openViewer(among.map((image) => views[image.n - 1]), among.indexOf(images[n - 1]), 0, (at) => {
+  openViewer(among.map((image) => views[image.n - 1]), among.indexOf(images[n - 1]), layer, (at) => {
     if (dialog.open) { openImage(among[at].n); return; }
     current = listed.indexOf(among[at]);
     if (current < 0) return;
@@ -120,7 +121,7 @@ function start() {
   for (const button of document.querySelectorAll("[data-search]")) {
     button.addEventListener("click", () => { byId("q").value = button.dataset.search; update(); byId("gallery").scrollIntoView(); });
   }
-  if (!images.some((image) => image.usage.cost_usd !== null)) byId("sort").querySelector("[value=cost]").disabled = true;
+  if (!images.some((image) => image.usage.cost_usd !== null)) byId("sort").querySelector("[value=cost]")?.setAttribute("disabled", "");
   document.addEventListener("keydown", onKey);
   dialog.addEventListener("close", () => { if (dialog.open) return; opened = null; setHash(""); if (current >= 0) go(0); });
   addEventListener("hashchange", fromHash);

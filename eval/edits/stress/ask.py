@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from PIL import Image
 
+from uncanny.detectors.loading import name_of
 from uncanny.detectors.parameters import DetectorParameters
 from uncanny.detectors.provider import HEAT_MAPS, write_heat_map
 from uncanny.errors import ImageError, UsageError
@@ -57,8 +58,9 @@ def ask_detectors(edits: Edits, parameters: StressParameters) -> dict[str, dict[
     for place in parameters.detector:
         from uncanny.detectors.detector import open_detector
 
-        detector = open_detector(place, parameters.part(DetectorParameters))
-        name = Path(place).resolve().name
+        detector = open_detector(Path(place), parameters.part(DetectorParameters))
+        detector.check_classifier()
+        name = name_of(Path(place))
         if name in files:
             raise UsageError(f"Two detectors are called {name}", remedy="Rename the folder of one of them.")
         folder = out / name

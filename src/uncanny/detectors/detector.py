@@ -16,6 +16,7 @@ from uncanny.detectors.heat_maps import choose, judge_batch, windows
 from uncanny.detectors.loading import Classifier, load_classifier
 from uncanny.detectors.parameters import DetectorParameters
 from uncanny.detectors.views import Box, Heat, on_image
+from uncanny.errors import UsageError
 from uncanny.schema import Source
 
 if TYPE_CHECKING:
@@ -56,11 +57,15 @@ class Detector:
         classifier.module.to(self._device)
         self.described: Mapping[str, Any] = {**classifier.described, "maps": self._method}
 
-    @property
-    def is_classifier(self) -> bool:
-        """Whether it says how likely an image is generated: a model for artifacts alone does not."""
+    def check_classifier(self) -> None:
+        """Raises UsageError for a model for artifacts alone: it does not say what is generated."""
         model = self._classifier.multitask
-        return model is None or "authenticity" in model.aspects
+        if model is not None and "authenticity" not in model.aspects:
+            raise UsageError(
+                f"{self.described['detector']} was trained for artifacts alone, and does not say what is "
+                "generated",
+                remedy="Use it with artifacts run.",
+            )
 
     def judge(self, images: Sequence[Image.Image]) -> list[Judgement]:
         """What it says of RGB images, in their order. Blocking."""
@@ -98,7 +103,7 @@ class Detector:
         """Maps of windows, each weighted by the window's probability; the mean where windows overlap."""
         view = self._classifier.view
         boxes = windows(image, view.window)
-        seen = [view.tensor(image.crop(tuple(map(int, box)))) for box in boxes]
+        seen = [view.tensor(image.crop(box)) for box in boxes]
         total, times = (np.zeros((image.height, image.width), np.float32) for _ in range(2))
         for box, (score, heat), (_, shown) in zip(boxes, self._logits(seen), seen, strict=True):
             assert heat is not None

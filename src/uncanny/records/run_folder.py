@@ -453,6 +453,7 @@ _NAMED: Final[Mapping[tuple[str, ...], str]] = {
     ("items",): "item file",
     ("pairs",): "file of pairs",
     ("texts",): "file of texts",
+    ("plan", "base_sha256"): "files of the base model",
     ("pixels", "policy", "max_file_bytes"): "limit on bytes of a file",
 }
 
@@ -465,6 +466,8 @@ def setting(*place: str) -> str:
             return _NAMED[tuple(words)]
         case ["model" | "root" as name] | ["plan", name]:
             return option(name)
+        case ["plan", "data", name]:
+            return f"{name} data"
         case ["pixels", "policy", name]:
             return option("image_format" if name == "format" else name)
         case ["roles", role]:

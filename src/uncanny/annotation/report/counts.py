@@ -27,7 +27,8 @@ class RunCounts:
     """Counts over all records.
 
     `severities` has one key per severity 0-100. `per_image` counts images by number of anomalies, over
-    `ok` and `partial` records: the others say nothing about how many there are. `unpriced` is the number
+    `ok` and `partial` records: the others say nothing about how many there are. `scores` are probabilities
+    of a detector in whole percent, rounded down. `unpriced` is the number
     of records with calls and without a price. `texts` are the ids of the texts that were asked. Tokens and
     cost are None until one record reports them. Findings that the model is not sure enough of are
     counted in `sure` alone.
@@ -38,6 +39,7 @@ class RunCounts:
     per_image: Counter[int] = field(default_factory=Counter)
     names: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
+    scores: Counter[int] = field(default_factory=Counter)
     calls: int = 0
     input_tokens: int | None = None
     cached_tokens: int | None = None
@@ -66,6 +68,9 @@ class RunCounts:
             self.names[anomaly.name.casefold()] += 1
             if anomaly.kind is not None:
                 self.kinds[anomaly.kind] += 1
+        score = (record.model_extra or {}).get("score")
+        if isinstance(score, float):
+            self.scores[int(100 * score)] += 1
         usage = record.usage
         self.calls += usage.calls
         self.input_tokens = _sum(self.input_tokens, usage.input_tokens)
@@ -158,7 +163,12 @@ def anomalies_lead(counts: RunCounts) -> str:
     return f"No anomaly{least} in {images}"
 
 
-def run_totals(info: RunManifest, counts: RunCounts, index: CallIndex) -> list[Total]:
+def run_totals(
+    info: RunManifest, counts: RunCounts, index: CallIndex, *, of_detector: bool = False
+) -> list[Total]:
+    """A detector finds no anomalies, and makes no calls."""
+    if of_detector:
+        return [_images(info, counts), _time(info)]
     return [
         _images(info, counts),
         _anomalies(counts),
@@ -296,10 +306,7 @@ class Histogram:
 
 def severity_histogram(severities: Counter[int]) -> Histogram:
     """Ten bars over severity 0-100; 100 counts in the last one."""
-    counts = [0] * 10
-    for severity, count in severities.items():
-        counts[min(severity // 10, 9)] += count
-    labels = [(str(10 * i), f"{10 * i}–{100 if i == 9 else 10 * i + 9}") for i in range(10)]
+    counts, labels = _tens(severities)
     return Histogram(
         title="Realism of anomalies",
         axis="realism",
@@ -308,6 +315,26 @@ def severity_histogram(severities: Counter[int]) -> Histogram:
         bars=_place(counts, labels, shaded=True),
         total=sum(counts),
     )
+
+
+def score_histogram(scores: Counter[int]) -> Histogram:
+    """Ten bars over probabilities of 0-100 percent; 100 counts in the last one."""
+    counts, labels = _tens(scores)
+    return Histogram(
+        title="Probability of being generated",
+        axis="percent",
+        low="0 real",
+        high="100 generated",
+        bars=_place(counts, labels, shaded=False),
+        total=sum(counts),
+    )
+
+
+def _tens(values: Counter[int]) -> tuple[list[int], list[tuple[str, str]]]:
+    counts = [0] * 10
+    for value, count in values.items():
+        counts[min(value // 10, 9)] += count
+    return counts, [(str(10 * i), f"{10 * i}–{100 if i == 9 else 10 * i + 9}") for i in range(10)]
 
 
 def kind_bars(kinds: Counter[str]) -> list[tuple[str, int]]:

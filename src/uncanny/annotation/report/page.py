@@ -22,9 +22,11 @@ from uncanny.annotation.report.counts import (
     outcomes,
     per_image_histogram,
     run_totals,
+    score_histogram,
     select,
     severity_histogram,
 )
+from uncanny.annotation.report.heat import heat_layers
 from uncanny.annotation.report.parts import Finding, entries, findings_of
 from uncanny.eval.common.inputs.runs import check_findings, open_annotations, page_of_run, stream_annotations
 from uncanny.eval.common.pages.page import page_environment, stamp, write_rendered
@@ -110,16 +112,19 @@ def write_report(
     index = index_calls(read.calls, {record.image for record in records})
     views = PageViews(target, pictures, copies=PICTURE_BYTES)
     findings = [findings_of(record, min_confidence, LISTED) for record in records]
+    of_detector = "detector" in read.info.plan
+    shots = [Shot(read.picture(record.image), read.digest(record)) for record in records]
     shown = views.add(
         [
             record_view(
                 record.model_copy(update={"anomalies": tuple(each.anomaly for each in found if each.counts)}),
-                Shot(read.picture(record.image), read.digest(record)),
+                shot,
                 [each.anomaly for each in found if not each.counts],
                 parts=[each.part for each in found if each.part],
                 n_parts=sum(each.seen and each.part is not None for each in found),
+                over=heat_layers(record, shot, read.folder.path) if of_detector else (),
             )
-            for record, found in zip(records, findings, strict=True)
+            for record, found, shot in zip(records, findings, shots, strict=True)
         ]
     )
     packer = CallPacker(CALL_BYTES)
@@ -138,16 +143,20 @@ def write_report(
         broken=len(broken),
         index=index,
         packer=packer,
-        totals=run_totals(read.info, counts, index),
+        of_detector=of_detector,
+        totals=run_totals(read.info, counts, index, of_detector=of_detector),
         forecast=forecast_error(read.info),
         outcomes=outcomes(read.info, index),
-        histograms=[severity_histogram(counts.severities), per_image_histogram(counts.per_image)],
+        histograms=[score_histogram(counts.scores)]
+        if of_detector
+        else [severity_histogram(counts.severities), per_image_histogram(counts.per_image)],
         kinds=kind_bars(counts.kinds),
         names=[each for each in counts.names.most_common(_TOP_NAMES) if each[1] > 1],
         data=page_json(
             {
                 "images": _gallery(records, findings, shown, scores.right if scores else {}),
                 "calls_present": index.present,
+                "of_detector": of_detector,
                 "least": min_confidence,
                 "listed": LISTED,
             }
@@ -176,7 +185,7 @@ def _gallery(
         if doubtful := entries(found, counts=False):
             fields["doubtful"] = doubtful
         extra = {"extra": record.model_extra or {}, "right": right.get(record.image)}
-        images.append(fields | {"thumb": view.thumbs[0], **extra})
+        images.append(fields | {"thumbs": view.thumbs, **extra})
     return images
 
 

@@ -70,6 +70,8 @@ def lead(run: LearnRun) -> str:
         return f"Training is {run.state} after {len(run.steps):,} steps. The same command resumes it."
     if first is not None and first[1].get("before") is not None:
         before, after = first[1]["before"], first[1]["after"]
+        if f"{before:.3g}" == f"{after:.3g}":
+            return f"On held-out images, {first[0]} is {after:.3g}, as before training."
         return f"On held-out images, training changed {first[0]} from {before:.3g} to {after:.3g}."
     losses = [each.loss for each in run.steps if each.loss is not None]
     if not losses:
@@ -126,7 +128,10 @@ def _draw_curves(curves: Mapping[str, Sequence[tuple[int, float]]], figure: Figu
         axes.set_title(name.replace("_", " "), loc="left")
         axes.plot(*zip(*line, strict=True), color=colour("accent"), linewidth=1.6)
         axes.locator_params(axis="both", nbins=4)
-        axes.ticklabel_format(axis="y", style="plain" if _is_plain(line) else "sci", scilimits=(0, 0))
+        if _is_plain(line):
+            axes.ticklabel_format(axis="y", style="plain", useOffset=False)
+        else:
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
     return {}
 
 

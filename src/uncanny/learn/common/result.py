@@ -99,11 +99,14 @@ class LearnRun(TableResult):
         published = self.results.get("published")
         if not published:
             return ()
+        rows = tuple((name, *cells) for name, *cells in published["rows"])
+        # As many digits as the paper has.
+        printed = [str(cell) for _, *cells in rows for cell in cells if cell is not None]
+        digits = max(len(each.partition(".")[2]) for each in printed)
         columns: tuple[str | Column, ...] = (
             "published",
-            *(Column(name, digits=3) for name in published["columns"]),
+            *(Column(name, digits=digits) for name in published["columns"]),
         )
-        rows = tuple((name, *cells) for name, *cells in published["rows"])
         return (Table(columns, rows, title="Published", notes=(published["note"],)),)
 
     def to_json(self) -> dict[str, Any]:

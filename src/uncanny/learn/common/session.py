@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from uncanny import __version__
+from uncanny.detectors.loading import TRAINED
 from uncanny.errors import UsageError
 from uncanny.files import dump_json, open_file, read_json
 from uncanny.learn.common.machine import is_first_process, library_versions
@@ -34,7 +35,7 @@ from uncanny.wording import option
 RESULTS: Final = "results.json"
 EXAMPLES: Final = "examples.jsonl"
 CHECKPOINTS: Final = "checkpoints"
-MODEL: Final = "model"
+MODEL: Final = TRAINED
 # Written into a checkpoint when all of it is there. A run that was killed leaves some without it.
 _WHOLE: Final = "complete"
 # Larger files of a model are weights: their names and sizes stand for them in its digest.
@@ -97,6 +98,11 @@ class LearnSession:
         if self.writes:
             write_atomically(self.path / EXAMPLES, [dump_json(dict(each)) + b"\n" for each in examples])
 
+    def forget(self) -> None:
+        """Take back `run.json`: training did not begin, and may with other settings. Raises OSError."""
+        if self.writes:
+            self.folder.manifest.unlink(missing_ok=True)
+
     def write(self, state: State, error: str | None = None) -> None:
         """`run.json`, in this state. Raises OSError."""
         if not self.writes:
@@ -126,7 +132,8 @@ def training(
 
     `data` are the files that the result depends on, by name, and `plan` what else must stay the same besides
     the parameters. Where an earlier session has trained to the end, `finished` is set and nothing is written.
-    A StopTrainingError ends the session, and goes no further.
+    A StopTrainingError ends the session, and goes no further. A UsageError before the first step leaves a
+    folder that other settings may use.
     Raises RunMismatchError where the folder was made with other settings, RunLockedError, UsageError.
     """
     folder = RunFolder(Path(parameters.out))
@@ -152,7 +159,7 @@ def training(
     with folder.locked() if first else nullcontext():
         before = folder.read_manifest()
         if before is not None:
-            check_same_protocol(folder, _plain(before.comparable()), _plain(settings.comparable()))
+            check_same_protocol(folder, _comparable(before), _comparable(settings))
         totals = None if before is None else before.totals
         session = LearnSession(
             folder,
@@ -178,7 +185,10 @@ def training(
             session.write("interrupted")
             raise
         except Exception as error:
-            session.write("stopped", f"{type(error).__name__}: {error}")
+            if before is None and isinstance(error, UsageError) and not session.steps.path.is_file():
+                session.forget()
+            else:
+                session.write("stopped", f"{type(error).__name__}: {error}")
             raise
         session.write("finished")
         if first:
@@ -263,9 +273,10 @@ def read_results(run: Path) -> Mapping[str, Any]:
     return read_json(path, remedy="Restore it, or train again.") if path.is_file() else {}
 
 
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """As JSON reads it back: tuples are lists."""
-    plain: dict[str, Any] = orjson.loads(dump_json(settings))
+def _comparable(settings: RunSettings) -> dict[str, Any]:
+    """As JSON reads it back, where tuples are lists; what a run calls its model is the base of a training."""
+    plain: dict[str, Any] = orjson.loads(dump_json(settings.comparable()))
+    plain["plan"] = {"base": plain.pop("model"), **plain["plan"]}
     return plain
 
 

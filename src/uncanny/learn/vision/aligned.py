@@ -6,6 +6,7 @@ the weights for that half are zeros, so that it says what the class token alone 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,9 @@ def new_detector(
     if rank is not None:
         projections = [name for name in ("q_proj", "k_proj", "v_proj", "o_proj") if name in " ".join(names)]
         lora = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=projections)
-        backbone = peft.get_peft_model(backbone, lora)
+        with warnings.catch_warnings():  # it asks for gradient checkpointing in an old way
+            warnings.simplefilter("ignore", FutureWarning)
+            backbone = peft.get_peft_model(backbone, lora)
     for name, parameter in backbone.named_parameters():
         # Used in pretraining alone; processes that train together wait for each gradient.
         if "mask_token" in name:
@@ -140,9 +143,8 @@ def save_detector(model: AlignedDetector, folder: Path) -> None:
     config = transformers.AutoConfig.for_model(**model.config.to_dict())
     config.id2label = dict(enumerate(LABELS))
     config.label2id = {name: number for number, name in enumerate(LABELS)}
-    classifier: Any = transformers.AutoModelForImageClassification.from_config(
-        config, attn_implementation="eager"
-    ).to(device)
+    classes: Any = transformers.AutoModelForImageClassification
+    classifier = classes.from_config(config, attn_implementation="eager").to(device)
     classifier.base_model.load_state_dict(backbone.state_dict())
     width = model.head.weight.shape[1]
     with torch.no_grad():
