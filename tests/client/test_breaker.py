@@ -120,6 +120,19 @@ def test_a_server_never_reached_is_given_up_soon(model: Patient) -> None:
     assert "`base_url`" in str(caught.value)
 
 
+def test_all_servers_that_were_never_reached_are_named_and_the_model_once(model: Patient) -> None:
+    def unreached(place: str) -> TransientError:
+        return TransientError(f"any/model: the connection to {place} failed", kind="connection")
+
+    for place in ("a:1", "b:2") * UNREACHED_FAILURES:
+        model.fails(unreached(place), 1)
+    model.now += UNREACHED_S
+    with pytest.raises(ModelDownError) as caught:
+        model.fails(unreached("b:2"), 1)
+    reasons = "the connection to a:1 failed; the connection to b:2 failed"
+    assert caught.value.message == f"any/model cannot be reached: {reasons}"
+
+
 def test_a_server_that_is_still_starting_gets_a_few_seconds(model: Patient) -> None:
     model.fails(UNREACHED, 200, every_s=UNREACHED_S / 201)
 

@@ -192,6 +192,14 @@ def test_a_damaged_page_costs_the_answers_on_it_and_no_others(
     assert len(first.warnings) + len(again.warnings) <= 1
 
 
+def test_what_is_whole_in_a_file_that_was_cut_off_is_kept(folder: Path, reopened: Reopen) -> None:
+    database = filled(folder)
+    os.truncate(database, database.stat().st_size // 2)
+    again = reopened()
+    assert MANY // 4 < again.kept() < MANY * 3 // 4
+    assert f"{folder / 'answers.db'} is damaged" in again.warnings[0]
+
+
 def test_an_altered_answer_is_none(folder: Path, reopened: Reopen) -> None:
     with sqlite3.connect(filled(folder)) as database:
         database.execute("UPDATE answers SET value = ? WHERE key = 'k7'", (b"other",))

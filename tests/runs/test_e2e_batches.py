@@ -20,6 +20,7 @@ from tests.runs.e2e import (
     start,
     uncanny_here,
 )
+from uncanny.client.batches import Batches
 from uncanny.models.discount import batches as batches_of_models
 
 IMAGES = 4
@@ -395,6 +396,67 @@ def test_a_batch_that_the_server_does_not_know_ends_the_run(images: Path, run: R
         # What was in it is asked again, by single calls here: the server's batches take too long.
         assert uncanny_here(*command(images, server, run)).code == 0
     assert run.statuses() == {"ok": IMAGES}
+
+
+@pytest.mark.parametrize("damage", ["delete", "cut", "other lines"])
+def test_results_that_are_gone_or_changed_under_way_are_fetched_again(
+    damage: str, images: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is handed in, nor paid for, again."""
+    fetch, damaged = Batches._fetch, []
+
+    async def fetched(self: Batches, batch: Any) -> None:
+        await fetch(self, batch)
+        (results,) = (run.path / "batches").glob("*.results.jsonl")
+        if not damaged:
+            damaged.append(results)
+            lines = results.read_bytes().splitlines(keepends=True)
+            results.write_bytes(lines[0] if damage == "cut" else b"".join(reversed(lines)))
+            if damage == "delete":
+                results.unlink()
+
+    monkeypatch.setattr(Batches, "_fetch", fetched)
+    with serving() as server:
+        done = in_batches(images, server, run)
+        assert (done.code, done.err) == (0, "")
+        assert handed_in(server) == (1, LINES, 1)
+    assert damaged
+    assert run.statuses() == {"ok": IMAGES}
+    assert run.manifest()["totals"]["calls"] == IMAGES
+    assert nothing_left(run)
+
+
+def test_damaged_results_of_an_earlier_session_are_fetched_again(images: Path, run: Run) -> None:
+    with serving(batch_seconds=1.0) as server:
+        arguments = killed_when_submitted(images, server, run)
+        tag = entries(run)[0]["tag"]
+        (run.path / f"batches/{tag}.results.jsonl").write_bytes(b'{"custom_id": "')
+        time.sleep(1.0)
+        assert uncanny_here(*arguments).code == 0
+        assert handed_in(server) == (1, LINES, 1)
+    assert run.statuses() == {"ok": IMAGES}
+    assert nothing_left(run)
+
+
+def test_lines_that_are_gone_before_they_are_handed_in_are_asked_when_it_is_resumed(
+    images: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = Batches._submit
+
+    async def submitted(self: Batches, batch: Any) -> None:
+        (run.path / f"batches/{batch.tag}.jsonl").unlink()
+        await submit(self, batch)
+
+    with serving() as server:
+        with monkeypatch.context() as patch:
+            patch.setattr(Batches, "_submit", submitted)
+            done = in_batches(images, server, run)
+        assert done.code == 1
+        assert ".jsonl cannot be read: No such file or directory. Run the same again" in done.err
+        assert in_batches(images, server, run).code == 0
+        assert handed_in(server) == (1, LINES - 1, 2)
+    assert run.statuses() == {"ok": IMAGES}
+    assert nothing_left(run)
 
 
 def test_ids_from_a_run_folder_do_not_lead_elsewhere(images: Path, run: Run) -> None:

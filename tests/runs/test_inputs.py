@@ -9,7 +9,8 @@ import pytest
 
 from tests.runs.e2e import pictures
 from uncanny.errors import UsageError
-from uncanny.runs.inputs import Inputs, find_inputs
+from uncanny.runs import inputs
+from uncanny.runs.inputs import Inputs, find_inputs, sample_sizes
 
 
 @pytest.fixture
@@ -99,3 +100,15 @@ def test_what_lies_above_a_link_s_target_is_named_from_there(data: Path, tmp_pat
 def test_a_link_keeps_its_own_name(data: Path, tmp_path: Path) -> None:
     (tmp_path / "linked.png").symlink_to(data / "p00.png")
     assert names(find_inputs([tmp_path / "linked.png"], run=tmp_path / "run")) == ["../linked.png"]
+
+
+def test_sizes_are_not_looked_at_for_long(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where images are behind URLs that do not answer."""
+    files = find_inputs([data], run=tmp_path / "run").files
+    assert sample_sizes(files) == ([(32, 24)] * 4, 0)
+    monkeypatch.setattr(inputs, "OPENING_S", 0.0)
+    assert sample_sizes(files) == ([(32, 24)], 0)
+    files[0].path.write_bytes(b"")
+    assert sample_sizes(files) == ([], 4)

@@ -143,6 +143,18 @@ async def test_a_slot_waits_for_the_process_that_has_it(
     await second.aclose()
 
 
+async def test_a_slot_that_cannot_be_opened_ends_the_run_in_good_order(tmp_path: Path) -> None:
+    (tmp_path / "slots/00/answers.db").mkdir(parents=True)
+    slots = AnswerSlots(tmp_path)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="slots/00 cannot be opened"):
+            async with slots.held("00"):
+                pass
+    async with slots.held("01"):
+        await slots.put("key", b"1")
+    await slots.aclose()
+
+
 def test_slots_are_even_and_keep_their_inputs() -> None:
     slots = {slot_of(f"{number}.png") for number in range(5_000)}
     assert len(slots) == 256

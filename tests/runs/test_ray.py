@@ -245,6 +245,35 @@ def test_a_limit_on_tokens_holds_for_all_actors_together(actors: int, tmp_path: 
     assert Run(tmp_path / "run").manifest()["totals"]["calls"] == server.requests()
 
 
+def test_a_limit_holds_while_actors_are_lost(
+    tmp_path: Path, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Leases are taken back from all actors, and one that takes another's place is still opening."""
+    seen = 0
+
+    def kill(_: CallRecord) -> None:
+        nonlocal seen
+        seen += 1
+        if seen % 3 == 0 and (there := actors()):
+            there[0].kill()
+
+    limit = 60_000
+    run = uncanny.annotate(
+        pictures(tmp_path / "in", 6),
+        model="openai/any",
+        base_url=server.v1,
+        out=tmp_path / "run",
+        concurrency=CONCURRENCY,
+        engine="ray",
+        ray_actors=2,
+        max_tokens_total=limit,
+        on_call=kill,
+    )
+    assert run.summary.state in ("budget", "finished")
+    assert run.summary.input_tokens + run.summary.output_tokens <= limit
+    assert "AttributeError" not in caplog.text
+
+
 def test_an_interrupted_run_loses_no_call(tmp_path: Path, server: Server, cluster: str) -> None:
     images = pictures(tmp_path / "in", 6)
     arguments = asked(images, server, tmp_path / "run", "--engine", "ray", "--ray-address", cluster)

@@ -19,7 +19,7 @@ from werkzeug import Request, Response
 
 import uncanny
 from tests.runs.e2e import check_no_traceback, pictures, uncanny_here
-from uncanny.errors import UsageError
+from uncanny.errors import ImageError, UsageError
 from uncanny.images.remote import read_url
 from uncanny.settings import settings
 
@@ -100,6 +100,21 @@ def test_urls_that_nothing_can_read(tmp_path: Path) -> None:
     records = annotated(manifest, tmp_path / "run", image_column="url", retry_failed=False)
     kinds = [record.errors[0].kind for record in records.values()]
     assert kinds == ["unsupported", "missing", "unsupported"]
+
+
+def test_a_key_that_storage_repeats_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "session/token+of+mine")
+
+    class Repeating(fsspec.AbstractFileSystem):  # type: ignore[misc, name-defined]
+        protocol = "repeating"
+
+        def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+            raise OSError("InvalidToken: session/token+of+mine")
+
+    fsspec.register_implementation("repeating", Repeating, clobber=True)
+    with pytest.raises(ImageError, match=r"cannot be read: InvalidToken: …$"):
+        read_url("repeating://bucket/a.png", 100)
 
 
 @pytest.fixture(scope="module")

@@ -44,11 +44,10 @@ from uncanny.errors import (
     ProviderError,
     RequestRejectedError,
 )
-from uncanny.files import open_file
 from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.models.discount.batches import MOST_BYTES, MOST_LINES, BatchApi, LostBatch
 from uncanny.models.http_errors import NothingThereError
-from uncanny.records.batch_files import BatchEntry, BatchEvent, BatchFiles
+from uncanny.records.batch_files import BatchEntry, BatchEvent, BatchFiles, unreadable
 from uncanny.wording import counted
 
 FIRST_POLL_S = 0.2
@@ -267,7 +266,10 @@ class Batches(Discount[BatchApi]):
                 return await api.submit(batch.tag, self._files.lines(batch.tag))
             except (NothingThereError, RequestRejectedError) as error:
                 self._end(batch)
-                raise self._not_taken(batch.model, error.message) from error
+                raise self._not_taken(batch.model, error.reason(batch.model)) from error
+            except OSError as error:
+                self._end(batch)
+                raise unreadable(self._files.lines(batch.tag), error) from error
 
         batch.id = await self._patiently(batch.model, hand_in, noted=batch.tag)
         self._submitted(batch)
@@ -292,30 +294,48 @@ class Batches(Discount[BatchApi]):
         """Get the results of a batch that has ended, and note which lines have an answer."""
         api, target = self._apis[batch.model], self._files.results(batch.tag)
         assert batch.id is not None
-        if not target.exists():
+        if not (of_earlier_session := target.exists()):
             results = await self._patiently(batch.model, api.results, batch.id, noted=batch.tag)
             await asyncio.to_thread(self._files.write, target, [results])
             await self._forget(batch)
         batch.ended = now()
         left = set(batch.keys)
+        unanswered: dict[str, ProviderError | None] = {}
         offset = 0
-        with open_file(target) as file:
-            for number, line in enumerate(file):
-                key, outcome = _result(api, line)
-                if key in left:
-                    left.remove(key)
-                    if isinstance(outcome, ModelResponse):
-                        self._answers[key] = batch, number, offset, len(line)
-                        self._unread.add(key)
-                    else:
-                        lost = self._uploads.lost(str(outcome))
-                        rejected = isinstance(outcome, RequestRejectedError)
-                        self._no_answer(key, str(outcome), final=rejected and not lost)
-                offset += len(line)
+        for number, line in enumerate(self._files.read_results(batch.tag)):
+            key, outcome = _result(api, line)
+            if key in left:
+                left.remove(key)
+                if isinstance(outcome, ModelResponse):
+                    self._answers[key] = batch, number, offset, len(line)
+                    self._unread.add(key)
+                else:
+                    unanswered[key] = outcome
+            offset += len(line)
+        if left and of_earlier_session:  # perhaps it is damaged
+            target.unlink()
+            await self._fetch(batch)
+            return
+        for key, outcome in unanswered.items():
+            lost = self._uploads.lost(str(outcome))
+            rejected = isinstance(outcome, RequestRejectedError)
+            self._no_answer(key, str(outcome), final=rejected and not lost)
         for key in left:
             self._no_answer(key, f"{batch.model}: the results of a batch did not have it", final=False)
         self._under_way.difference_update(batch.keys)
         self._fetched.append(batch)
+
+    def _fetch_again(self, batch: _Batch) -> None:
+        """What is left of the results is fetched once more by `settle`."""
+        for key in batch.keys:
+            self._answers.pop(key, None)
+        if batch in self._fetched:
+            self._fetched.remove(batch)
+            self._files.results(batch.tag).unlink(missing_ok=True)
+            batch.keys = [key for key in batch.keys if key in self._unread]
+            self._unread.difference_update(batch.keys)
+            self._under_way.update(batch.keys)
+            self._flying.append(batch)
 
     async def _forget(self, batch: _Batch) -> None:
         assert batch.id is not None
@@ -334,9 +354,12 @@ class Batches(Discount[BatchApi]):
         if place is None:
             return None
         batch, number, offset, length = place
-        line = self._files.result(batch.tag, offset, length)
-        _, response = _result(self._apis[batch.model], line)
-        if not isinstance(response, ModelResponse):  # changed on disk
+        try:
+            found, response = _result(self._apis[batch.model], self._files.result(batch.tag, offset, length))
+        except OSError:
+            found, response = "", None
+        if found != key or not isinstance(response, ModelResponse):  # changed on disk
+            self._fetch_again(batch)
             return None
         assert batch.ended is not None
         seconds = max(0.0, (batch.ended - batch.at).total_seconds())

@@ -303,6 +303,8 @@ class Breaker:
         self._failures = 0
         self._since = 0.0
         self._inputs: set[Hashable] = set()
+        # Why it could not be reached: one model may have several servers.
+        self._unreached: dict[str, None] = {}
 
     def succeeded(self) -> None:
         self._answered = True
@@ -328,11 +330,13 @@ class Breaker:
             self._failures, self._since = 0, self.clock()
         self._inputs.add(about)
         self._failures += 1
+        reason = error.reason(self._model)
         unreached = error.kind == "connection"
         if unreached and not self._answered:
+            self._unreached[reason] = None
             if self._failures >= UNREACHED_FAILURES and self._lasted() >= min(UNREACHED_S, self._patience_s):
                 raise ModelDownError(
-                    f"{self._model} cannot be reached: {error.message}",
+                    f"{self._model} cannot be reached: {'; '.join(self._unreached)}",
                     remedy=f"Check that the server is up and {server_address()} right, then run the same "
                     "again.",
                 ) from error
@@ -343,7 +347,7 @@ class Breaker:
         ):
             how = f"{self._failures} times in a row over {self._lasted():.0f} s"
             raise ModelDownError(
-                f"{self._model} failed {how}: {error.message}",
+                f"{self._model} failed {how}: {reason}",
                 remedy="Run the same again when it is back; no answer is asked for twice.",
             ) from error
 
@@ -373,13 +377,14 @@ class Breaker:
         self._rejections += 1
         if self._answered or self._rejections < FAILURES:
             return
+        reason = error.reason(self._model)
         if isinstance(error, ProviderDefectError):
             raise ModelDownError(
-                f"{self._model} failed on each of the first {self._rejections} requests: {error.message}",
+                f"{self._model} failed on each of the first {self._rejections} requests: {reason}",
                 remedy="Correct the provider's code; the log has the traceback.",
             ) from error
         raise ModelDownError(
-            f"{self._model} rejected each of the first {self._rejections} requests: {error.message}",
+            f"{self._model} rejected each of the first {self._rejections} requests: {reason}",
             remedy=error.remedy or "Check the parameters and whether the model takes images.",
         ) from error
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from uncanny.errors import (
     ModelDownError,
     ModelUnusableError,
+    ProviderError,
     RequestRejectedError,
     TransientError,
     UncannyError,
@@ -153,14 +154,14 @@ class Replicas:
         finally:
             self._checked.discard(replica)
 
-    def _lose(self, replica: Replica, error: UncannyError, *, at_once: bool) -> None:
+    def _lose(self, replica: Replica, error: ProviderError, *, at_once: bool) -> None:
         if replica.state != "up":
             return
         replica.state = "away"
         self._keep(self._revive(replica, error, at_once=at_once))
         self._tell()
 
-    async def _revive(self, replica: Replica, error: UncannyError, *, at_once: bool) -> None:
+    async def _revive(self, replica: Replica, error: ProviderError, *, at_once: bool) -> None:
         began, restarts = asyncio.get_running_loop().time(), replica.restarts()
         told = False
         try:
@@ -169,7 +170,7 @@ class Replicas:
                 replica.losses += not replica.waited_for
                 told = 0 < replica.losses <= MOST_TOLD and len(self.members) > 1
             if told:
-                self._warn(_sentence(f"{replica.place} is not asked for now", error))
+                self._warn(_sentence(replica, "is not asked for now", error))
             if not at_once:
                 await asyncio.sleep(REST_S)
             await replica.revive()
@@ -192,7 +193,7 @@ class Replicas:
     def _give_up(self, replica: Replica, error: ModelUnusableError) -> None:
         replica.state, self._error = "gone", error
         if any(each.state != "gone" for each in self.members):
-            self._warn(_sentence(f"{replica.place} is not asked any more", error))
+            self._warn(_sentence(replica, "is not asked any more", error))
         self._tell()
 
     def _tell(self) -> None:
@@ -257,5 +258,5 @@ def _is_awaited(replica: Replica) -> bool:
     return replica.state == "away" and replica.waited_for
 
 
-def _sentence(what: str, error: UncannyError) -> Words:
-    return Words(f"{what}: {marked(error.message)}")
+def _sentence(replica: Replica, what: str, error: ProviderError) -> Words:
+    return Words(f"{replica.place} {what}: {error.reason(replica.endpoint.name)}")

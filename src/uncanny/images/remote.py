@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from uncanny.errors import ImageError, ImageFault, UsageError
 from uncanny.extras import optional
-from uncanny.settings import settings
+from uncanny.settings import secrets, settings
 
 _FAULTS: tuple[tuple[type[Exception], ImageFault], ...] = (
     (FileNotFoundError, "missing"),
@@ -134,20 +134,19 @@ def _protocols(system: Any) -> tuple[str, ...]:
 
 
 def _why(error: Exception, url: str) -> str:
-    """What an error says, without what of the URL is not to be shown."""
+    """What an error says, without what of the URL is not to be shown, nor keys of the environment."""
     if isinstance(error, _StatusError):
         return str(error.args[0]).strip()
     if isinstance(error, TimeoutError):
         return f"no answer within {ANSWER_S:.0f} seconds"
     text = " ".join(str(error).split()) or type(error).__name__
-    parts = _PARTS.fullmatch(url)
-    if parts is None:
-        return text
-    text = text.replace(url, public_url(url))
-    user, query = parts["user"] or "", parts["query"] or ""
-    values = [value for each in re.split("[&;]", query[1:]) for value in each.partition("=")[::2]]
-    secrets = {query[1:], user, user.partition(":")[2], *values[1::2]}
-    for secret in sorted(secrets | set(map(unquote, secrets)), key=len, reverse=True):
+    hidden = {secret for _, secret in secrets()}
+    if (parts := _PARTS.fullmatch(url)) is not None:
+        text = text.replace(url, public_url(url))
+        user, query = parts["user"] or "", parts["query"] or ""
+        values = [value for each in re.split("[&;]", query[1:]) for value in each.partition("=")[::2]]
+        hidden |= {query[1:], user, user.partition(":")[2], *values[1::2]}
+    for secret in sorted(hidden | set(map(unquote, hidden)), key=len, reverse=True):
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, _HIDDEN)
     return text

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from filelock import FileLock, Timeout
 
-from uncanny.errors import StorageError
+from uncanny.errors import StorageError, UsageError
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.records.answer_store import NAME, AnswerReader
 
@@ -72,7 +72,7 @@ class AnswerSlots:
 
     @asynccontextmanager
     async def held(self, slot: str) -> AsyncIterator[None]:
-        """With the slot open, for this task; others wait for it. Raises StorageError and UsageError."""
+        """With the slot open, for this task; others wait for it. Raises StorageError."""
         self._users[slot] += 1
         try:
             async with self._turn:
@@ -115,7 +115,11 @@ class AnswerSlots:
                 f"The answers in {folder} cannot be opened: {why}",
                 remedy="End the other process, or check the folder's permissions and free space.",
             ) from error
-        self._caches[slot], self._locks[slot] = AnswerCache(folder, self._warn), lock
+        try:
+            self._caches[slot], self._locks[slot] = AnswerCache(folder, self._warn), lock
+        except UsageError as error:  # the run is under way: it ends in good order
+            lock.release()
+            raise StorageError(error.message, remedy=error.remedy) from error
 
     async def _close(self, slots: set[str]) -> None:
         for slot in slots:

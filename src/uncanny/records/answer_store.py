@@ -155,7 +155,7 @@ def read_whole(path: Path) -> Iterator[Entry]:
     """What can still be read in a database that is not to be used. Raises OSError."""
     try:
         _refuse_journal(path)
-        with contextlib.closing(_connect(path, read_only=True)) as connection:
+        with contextlib.closing(_connect(path, read_only=True, damaged=True)) as connection:
             if ("table", "answers", _TABLE) not in _schema(connection):
                 return
             try:
@@ -183,7 +183,9 @@ def _refuse_journal(path: Path) -> None:
     journal.unlink()
 
 
-def _connect(path: Path, *, read_only: bool = False, unused: bool = False) -> sqlite3.Connection:
+def _connect(
+    path: Path, *, read_only: bool = False, unused: bool = False, damaged: bool = False
+) -> sqlite3.Connection:
     """`unused` says that nobody writes to it meanwhile."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}{'&immutable=1' * unused}",
@@ -195,6 +197,8 @@ def _connect(path: Path, *, read_only: bool = False, unused: bool = False) -> sq
     connection.text_factory = lambda text: text.decode(errors="replace")
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
+        if damaged:  # otherwise SQLite reads nothing of a file that was cut off
+            connection.execute("PRAGMA writable_schema = ON")
         # With a write-ahead log a power failure may cost the last answers, never the database.
         connection.execute("PRAGMA synchronous = NORMAL")
     except BaseException:

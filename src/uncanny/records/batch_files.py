@@ -159,6 +159,14 @@ class BatchFiles:
         except OSError:
             return []
 
+    def read_results(self, tag: str) -> Iterator[bytes]:
+        """Line by line. Raises StorageError."""
+        try:
+            with open_file(self.results(tag)) as file:
+                yield from file
+        except OSError as error:
+            raise unreadable(self.results(tag), error) from error
+
     def result(self, tag: str, offset: int, length: int) -> bytes:
         """So many bytes of the results. Raises OSError."""
         with open_file(self.results(tag)) as file:
@@ -182,3 +190,10 @@ class BatchFiles:
                 f"{self._path} cannot be written: {error.strerror or error}",
                 remedy="Free some disk space and run the same again.",
             ) from error
+
+
+def unreadable(path: Path, error: OSError) -> StorageError:
+    """For a file of a batch that is gone, or not to be read any more."""
+    return StorageError(
+        f"{path} cannot be read: {error.strerror or error}", remedy="Run the same again to resume."
+    )

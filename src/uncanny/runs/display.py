@@ -261,7 +261,7 @@ def _heads(done: str, unit: str, rate: str, short_rate: str, left: str) -> list[
 def _left(progress: Progress) -> str:
     """How long it still takes, or what it waits for."""
     if progress.awaited is not None:
-        return f"waiting for {counted(progress.awaited(), 'call')}"
+        return f"waiting for {progress.awaited()}"
     if (words := progress.starting()) is not None:
         return harmless(words)
     eta, silent_s = progress.eta_s(), progress.silent_s()

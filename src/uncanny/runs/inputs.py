@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -335,18 +336,26 @@ def note_skipped(progress: Progress, skipped: SkippedInputs) -> None:
 
 
 MOST_OPENED = 200
+# Those behind URLs take their time, and some never answer.
+OPENING_S = 10.0
 
 
 def sample_sizes(files: Sequence[ImageFile]) -> tuple[list[tuple[int, int]], int]:
-    """Sizes by the headers of evenly spread files, and how many of all do not open, by that sample."""
+    """Sizes by the headers of evenly spread files, and how many of all do not open, by that sample.
+
+    No further one is opened when `OPENING_S` seconds are over.
+    """
     step = max(1, len(files) // MOST_OPENED)
-    sample = files[::step]
+    until, opened = time.monotonic() + OPENING_S, 0
     sizes: list[tuple[int, int]] = []
-    for file in sample:
+    for file in files[::step]:
         size = stored_size(file.path)
+        opened += 1
         if size is not None:
             sizes.append(size)
-    unreadable = round((len(sample) - len(sizes)) * len(files) / len(sample)) if sample else 0
+        if time.monotonic() >= until:
+            break
+    unreadable = round((opened - len(sizes)) * len(files) / opened) if opened else 0
     return sizes, unreadable
 
 

@@ -186,8 +186,8 @@ class Progress:
     agent found anything wrong. `seconds_before` were spent in earlier sessions. `calls_expected` are about
     what this session takes, as far as can be told before. `gone` are the keys of records whose inputs are no
     longer there; they do not belong to the run. `skipped` is what lay in the folders given and is
-    no input; None where a task looks into no folders. `awaited` counts the calls in flight that a run which
-    is ending waits for; None while it is not ending. `starting` says how far servers are that have to start
+    no input; None where a task looks into no folders. `awaited` says in words what the run waits for before
+    it goes on or ends; None while it works. `starting` says how far servers are that have to start
     before anything can be asked; None where all calls find one. `latest` names what was finished last, where
     that is shown. The last moments at which an input was finished and a call came back, and the end of the
     session, are on the clock of `began`; None where there was none. Those of the `warnings` that were `said`
@@ -217,7 +217,7 @@ class Progress:
     seconds_before: float = 0.0
     began: float = field(default_factory=time.monotonic)
     paid_before: Callable[[CallRecord], bool] = lambda _call: False
-    awaited: Callable[[], int] | None = None
+    awaited: Callable[[], str] | None = None
     starting: Callable[[], str | None] = lambda: None
     latest: str = ""
     finished_at: float | None = None

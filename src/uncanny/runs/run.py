@@ -310,7 +310,7 @@ class Run(Generic[Item, R]):
             return ()
         discount.consumed()
         if self._deferred:
-            self.progress.awaited = lambda: discount.waiting
+            self.progress.awaited = discount.awaited
             tasks[:] = [asyncio.create_task(discount.settle())]
             try:
                 check_done(*await asyncio.wait(tasks))
@@ -386,14 +386,17 @@ class Run(Generic[Item, R]):
         if self.engine is None:
             return
         self.engine.drain()
-        self.progress.awaited = self.engine.in_flight
+        self._await_calls(self.engine)
         if not self.ending.now and (calls := self.engine.in_flight()):
             self._tell(self.stop.waiting, calls)
+
+    def _await_calls(self, engine: Engine | Cluster) -> None:
+        self.progress.awaited = lambda: counted(engine.in_flight(), "call")
 
     async def _cancel_when_ending(self, workers: list[asyncio.Task[None]], engine: Engine | Cluster) -> None:
         await self.ending.changed.wait()
         engine.drain()
-        self.progress.awaited = engine.in_flight
+        self._await_calls(engine)
         deadline = asyncio.get_running_loop().time() + GRACE_S
         # Polled: an event for every call that comes back would cost more than this does.
         while engine.in_flight() and not self.ending.now and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110

@@ -34,10 +34,17 @@ def command() -> None:
 
 class _UpCommand(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        after = args[args.index("--") + 1 :] if "--" in args else []
         try:
-            return super().parse_args(ctx, args)
+            left = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise click.UsageError(f"{error.format_message()} Options of vLLM come after --.", ctx) from error
+        if before := ctx.params["arguments"][: -len(after) or None]:
+            words = " ".join(before)
+            raise click.UsageError(
+                f"Got unexpected extra words ({words}). Options of vLLM come after --.", ctx
+            )
+        return left
 
 
 @command.command("up", cls=_UpCommand, config=False)

@@ -212,6 +212,7 @@ class Cluster:
         shares = (concurrency // number + (each < concurrency % number) for each in range(number))
         self._lanes = [Lane(share) for share in shares]
         self._leases = Leases(budget, number, self._take_back)
+        self._draining = False
         self._numbers = count()
         self._calls: dict[int, list[CallRecord]] = {}
         self._pending: Sequence[Any] = ()
@@ -281,6 +282,7 @@ class Cluster:
 
     def drain(self) -> None:
         """Start no further call; those in flight come back and are kept."""
+        self._draining = True
         for actor in self._actors():
             # Until it has said so itself, there may be some.
             actor.in_flight = max(1, actor.in_flight)
@@ -292,7 +294,8 @@ class Cluster:
 
     async def close(self) -> None:
         """End the actors, when all they have to tell is told."""
-        await asyncio.gather(*map(self._close, self._actors()))
+        every = [lane.actor for lane in self._lanes if lane.actor is not None and not lane.actor.lost]
+        await asyncio.gather(*map(self._close, every))
 
     async def perform(self, lane: Lane, slot: str, step: str, item: Any, calls: list[CallRecord]) -> Any:
         """One step of the task in an actor, in another one where that is lost."""
@@ -356,6 +359,8 @@ class Cluster:
             await self._lose(actor)
             raise sent
         self._sent = self._sent or sent
+        if self._draining:
+            await self._drain(actor)
         actor.listening = asyncio.create_task(self._listen(actor))
         return actor
 
@@ -383,7 +388,9 @@ class Cluster:
         task.add_done_callback(self._talking.discard)
 
     def _actors(self) -> list[Actor]:
-        return [lane.actor for lane in self._lanes if lane.actor is not None and not lane.actor.lost]
+        """Those that can be talked to; one that takes another's place is still opening."""
+        actors = (lane.actor for lane in self._lanes if lane.actor is not None)
+        return [each for each in actors if each.listening is not None and not each.lost]
 
     def _on_call(self, _actor: Actor, number: int, call: CallRecord) -> None:
         if (calls := self._calls.get(number)) is not None:
