@@ -270,6 +270,8 @@ def test_a_limit_holds_while_actors_are_lost(
         on_call=kill,
     )
     assert run.summary.state in ("budget", "finished")
+    assert run.summary.input_tokens is not None
+    assert run.summary.output_tokens is not None
     assert run.summary.input_tokens + run.summary.output_tokens <= limit
     assert "AttributeError" not in caplog.text
 

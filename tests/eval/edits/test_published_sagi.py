@@ -108,7 +108,11 @@ GAINS = {
         "TruFor": "55.1 78.1 54.9 80.3 43.3 82.6 56.8 87.7 33.2 46.2 56.9 68.4 24.0 22.4 48.4 63.0 67.1 75.6",
     },
 }
-CELLS = {"by_times": TIMES, "by_domain_and_fill": DOMAINS, "by_pipeline_and_fill": PIPELINES}
+CELLS: dict[str, Sequence[tuple[str, ...]]] = {
+    "by_times": TIMES,
+    "by_domain_and_fill": DOMAINS,
+    "by_pipeline_and_fill": PIPELINES,
+}
 
 
 @pytest.mark.parametrize("table", GAINS)
@@ -149,9 +153,9 @@ def stressed(groups: Mapping[str, Group], by: str) -> dict[str, dict[str, tuple[
     meta: list[dict[str, Any]] = []
     seen: dict[str, list[dict[str, Any]]] = {}
     everything = encode_rle(np.ones(SHAPE, dtype=np.bool_))
-    for group, (columns, cells) in groups.items():
+    for label, (columns, cells) in groups.items():
         for place in range(IMAGES):
-            name = f"{group}-{place}.png"
+            name = f"{label}-{place}.png"
             meta.append({"edited": name, "mask": None if place else everything, **columns})
             for model, cell in cells.items():
                 row = {"image": name, "source": "generated" if place < round(10 * cell["acc"]) else "real"}

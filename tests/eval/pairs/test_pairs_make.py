@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -180,7 +180,7 @@ def test_objects_of_the_demo_model_are_regions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prompt_from", ["writer", "perturber"])
-def test_a_model_writes_prompts(tmp_path: Path, prompt_from: str) -> None:
+def test_a_model_writes_prompts(tmp_path: Path, prompt_from: Literal["writer", "perturber"]) -> None:
     run = uncanny.pairs.make(
         "scenes",
         inpainter="demo",
