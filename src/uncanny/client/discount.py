@@ -209,7 +209,8 @@ class Discount(ABC, Generic[Api]):
             except (NothingThereError, RequestRejectedError) as error:
                 lines = "all lines" if noted is None else f"only the lines with {noted}"
                 raise ModelUnusableError(
-                    f"{model} does not say what became of questions {self._way}: {error.message_without(model)}",
+                    f"{model} does not say what became of questions {self._way}: "
+                    f"{error.message_without(model)}",
                     remedy="Use the key of the account that handed it in. To give it up and ask again, "
                     f"delete {lines} from {self._journal}.",
                 ) from error

@@ -158,7 +158,10 @@ def stressed(groups: Mapping[str, Group], by: str) -> dict[str, dict[str, tuple[
             name = f"{label}-{place}.png"
             meta.append({"edited": name, "mask": None if place else everything, **columns})
             for model, cell in cells.items():
-                row = {"image": name, "source": "generated" if place < round(10 * cell["acc"]) else "real"}
+                row: dict[str, Any] = {
+                    "image": name,
+                    "source": "generated" if place < round(10 * cell["acc"]) else "real",
+                }
                 if not place:
                     marked = np.arange(IMAGES).reshape(SHAPE) < round(10 * cell["iou"])
                     row["mask"] = encode_rle(marked)
