@@ -158,6 +158,8 @@ def _of_package(provider: ProviderEntryPoint, others: Sequence[ProviderEntryPoin
 
 def _list(presets: list[Preset]) -> list[str]:
     """Two lines each: key and prices, address and pictures."""
+    from uncanny.models.registry import WITHOUT_SERVER
+
     lines = []
     for each in presets:
         prices = "prices known" if each.prices else "prices not known"
@@ -166,6 +168,7 @@ def _list(presets: list[Preset]) -> list[str]:
     dates = sorted({each.as_of for each in presets})
     return [
         *lines,
+        f"In this process, without server and key: {', '.join(sorted(WITHOUT_SERVER - {'noop'}))}.",
         f"As of {' to '.join(dates)}. `uncanny providers PROVIDER` tells more about one. Prices that are not",
         "known are given with --prices.",
     ]
