@@ -9,11 +9,15 @@ from typing import Any
 import orjson
 import pytest
 
+import uncanny
 from tests.eval.pairs.made_candidates import pictures
+from tests.runs.e2e import uncanny_here
 from tests.service.api.conftest import API
 from tests.service.jobs.test_kinds import values, wrong
 from tests.service.jobs.working import ended, records, working
 from tests.service.made_jobs import client_of
+from tests.service.running import running
+from uncanny import Client
 from uncanny.errors import NotFoundError, UsageError
 from uncanny.models.registry import weights_place
 from uncanny.protocol import Protocol, jobs
@@ -188,3 +192,23 @@ def test_a_job_paints_with_weights_of_that_name_and_does_not_say_where_they_are(
     assert candidate["revision"].startswith("tiny@")
     for file in [*folder.rglob("*.json"), *folder.rglob("*.jsonl"), folder / "stderr.log"]:
         assert "/secret" not in file.read_text(), file
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_pairs_made_on_a_service_are_screened_there_or_here(tmp_path: Path) -> None:
+    photos, run = pictures(tmp_path / "photos", 1), tmp_path / "run"
+    with running(tmp_path / "data") as service:
+        words = ("pairs", "make", photos, "--inpainter", "demo", "--attempts", "2", "-o", run)
+        made = uncanny_here(*words, "--server", service.address)
+        assert made.code == 0, made.err
+        with Client(service.address) as client:
+            (job,) = client.jobs(kind="pairs_make")
+            screened = client.pairs_screen(job, model="demo").wait()
+            kept = client.pairs_items(job, screened=screened, unreviewed=True).wait()
+            assert (kept.state, kept.result["candidates"]) == ("finished", 2)
+    here = uncanny.pairs.screen(run, model="demo")
+    assert here.summary.state == "finished"
+    assert uncanny.pairs.items(run, unreviewed=True).kept == kept.result["kept"]
+    (record,) = map(orjson.loads, (run / "candidates.jsonl").read_bytes().splitlines())
+    assert record["image"] == "../photos/picture-0.png"
