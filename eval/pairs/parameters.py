@@ -137,8 +137,10 @@ class ScreenParameters(RunParameters, PixelParameters, ScreenConfig):
 class ItemsParameters(AgreeParameters):
     """The parameters of `items`."""
 
-    screened: Annotated[Place | None, Shown(on=HERE.on, default="PAIRS/screened")] = None
-    """Folder of the screening, with the verdicts of people."""
+    screened: Annotated[Place | None, Shown(default="the folder screened in PAIRS", first=True)] = None
+    """Run of the screening, with the verdicts of people."""
+    out: Annotated[Place | None, Shown(on=HERE.on, short="-o", metavar="DIR", default="PAIRS")] = None
+    """Folder to write pairs.jsonl and items.jsonl to."""
     unreviewed: bool = False
     """Also keep candidates that people have not judged, where the model saw an artifact."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
