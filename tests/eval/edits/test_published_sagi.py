@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2  # type: ignore[import-untyped]
 
 import uncanny
 from uncanny.eval.common.pixels.masks import encode_rle
