@@ -24,7 +24,8 @@ LIMIT = 10_000
 class Holders:
     """Some processes with leases of one limit on tokens."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, steps: int = 0) -> None:
+        self.steps = steps
         self.whole = Budget(max_tokens=LIMIT)
         self.leases = Leases(self.whole, number, self.take_back)
         self.parts = [self.part(each) for each in range(number)]
@@ -33,30 +34,46 @@ class Holders:
         return LeasedBudget(
             SpendLimits(max_tokens_total=LIMIT),
             # The other process goes on with it, whatever becomes of the call that asked.
-            lambda worst: asyncio.shield(asyncio.create_task(self.leases.lease(each, worst))),
+            lambda worst: asyncio.shield(asyncio.create_task(self.lease(each, worst))),
             lambda actual, estimated: self.leases.settled(each, actual, estimated),
             usual_calls=1,
         )
+
+    def under_way(self) -> float:
+        return sum(part._reserved.tokens for part in self.parts)
+
+    async def lease(self, each: int, worst: Spend) -> Spend | None:
+        lease = await self.leases.lease(each, worst)
+        for _ in range(self.steps):
+            await asyncio.sleep(0)
+        return lease
 
     async def take_back(self) -> Mapping[Hashable, Spend]:
         await asyncio.sleep(0)
         return {number: part.take_back() for number, part in enumerate(self.parts)}
 
-    async def work(self, number: int, dice: random.Random) -> None:
+    async def work(self, number: int, dice: random.Random, usd: float) -> None:
         """Calls that take at most 100 tokens, one after the other, until none is covered."""
         part = self.parts[number]
         while True:
-            await part.reserve(Spend(100), Ticket(0))
+            await part.reserve(Spend(100, usd), Ticket(0))
             await asyncio.sleep(dice.random() / 1000)
-            part.settle(Spend(100), Spend(dice.randrange(10, 101)))
+            used = dice.randrange(10, 101)
+            part.settle(Spend(100, usd), Spend(used, usd * used / 100))
             assert self.whole.spent.tokens <= LIMIT
 
 
+@pytest.mark.parametrize("usd", [0.0, 0.1])  # on which there is no limit
+@pytest.mark.parametrize("steps", range(4))
 @pytest.mark.parametrize("number", [1, 2, 7])
-async def test_all_of_a_limit_is_used_and_no_more(number: int) -> None:
-    holders, dice = Holders(number), random.Random(number)
-    work = [holders.work(each % number, dice) for each in range(3 * number)]
-    ended = await asyncio.wait_for(asyncio.gather(*work, return_exceptions=True), 60)
+async def test_all_of_a_limit_is_used_and_no_more(number: int, steps: int, usd: float) -> None:
+    """Also where leases are taken back at about the moment at which they come."""
+    holders, dice = Holders(number, steps), random.Random(number)
+    work = [holders.work(each % number, dice, usd) for each in range(3 * number)]
+    working = [asyncio.create_task(each) for each in work]
+    await asyncio.wait_for(asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED), 60)
+    assert LIMIT - holders.under_way() - 100 < holders.whole.spent.tokens <= LIMIT
+    ended = await asyncio.wait_for(asyncio.gather(*working, return_exceptions=True), 60)
     assert {type(each) for each in ended} == {BudgetError}
     assert LIMIT - 100 < holders.whole.spent.tokens <= LIMIT
 

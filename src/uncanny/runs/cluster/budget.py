@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
+from functools import partial
 
 from uncanny.client.budget import Budget, Spend
 from uncanny.client.waiting import Ticket
@@ -42,7 +43,7 @@ class LeasedBudget(Budget):
         )
         self._lease, self._on_settled = lease, on_settled
         self._asking = asyncio.Lock()
-        self._borrowing: set[asyncio.Task[None]] = set()
+        self._borrowing: set[asyncio.Task[bool]] = set()
 
     async def reserve(self, worst: Spend, ticket: Ticket) -> None:
         """As for all budgets, with what is leased for it."""
@@ -50,16 +51,29 @@ class LeasedBudget(Budget):
             async with self._asking:
                 if not self.covers(worst):
                     # To its end, also where nobody waits any more: what is leased has to be known here.
-                    borrowing = asyncio.create_task(self._borrow(worst))
+                    borrowing = asyncio.create_task(self._borrow(worst, ticket))
                     self._borrowing.add(borrowing)
                     borrowing.add_done_callback(self._borrowing.discard)
-                    await asyncio.shield(borrowing)
+                    try:
+                        if await asyncio.shield(borrowing):
+                            return
+                    except asyncio.CancelledError:
+                        borrowing.add_done_callback(partial(self._give_back, worst))
+                        raise
         await super().reserve(worst, ticket)
 
-    async def _borrow(self, worst: Spend) -> None:
-        if (lease := await self._lease(worst)) is not None:
-            self._grow(lease)
-            self._serve()
+    async def _borrow(self, worst: Spend, ticket: Ticket) -> bool:
+        """Whether it is reserved: at once, since a lease that nobody uses may be taken back."""
+        if (lease := await self._lease(worst)) is None:
+            return False
+        self._grow(lease)
+        self._grant(worst, ticket)
+        self._serve()
+        return True
+
+    def _give_back(self, worst: Spend, borrowing: asyncio.Task[bool]) -> None:
+        if not borrowing.cancelled() and borrowing.exception() is None and borrowing.result():
+            self.settle(worst, NOTHING)
 
     def settle(self, worst: Spend, actual: Spend, estimated: Spend | None = None) -> None:
         super().settle(worst, actual, estimated)
@@ -146,7 +160,10 @@ class Leases:
         left = self._budget.left() - self._out()
         most = left * (1 / (2 * self._most))
         tokens = max(worst.tokens, min(_CALLS * worst.tokens, most.tokens))
-        return Spend(int(tokens), max(worst.cost_usd, min(_CALLS * worst.cost_usd, most.cost_usd)))
+        usd = max(worst.cost_usd, min(_CALLS * worst.cost_usd, most.cost_usd))
+        # Of what has no limit nothing comes back.
+        has_tokens, has_usd = self._budget.max_tokens is not None, self._budget.max_cost_usd is not None
+        return Spend(int(tokens) if has_tokens else 0, usd if has_usd else 0.0)
 
 
 def _is_some(lease: Spend) -> bool:
