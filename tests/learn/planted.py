@@ -64,8 +64,8 @@ def make_base(folder: Path) -> Path:
 
 
 SMALL: Mapping[str, Any] = {
-    "least_pixels": 56 * 56,
-    "most_pixels": 56 * 56,
+    "min_pixels": 56 * 56,
+    "max_pixels": 56 * 56,
     "recompute": False,
     "dropout": 0.0,
     "answer_tokens": 60,

@@ -36,8 +36,8 @@ def test_ten_steps(tmp_path: Path) -> None:
     pretrain(tmp_path / "base", model, [short, short, short, real], 80)
     settings: dict[str, Any] = {
         "box_format": "pixels",
-        "least_pixels": 56 * 56,
-        "most_pixels": 56 * 56,
+        "min_pixels": 56 * 56,
+        "max_pixels": 56 * 56,
         "recompute": False,
         "answer_tokens": 60,
         "learning_rate": 1e-3,

@@ -149,7 +149,7 @@ def test_the_questions_are_those_of_detect(tmp_path: Path) -> None:
 
 def test_a_list_in_parts_is_measured_as_a_whole(tmp_path: Path) -> None:
     parts = [chat(("List all.", f"@1. {ENTRY}"), sha256="a", part=number, parts=2) for number in (1, 2)]
-    (case,) = cases_of(examples(tmp_path, *parts), 8)
+    (case,) = cases_of(examples(tmp_path, *parts))
     assert case.wanted == f"@1. {ENTRY}\n@2. {ENTRY}"
 
 
@@ -159,8 +159,7 @@ def test_figures_of_answers(tmp_path: Path) -> None:
             tmp_path,
             chat(("List all.", f"@1. {ENTRY}")),
             chat(("List all.", f"@1. {ENTRY}"), image="b.png"),
-        ),
-        8,
+        )
     )
     figures = figures_of(cases, [f"@1. {ENTRY}", "I cannot say."])
     assert figures == {
@@ -239,3 +238,18 @@ def test_a_run_that_could_not_begin_may_with_other_settings(tmp_path: Path) -> N
     with training("learn_reasoner", parameters(8), data={"train": file}, plan={}) as session:
         session.steps.append({"step": 1, "loss": 1.0})
     assert (out / "run.json").exists()
+
+
+def test_all_processes_know_how_a_session_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not write is not to read the state, which the first one may not have written yet."""
+    file = written(tmp_path, chat(("What?", "Nothing.")))
+    (tmp_path / "config.json").write_text("{}")
+    parameters = ReasonerParameters(base=tmp_path, out=tmp_path.parent / f"{tmp_path.name}-run")
+    monkeypatch.setenv("RANK", "1")
+    with training("learn_reasoner", parameters, data={"train": file}, plan={}) as session:
+        assert session.state == "running"
+    assert session.state == "finished"
+    assert not session.path.exists()
+    with training("learn_reasoner", parameters, data={"train": file}, plan={}) as session:
+        raise StopTrainingError
+    assert session.state == "interrupted"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from uncanny.answers.boxes import BOX_FORMATS
+from uncanny.learn.grounding.data import Question, read_images
 from uncanny.learn.grounding.rewards import (
     Grounded,
     LocatedBox,
@@ -121,6 +124,37 @@ def test_wrong_entries_count_as_too_many() -> None:
     assert box_reward(said, located(("physics", A))) == 0.5
     assert box_reward(Grounded("generated", (), wrong=1), Grounded("generated")) == 0.0
     assert box_reward(None, Grounded("real")) == 0.0
+
+
+def test_boxes_of_an_image_that_nobody_looked_at_have_no_reward() -> None:
+    """An empty list of artifacts is not right there, nor is any box wrong."""
+    unknown = Grounded("generated", None)
+    for said in (located(), located(("physics", A)), None):
+        assert box_reward(said, unknown) is None
+    assert box_reward(located(), Grounded("generated")) == 1.0
+    answers = [located(), located()]
+    assert mean_rewards(answers, [unknown, located(("physics", A))])["boxes"] == 0.0
+    assert mean_rewards(answers, [unknown, unknown]) == {"format": 1.0, "source": 1.0, "boxes": None}
+
+
+def test_regions_that_are_missing_are_not_an_empty_list(tmp_path: Path) -> None:
+    records: list[dict[str, Any]] = [
+        {"source": "generated"},
+        {"source": "generated", "regions": []},
+        {"source": "real"},
+        {"regions": [{"category": "physics", "box": [0, 0, 10, 10]}]},
+    ]
+    for number, record in enumerate(records):
+        record["image"] = f"{number}.png"
+        Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / record["image"])
+    file = tmp_path / "artifacts.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in records))
+    truths = [each.truth for each in read_images(file, None)]
+    assert [each.source for each in truths] == ["generated", "generated", "real", "generated"]
+    assert [each.artifacts for each in truths] == [None, (), (), (LocatedBox("physics", A),)]
+    question = Question(PIXELS)
+    best = question.answer(truths[0], sent=(20, 20), original=(20, 20))
+    assert json.loads(best) == {"source": "generated"}
 
 
 def test_means_over_images() -> None:

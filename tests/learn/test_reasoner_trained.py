@@ -41,7 +41,7 @@ def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> LearnRun:
         data,
         base=base,
         out=folder / "run",
-        before_and_after=6,
+        before_and_after=5,
         whole_model=True,
         **PLANTED,
     )
@@ -51,7 +51,8 @@ def test_it_learns_a_planted_pattern_that_the_base_does_not_know(trained: LearnR
     losses = [each.loss or 0 for each in trained.steps]
     assert len(losses) == 120
     assert sum(losses[-5:]) < 0.1 * sum(losses[:5])
-    assert len(trained.examples) == 6
+    assert len(trained.examples) == 5  # of 6 that are measured
+    assert trained.results["notes"][0].startswith("Measured on 6 of 6 held-out images")
     for example in trained.examples:
         assert example["wanted"] == planted(color_of(example["image"]))
         assert example["before"] != example["wanted"]
@@ -59,6 +60,8 @@ def test_it_learns_a_planted_pattern_that_the_base_does_not_know(trained: LearnR
     assert share["before"] == 0
     assert share["after"] >= 5 / 6
     assert trained.results["figures"]["SemAP (chrF)"]["after"] > 0.9
+    # Of the whole model as it is saved none would be trainable.
+    assert 0 < trained.results["trainable_parameters"] < trained.results["parameters"]
 
 
 def test_what_was_frozen_is_bit_for_bit_as_it_was(trained: LearnRun, base: Path) -> None:
@@ -91,7 +94,7 @@ def test_a_run_has_all_that_it_depends_on(trained: LearnRun, base: Path) -> None
 def test_the_page_and_the_command(trained: LearnRun, tmp_path: Path) -> None:
     page = trained.report(tmp_path / "page.html").read_text()
     assert "Before and after training" in page
-    assert page.count('class="example"') == 6
+    assert page.count('class="example"') == 5
     assert "red glow" in page
     done = uncanny_here("report", trained.path)
     assert done.code == 0, done.told
@@ -100,7 +103,7 @@ def test_the_page_and_the_command(trained: LearnRun, tmp_path: Path) -> None:
 
 def test_the_command_trains_once(base: Path, tmp_path: Path) -> None:
     data = write_chats(tmp_path / "data", train=range(2), test=range(100, 101))
-    pixels = ("--least-pixels", 3136, "--most-pixels", 3136)
+    pixels = ("--min-pixels", 3136, "--max-pixels", 3136)
     more = ("--max-steps", 2, "--learning-rate", 0.01, "--accumulate", 1, "--before-and-after", 1)
     command = ("learn", "reasoner", data, "--base", base, "-o", tmp_path / "run", *pixels, *more)
     done = uncanny_here(*command, "--answer-tokens", 5, "--json")

@@ -34,7 +34,7 @@ def test_the_trained_adapter_is_asked_and_scored(vllm_command: tuple[str, ...], 
 
     base = make_base(tmp_path / "base")
     data = write_chats(tmp_path / "data", train=range(6), test=range(100, 102))
-    run = uncanny.learn.reasoner(data, base=base, out=tmp_path / "run", before_and_after=0, **PLANTED)
+    run = uncanny.learn.reasoner(data, base=base, out=tmp_path / "run", max_measured=0, **PLANTED)
     served = shlex.split(serve_words(run))
     arguments = [*served[1:3], served[3], "--port", "0", *served[4:]]
     log = tmp_path / "vllm.log"

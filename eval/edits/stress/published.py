@@ -104,12 +104,7 @@ def _sagi() -> Iterator[Table]:
         [
             (
                 _name(row),
-                *(
-                    row[name][label][fill]
-                    for name in ("acc", "iou")
-                    for label in labels
-                    for fill in _FILLS
-                ),
+                *(row[name][label][fill] for name in ("acc", "iou") for label in labels for fill in _FILLS),
             )
             for row in tables["by_label_and_fill"]
         ],

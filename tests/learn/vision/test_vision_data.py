@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from PIL import Image
 
 from benchmarks.learning.planted import plant
 from uncanny.errors import UsageError
+from uncanny.eval.artifacts.data.records import ArtifactRecord
 from uncanny.learn.vision.data import (
     UNNAMED,
     Alignment,
     Changes,
+    Labeled,
     class_pixels,
     read_splits,
-    subset,
     training_order,
 )
 from uncanny.learn.vision.losses import IGNORED
@@ -73,6 +75,19 @@ def test_images_that_belong_together_are_on_one_side(pictures: Path) -> None:
     assert not sides[0] & sides[1]
 
 
+def test_validation_is_taken_from_groups_of_training_images_only(pictures: Path) -> None:
+    records = [
+        {"image": f"{name}.png", "source": "generated" if number % 2 else "real", "pair": f"p{number // 2}"}
+        for number, name in enumerate("abcdefgh")
+    ]
+    held_out = read_splits(write(pictures / "t.jsonl", records), None, 0.25, 3)
+    splits = held_out.with_validation(0.34, 3)
+    assert splits.test == held_out.test
+    assert [len(each) for each in splits.named().values()] == [4, 2, 2]
+    groups = [{each.group for each in side} for side in splits.named().values()]
+    assert len(set.union(*groups)) == sum(map(len, groups)) == 4
+
+
 def test_what_cannot_be_trained_on_is_refused(pictures: Path) -> None:
     with pytest.raises(UsageError, match="cannot be found"):
         read_splits(write(pictures / "t.jsonl", [{"image": "no.png", "source": "real"}]), None, 0.0, 0)
@@ -116,7 +131,11 @@ def test_the_order_is_balanced_and_the_same_for_a_seed(tmp_path: Path) -> None:
     assert [images[number].generated for number in order] == [False, True] * 6
     assert Counter(order[1::2]) == {1: 2, 2: 2, 3: 2}
     assert Counter(training_order(images, 8, 5, balance=False)) == dict.fromkeys(range(4), 2)
-    assert len(subset(images, 2, 0)) == 2
+
+
+def of_another_generator(labeled: Labeled) -> ArtifactRecord:
+    """The record of an image that is called like this one, in a folder of its own."""
+    return labeled.truth.record.model_copy(update={"image": f"flux/0000{labeled.truth.image}"})
 
 
 def test_masks_of_ablations_take_the_place_of_artifacts(tmp_path: Path) -> None:
@@ -133,6 +152,8 @@ def test_masks_of_ablations_take_the_place_of_artifacts(tmp_path: Path) -> None:
         assert set(np.unique(own[name])) <= {0, UNNAMED}
     assert not (own["benign"] > 0)[artifacts].any()
     assert (own["random"] == Alignment("random").mask(generated, image, classes, 0)).all()
+    twin = replace(generated, truth=replace(generated.truth, record=of_another_generator(generated)))
+    assert (own["random"] != Alignment("random").mask(twin, image, classes, 0)).any()
     assert not Alignment("random").mask(real, *real.pixels(), 0).any()
     masks = tmp_path / "masks"
     masks.mkdir()

@@ -106,17 +106,33 @@ def test_the_same_seed_gives_the_same_loss_and_a_resumed_run_goes_on_with_it(
 @pytest.mark.slow
 def test_the_best_of_several_weights_is_kept(tmp_path: Path, truth: Path, dinov2: Path) -> None:
     run = uncanny.learn.detector(
-        truth, base=dinov2, out=tmp_path / "run", benign_weights=[0.0, 1.0], repeats=2, batch=2, **SMALL
+        truth,
+        base=dinov2,
+        out=tmp_path / "run",
+        benign_weights=[0.0, 1.0],
+        repeats=2,
+        batch=2,
+        validation_share=0.34,
+        **SMALL,
     )
     assert sorted(each.name for each in run.path.glob("benign-*")) == [
         f"benign-{weight}-seed-{seed}" for weight in (0, 1) for seed in (0, 1)
     ]
-    by_weight = run.results["by_benign_weight"]
-    best = max(by_weight, key=lambda each: by_weight[each]["balanced accuracy"])
-    assert (
-        by_weight[best]["balanced accuracy"]
-        == by_weight[f"{run.results['benign_weight']:g}"]["balanced accuracy"]
-    )
+    parts = {
+        (weight, seed): uncanny.learn.LearnRun(run.path / f"benign-{weight}-seed-{seed}").results
+        for weight in (0, 1)
+        for seed in (0, 1)
+    }
+    # All have the same images, and those that choose are neither trained nor measured on.
+    assert run.results["examples"] == {"train": 4, "test": 2, "validation": 2}
+    assert len({str(each["figures"]["balanced accuracy"]["before"]) for each in parts.values()}) <= 2
+    chosen = {
+        seed: max((0, 1), key=lambda weight: parts[weight, seed]["validation"]["balanced accuracy"])
+        for seed in (0, 1)
+    }
+    assert run.results["chosen"] == {str(seed): weight for seed, weight in chosen.items()}
+    after = [parts[weight, seed]["figures"]["balanced accuracy"]["after"] for seed, weight in chosen.items()]
+    assert run.results["figures"]["balanced accuracy"]["after"] == sum(after) / 2
     assert (run.model / "model.safetensors").is_file()
 
 

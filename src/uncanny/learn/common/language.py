@@ -93,7 +93,7 @@ class LanguageModel:
         }
 
     def answer(
-        self, messages: Sequence[Mapping[str, Any]], images: Sequence[Image.Image], most_tokens: int
+        self, messages: Sequence[Mapping[str, Any]], images: Sequence[Image.Image], max_tokens: int
     ) -> str:
         """What the model says, always the likeliest token."""
         import torch
@@ -105,7 +105,7 @@ class LanguageModel:
         ).to(self.model.device)
         self.model.eval()
         with torch.no_grad():
-            ids = self.model.generate(**given, max_new_tokens=most_tokens, do_sample=False, use_cache=True)
+            ids = self.model.generate(**given, max_new_tokens=max_tokens, do_sample=False, use_cache=True)
         text: str = self.processor.batch_decode(
             ids[:, given["input_ids"].shape[1] :], skip_special_tokens=True
         )[0]
@@ -140,7 +140,7 @@ def set_pixels(processor: Any, parameters: PixelParameters) -> bool:
     names = {"shortest_edge", "longest_edge"}
     if size is None or {name for name in names if size.get(name) is not None} != names:
         return False
-    limits = {"shortest_edge": parameters.least_pixels, "longest_edge": parameters.most_pixels}
+    limits = {"shortest_edge": parameters.min_pixels, "longest_edge": parameters.max_pixels}
     processor.image_processor.size = type(size)(**limits) if not isinstance(size, dict) else limits
     return True
 

@@ -72,6 +72,16 @@ def is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def wait_for_all() -> None:
+    """Return when all processes that train together have come here."""
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        return
+    from torch import distributed
+
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.barrier()
+
+
 def dtype_of(parameters: LearnParameters, device: Any) -> Any:
     """The `torch.dtype` of the weights."""
     import torch

@@ -26,7 +26,7 @@ class SessionParameters(Parameters):
     keep_checkpoints: Annotated[int, Field(ge=1, le=1_000)] = 1
     """Number of checkpoints to keep."""
     before_and_after: Annotated[int, Field(ge=0, le=1_000)] = 8
-    """Number of held-out images to answer before and after training, for the page; 0 for none."""
+    """Number of held-out images to show on the page, with the answers before and after training."""
     progress: Annotated[bool, PYTHON] = False
     """Show progress on standard error."""
 
@@ -65,9 +65,9 @@ class PixelParameters(Parameters):
     """How large pictures are shown to the model."""
 
     heading = "Pictures"
-    least_pixels: Annotated[int, Field(ge=1, le=10**9)] = 50_176
+    min_pixels: Annotated[int, Field(ge=1, le=10**9)] = 50_176
     """Enlarge pictures with fewer pixels."""
-    most_pixels: Annotated[int, Field(ge=1, le=10**9)] = 614_656
+    max_pixels: Annotated[int, Field(ge=1, le=10**9)] = 614_656
     """Reduce pictures with more pixels."""
 
 
@@ -85,3 +85,6 @@ class LanguageParameters(PixelParameters, AdapterParameters, LearnParameters):
     """Compute activations again in the backward pass: far less memory, about a third more time."""
     answer_tokens: Annotated[int, Field(ge=1, le=10**6)] = 1024
     """Maximum number of tokens of an answer that the model writes."""
+    max_measured: Annotated[int, Field(ge=0, le=10**6)] = 200
+    """Maximum number of held-out images to measure the model on before and after training. They are drawn at
+    random with the seed, as many of each kind where there are enough; 0 measures nothing."""

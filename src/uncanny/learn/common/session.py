@@ -6,7 +6,6 @@ A run folder has `run.json` (parameters, versions, digests of data and model), `
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil
@@ -23,8 +22,9 @@ import orjson
 from uncanny import __version__
 from uncanny.detectors.loading import TRAINED
 from uncanny.errors import UsageError
-from uncanny.files import dump_json, open_file, read_json
-from uncanny.learn.common.machine import is_first_process, library_versions
+from uncanny.files import dump_json, read_json
+from uncanny.files.digests import file_digest, folder_digest
+from uncanny.learn.common.machine import is_first_process, library_versions, wait_for_all
 from uncanny.learn.common.parameters import LearnParameters, SessionParameters
 from uncanny.learn.common.steps import STEPS, StepLog
 from uncanny.records.jsonl import write_atomically
@@ -38,8 +38,6 @@ CHECKPOINTS: Final = "checkpoints"
 MODEL: Final = TRAINED
 # Written into a checkpoint when all of it is there. A run that was killed leaves some without it.
 _WHOLE: Final = "complete"
-# Larger files of a model are weights: their names and sizes stand for them in its digest.
-_SMALL: Final = 1024 * 1024
 
 State = Literal["running", "finished", "interrupted", "stopped"]
 
@@ -54,7 +52,7 @@ class LearnSession:
 
     `finished`: an earlier session has trained to the end. `resumed` is the checkpoint that training goes on
     from, None at the beginning. `seconds_before` were spent by earlier sessions. Of several processes that
-    train together only the first one `writes`.
+    train together only the first one `writes`; `state` is known to all.
     """
 
     folder: RunFolder
@@ -66,6 +64,7 @@ class LearnSession:
     seconds_before: float
     started: str
     began: float = field(default_factory=time.monotonic)
+    state: State = "running"
 
     @property
     def path(self) -> Path:
@@ -105,6 +104,7 @@ class LearnSession:
 
     def write(self, state: State, error: str | None = None) -> None:
         """`run.json`, in this state. Raises OSError."""
+        self.state = state
         if not self.writes:
             return
         manifest = RunManifest(
@@ -150,7 +150,8 @@ def training(
                 if name not in SessionParameters.model_fields and name != "base"
             },
             **plan,
-            "base_sha256": model_digest(Path(parameters.base)),
+            # The cache of the hub lies outside the folders that a service reads.
+            "base_sha256": digest(base_folder(parameters), anywhere=not Path(parameters.base).exists()),
             "data": {name: digest(path) for name, path in data.items()},
         },
     )
@@ -173,6 +174,7 @@ def training(
             started=(before.started if before is not None else None) or _now(),
         )
         if session.finished:
+            session.state = "finished"
             yield session
             return
         session.write("running")
@@ -180,6 +182,7 @@ def training(
             yield session
         except StopTrainingError:
             session.write("interrupted")
+            wait_for_all()
             return
         except KeyboardInterrupt:
             session.write("interrupted")
@@ -193,6 +196,8 @@ def training(
         session.write("finished")
         if first:
             shutil.rmtree(session.checkpoints, ignore_errors=True)
+        # The others read what the first one has written.
+        wait_for_all()
 
 
 def mark_whole(checkpoint: Path) -> None:
@@ -216,32 +221,18 @@ def step_of(checkpoint: Path) -> int | None:
     return int(number) if number.isdecimal() else None
 
 
-def digest(path: Path) -> str:
-    """SHA-256 of a file, in hex; of a folder what `model_digest` says. Raises UsageError."""
-    if path.is_dir():
-        return str(model_digest(path))
+def digest(path: Path, *, anywhere: bool = False) -> str:
+    """SHA-256, in hex, of a file or of all files in a folder; see `open_file` for `anywhere`.
+
+    Raises UsageError where it cannot be read.
+    """
     try:
-        with open_file(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        read = folder_digest if path.is_dir() else file_digest
+        return read(path, anywhere=anywhere)
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror or error}", remedy="Pass another file."
         ) from error
-
-
-def model_digest(folder: Path) -> str | None:
-    """SHA-256, in hex, of a model: the content of its small files, names and sizes of the others.
-
-    None for what is not a folder, as a name of the Hugging Face Hub.
-    """
-    if not folder.is_dir():
-        return None
-    whole = hashlib.sha256()
-    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
-        size = path.stat().st_size
-        own = digest(path) if size <= _SMALL else str(size)
-        whole.update(f"{path.relative_to(folder).as_posix()}\0{own}\n".encode())
-    return whole.hexdigest()
 
 
 def base_folder(parameters: LearnParameters) -> Path:

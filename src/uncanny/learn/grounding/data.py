@@ -13,6 +13,7 @@ from uncanny.eval.artifacts.data.load import load
 from uncanny.eval.artifacts.data.pixels import Drawing
 from uncanny.files import dump_json
 from uncanny.images.prepared import measured, read_rgb
+from uncanny.learn.common.held_out import Traces, traces_of
 from uncanny.learn.grounding.rewards import Grounded, LocatedBox, Size
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.schema import ARTIFACT_CATEGORIES
@@ -29,6 +30,7 @@ class GroundedImage:
     file: Path
     size: Size
     truth: Grounded
+    traces: Traces
 
     def picture(self) -> Image.Image:
         """Its pixels. Raises ImageError."""
@@ -38,8 +40,9 @@ class GroundedImage:
 def read_images(artifacts: Path, root: Path | None) -> Sequence[GroundedImage]:
     """The images of a truth, in any form that `uncanny artifacts score` takes.
 
-    A region of any shape becomes the box around it. An image with regions is generated, whatever its record
-    says nothing of. Raises ItemsError with everything that is wrong, UsageError where images are missing or
+    A region of any shape becomes the box around it. A record without a source is of a generated image if it
+    has regions. The artifacts of a generated image without `regions` are unknown; an empty list says that
+    there are none. Raises ItemsError with everything that is wrong, UsageError where images are missing or
     nobody says what they are.
     """
     found = load(artifacts, root=root)
@@ -60,10 +63,13 @@ def read_images(artifacts: Path, root: Path | None) -> Sequence[GroundedImage]:
         source = each.record.source or ("generated" if regions else None)
         if source is None:
             silent.append(each.image)
-        boxes = tuple(
-            LocatedBox(region.category, pixels.box) for region, pixels in regions if pixels.pixels.size
-        )
-        images.append(GroundedImage(file, size, Grounded(source, boxes)))
+        boxes = None
+        if source != "generated" or each.record.regions is not None:
+            boxes = tuple(
+                LocatedBox(region.category, pixels.box) for region, pixels in regions if pixels.pixels.size
+            )
+        traces = traces_of(each.record, file, found.pictures)
+        images.append(GroundedImage(file, size, Grounded(source, boxes), traces))
     if drawing.problems:
         raise ItemsError(str(artifacts), drawing.problems)
     if silent:
@@ -97,7 +103,9 @@ class Question:
         ).strip()
 
     def answer(self, truth: Grounded, *, sent: Size, original: Size) -> str:
-        """The best answer there is."""
+        """The best answer there is; without artifacts where these are unknown."""
+        if truth.artifacts is None:
+            return dump_json({"source": truth.source}).decode()
         artifacts = [
             {
                 "category": each.category,

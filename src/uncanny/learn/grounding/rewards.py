@@ -32,12 +32,13 @@ class LocatedBox:
 class Grounded:
     """What an image is, and the artifacts in it, true or as a model says it.
 
-    Of a model's answer `source` is None where it names none, and `wrong` counts entries that are no artifact:
-    of an unknown category, or with numbers that cannot be a box.
+    `artifacts` are None where nobody has looked for them. Of a model's answer `source` is None where it names
+    none, and `wrong` counts entries that are no artifact: of an unknown category, or with numbers that cannot
+    be a box.
     """
 
     source: Source | None
-    artifacts: tuple[LocatedBox, ...] = ()
+    artifacts: tuple[LocatedBox, ...] | None = ()
     wrong: int = 0
 
 
@@ -79,17 +80,19 @@ def source_reward(answer: Grounded | None, truth: Grounded) -> float:
     return float(answer is not None and answer.source is not None and answer.source == truth.source)
 
 
-def box_reward(answer: Grounded | None, truth: Grounded) -> float:
+def box_reward(answer: Grounded | None, truth: Grounded) -> float | None:
     """How well the boxes of an answer are those of the truth, from 0 to 1.
 
     Boxes of the same category are matched one-to-one, so that the sum of their IoU is as large as it can be;
     the reward is this sum over the larger number of boxes, entries that are `wrong` included. A true artifact
     without a category matches any. 1 where neither has boxes, 0 where only one side has some, and without an
-    answer.
+    answer. None where the true artifacts are not known.
     """
+    if truth.artifacts is None:
+        return None
     if answer is None:
         return 0.0
-    said = len(answer.artifacts) + answer.wrong
+    said = len(answer.artifacts or ()) + answer.wrong
     most = max(said, len(truth.artifacts))
     if most == 0:
         return 1.0
@@ -112,7 +115,7 @@ def _same(said: LocatedBox, true: LocatedBox) -> bool:
 
 
 RewardName = Literal["format", "source", "boxes"]
-REWARDS: Final[Mapping[RewardName, Callable[[Grounded | None, Grounded], float]]] = {
+REWARDS: Final[Mapping[RewardName, Callable[[Grounded | None, Grounded], float | None]]] = {
     "format": lambda answer, _: format_reward(answer),
     "source": source_reward,
     "boxes": box_reward,
@@ -122,10 +125,10 @@ REWARDS: Final[Mapping[RewardName, Callable[[Grounded | None, Grounded], float]]
 def mean_rewards(
     answers: Sequence[Grounded | None], truths: Sequence[Grounded]
 ) -> Mapping[RewardName, float | None]:
-    """The mean of each reward over images, 0–1, higher is better; None without images."""
-    if not truths:
-        return dict.fromkeys(REWARDS)
-    return {
-        name: sum(reward(*each) for each in zip(answers, truths, strict=True)) / len(truths)
-        for name, reward in REWARDS.items()
-    }
+    """The mean of each reward over the images that have it, 0–1, higher is better; None without any."""
+    means = {}
+    for name, reward in REWARDS.items():
+        given = [reward(*each) for each in zip(answers, truths, strict=True)]
+        known = [each for each in given if each is not None]
+        means[name] = sum(known) / len(known) if known else None
+    return means

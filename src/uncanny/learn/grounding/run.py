@@ -16,6 +16,7 @@ from uncanny.answers.boxes import BOX_FORMATS, box_format
 from uncanny.errors import UsageError
 from uncanny.eval.common.published import published
 from uncanny.learn.common.card import write_card
+from uncanny.learn.common.held_out import check_apart, sample
 from uncanny.learn.common.language import LanguageModel
 from uncanny.learn.common.machine import begin_memory, device_of, machine_words, quiet_libraries, require
 from uncanny.learn.common.report import relative
@@ -24,7 +25,7 @@ from uncanny.learn.common.session import LearnSession, training
 from uncanny.learn.grounding.data import GroundedImage, Question, read_images, size_sent
 from uncanny.learn.grounding.parameters import GrounderParameters
 from uncanny.learn.grounding.rewards import REWARDS, Grounded, Size, mean_rewards, read_answer
-from uncanny.parameters import takes
+from uncanny.parameters import path_of, takes
 from uncanny.protocol import protocols
 from uncanny.records.jsonl import write_named
 from uncanny.runs.display import counting
@@ -38,7 +39,7 @@ _USE: Final = """\
 Load the adapter onto the base model, or serve both with vLLM. The model was trained to answer one question,
 which `question.md` of the run has."""
 _LIMITS: Final = (
-    "It was rewarded on the images above only, and learns what rewards, not what is seen.",
+    "It was trained on the images above only, to give answers that are rewarded: they may still be wrong.",
     "An image without artifacts in its answer is not shown to be real.",
 )
 
@@ -70,11 +71,12 @@ def grounder(data: str | PathLike[str], parameters: GrounderParameters) -> Learn
         raise UsageError(
             f"{option('group')}, {parameters.group}, does not divide {both}", remedy="Change one of them."
         )
-    files = {"train": Path(data)}
+    files = {"train": path_of("data", data)}
     if parameters.held_out is not None:
         files["test"] = Path(parameters.held_out)
     root = None if parameters.root is None else Path(parameters.root)
     images = {name: read_images(path, root) for name, path in files.items()}
+    check_apart(*([each.traces for each in images.get(name, ())] for name in ("train", "test")))
     with training(TASK, parameters, data=files, plan={}) as session:
         if not session.finished:
             with quiet_libraries():
@@ -97,7 +99,9 @@ def _train(
     model = LanguageModel(parameters, device)
     name = parameters.box_format
     question = Question(box_format(Path(parameters.base).name) if name is None else BOX_FORMATS[name])
-    held_out = images.get("test", ())[: parameters.before_and_after]
+    held_out = sample(
+        images.get("test", ()), lambda each: each.truth.source, parameters.max_measured, parameters.seed
+    )
     before = _answers(model, question, held_out, parameters, "answers before")
     if session.writes:
         example = images["train"][0]
@@ -110,6 +114,7 @@ def _train(
         trainer = _trainer(model, parameters, session, device, question, images["train"], callback)
         train(trainer, session, callback)
     model.model = trainer.model
+    counts = model.counts()  # before a merge, after which nothing is trainable
     if session.writes:
         model.save(session.model, merge=parameters.whole_model)
     after = _answers(model, question, held_out, parameters, "answers after")
@@ -123,29 +128,48 @@ def _train(
                 "before": first,
                 "after": second,
             }
-            for each, first, second in zip(held_out, before, after, strict=True)
+            for each, first, second in list(zip(held_out, before, after, strict=True))[
+                : parameters.before_and_after
+            ]
         ]
     )
     session.write_results(
         {
             "examples": {name: len(each) for name, each in images.items()},
-            **model.counts(),
+            **counts,
             "machine": machine_words(device),
             "figures": _compared(model, question, held_out, before, after),
-            "notes": [f"Measured on {counted(len(held_out), 'held-out image')}, 0 to 1, higher is better."],
+            "notes": _notes(images, held_out),
             "published": published_rows(),
         }
     )
 
 
+def _notes(images: Mapping[str, Sequence[GroundedImage]], measured: Sequence[GroundedImage]) -> list[str]:
+    notes = [
+        f"Measured on {len(measured):,} of {counted(len(images.get('test', ())), 'held-out image')}, 0 to 1, "
+        "higher is better."
+    ]
+    unknown = sum(each.truth.artifacts is None for each in images["train"])
+    unknown_measured = sum(each.truth.artifacts is None for each in measured)
+    if unknown or unknown_measured:
+        notes.append(
+            f"The artifacts of {counted(unknown, 'training image')} and {unknown_measured:,} of the measured "
+            "ones are unknown: their boxes have no reward."
+        )
+    return notes
+
+
 def reward_functions(
     question: Question, images: Sequence[GroundedImage], sizes: Sequence[Size]
-) -> list[Callable[..., list[float]]]:
+) -> list[Callable[..., list[float | None]]]:
     """The rewards as TRL calls them, each with its name. `sizes` are those that the model sees."""
 
-    def of(name: Any, reward: Callable[[Grounded | None, Grounded], float]) -> Callable[..., list[float]]:
-        def rewarded(completions: Sequence[Any], number: Sequence[int], **_: Any) -> list[float]:
-            values = []
+    def of(
+        name: Any, reward: Callable[[Grounded | None, Grounded], float | None]
+    ) -> Callable[..., list[float | None]]:
+        def rewarded(completions: Sequence[Any], number: Sequence[int], **_: Any) -> list[float | None]:
+            values: list[float | None] = []
             for completion, place in zip(completions, number, strict=True):
                 image = images[place]
                 text = completion if isinstance(completion, str) else _text(completion)

@@ -7,6 +7,7 @@ from typing import Final
 
 from uncanny.files import dump_json
 from uncanny.learn.common.card import write_card
+from uncanny.learn.common.parameters import PixelParameters
 from uncanny.learn.common.result import LearnRun
 
 # In a run: the questions that the model was trained on, as `uncanny detect --prompts` takes them.
@@ -60,7 +61,8 @@ def serve_words(run: LearnRun) -> str:
     plan = run.manifest.plan
     options = [] if plan["whole_model"] else [f"--max-lora-rank {max(8, plan['rank'])}"]
     if run.results["reads_pixels"]:
-        size = {"shortest_edge": plan["least_pixels"], "longest_edge": plan["most_pixels"]}
+        low, high = (plan[name] for name in PixelParameters.model_fields)
+        size = {"shortest_edge": low, "longest_edge": high}
         options.append(f"--mm-processor-kwargs '{dump_json({'size': size}).decode()}'")
     served = f"{run.model}" if plan["whole_model"] else f"{run.manifest.model} --lora {_NAME}={run.model}"
     return " ".join(["uncanny vllm up", served, *(["--", *options] if options else [])])

@@ -31,12 +31,12 @@ class Case:
     wanted: str
 
 
-def cases_of(examples: Sequence[Example], most: int) -> list[Case]:
-    """The first `most` images; a list that was exported in parts is wanted whole."""
+def cases_of(examples: Sequence[Example]) -> list[Case]:
+    """The images in their order; a list that was exported in parts is wanted whole."""
     by_image: dict[str, list[Example]] = {}
     for example in examples:
         by_image.setdefault(example.key, []).append(example)
-    return [Case(each[0], _whole(each)) for each in list(by_image.values())[:most]]
+    return [Case(each[0], _whole(each)) for each in by_image.values()]
 
 
 def _whole(parts: Sequence[Example]) -> str:
@@ -46,7 +46,7 @@ def _whole(parts: Sequence[Example]) -> str:
 
 
 def answers_of(
-    model: LanguageModel, cases: Sequence[Case], most_tokens: int, done: Callable[[], None]
+    model: LanguageModel, cases: Sequence[Case], max_tokens: int, done: Callable[[], None]
 ) -> list[str]:
     """The last answer of the model about each image, its own earlier answers before it."""
     answers = []
@@ -56,7 +56,7 @@ def answers_of(
         pictures = case.example.pictures()
         for message in case.example.messages:
             if message["role"] == "assistant":
-                answer = model.answer(said, pictures, most_tokens)
+                answer = model.answer(said, pictures, max_tokens)
                 said.append({"role": "assistant", "content": [{"type": "text", "text": answer}]})
             else:
                 said.append(message)

@@ -27,6 +27,6 @@ class ReasonerParameters(LanguageParameters):
     """Highest learning rate; it falls to 0 along a cosine. The paper does not say it."""
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.03
     """Share of the steps in which the learning rate rises, 0–1."""
-    most_tokens: Annotated[int | None, Field(ge=1, le=10**7), Shown(default="what the model takes")] = None
+    max_tokens: Annotated[int | None, Field(ge=1, le=10**7), Shown(default="what the model takes")] = None
     """Number of tokens of a chat, its picture included, above which it is left out and counted. Nothing is
     cut: a cut answer would be learned as a whole one."""

@@ -15,16 +15,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncanny.errors import UsageError
-from uncanny.learn.common.chats import TEST, chats_file, read_chats
+from uncanny.learn.common.chats import TEST, Chat, chats_file, read_chats
+from uncanny.learn.common.held_out import Traces, check_apart, sample
 from uncanny.learn.common.language import LanguageModel
 from uncanny.learn.common.machine import begin_memory, device_of, machine_words, quiet_libraries, require
 from uncanny.learn.common.result import LearnRun
 from uncanny.learn.common.session import LearnSession, training
 from uncanny.learn.reasoning.card import PROMPTS, write_reasoner_card
-from uncanny.learn.reasoning.data import Example, Fitted, data_set_of, examples_of, fit, questions, row_of
+from uncanny.learn.reasoning.data import (
+    Example,
+    Fitted,
+    data_set_of,
+    examples_of,
+    fit,
+    questions,
+    row_of,
+    split_entries,
+)
 from uncanny.learn.reasoning.measure import Case, answers_of, cases_of, figures_of, published_rows
 from uncanny.learn.reasoning.parameters import ReasonerParameters
-from uncanny.parameters import takes
+from uncanny.parameters import path_of, takes
 from uncanny.protocol import protocols
 from uncanny.records.jsonl import write_named
 from uncanny.runs.display import counting
@@ -56,13 +66,14 @@ def reasoner(data: str | PathLike[str], parameters: ReasonerParameters) -> Learn
     ('finished', 0.71)
     """
     require(protocols()[TASK].packages)
-    file = chats_file(Path(data))
+    file = chats_file(path_of("data", data))
     held_out = _held_out(file, parameters)
     files = {"train": file} | ({} if held_out is None else {"test": held_out})
     chats = {name: read_chats(path) for name, path in files.items() if name == "train" or path.stat().st_size}
+    roots = {name: Path(parameters.root or path.parent) for name, path in files.items()}
+    check_apart(*([_traces(each, roots[name]) for each in chats.get(name, ())] for name in ("train", "test")))
     with training(TASK, parameters, data=files, plan={}) as session:
         if not session.finished:
-            roots = {name: Path(parameters.root or path.parent) for name, path in files.items()}
             with quiet_libraries():
                 _train(session, parameters, lambda name, special: _examples(chats, roots, name, special))
     run = LearnRun(session.path)
@@ -76,6 +87,11 @@ def _held_out(file: Path, parameters: ReasonerParameters) -> Path | None:
         return chats_file(Path(parameters.held_out))
     beside = file.with_name(TEST)
     return beside if beside.is_file() and beside != file else None
+
+
+def _traces(chat: Chat, root: Path) -> Traces:
+    shared = {f"group={chat.group}" if chat.group else "", f"sha256={chat.sha256}" if chat.sha256 else ""}
+    return Traces(root / chat.images[0], frozenset(shared - {""}))
 
 
 def _examples(
@@ -97,7 +113,7 @@ def _train(
     given = {name: examples(name, special) for name in ("train", "test")}
     turns = max(each.turns for each in given["train"])
     collator = _collator(model, given["train"])
-    limit = parameters.most_tokens or model.tokens
+    limit = parameters.max_tokens or model.tokens
     with counting("chats", enabled=parameters.progress) as shown:
         if shown is not None:
             shown.begin(sum(map(len, given.values())))
@@ -110,7 +126,10 @@ def _train(
         )
     _write_prompts(session, questions(given["train"]))
 
-    cases = cases_of(given["test"], parameters.before_and_after)
+    all_cases = cases_of(given["test"])
+    cases = sample(
+        all_cases, lambda each: bool(split_entries(each.wanted)), parameters.max_measured, parameters.seed
+    )
     before = _answers(model, cases, parameters, "answers before")
     dropout = parameters.dropout
     if dropout is None:
@@ -122,20 +141,21 @@ def _train(
         trainer = _trainer(model, parameters, session, device, collator, fitted["train"].examples, callback)
         train(trainer, session, callback)
     model.model = trainer.model
+    counts = model.counts()  # before a merge, after which nothing is trainable
     if session.writes:
         model.save(session.model, merge=parameters.whole_model)
     after = _answers(model, cases, parameters, "answers after")
-    session.write_examples(_shown(session, cases, before, after))
+    session.write_examples(_shown(session, cases, before, after)[: parameters.before_and_after])
     session.write_results(
         {
             "examples": {name: len(each.examples) for name, each in fitted.items()},
             "tokens": {name: sum(each.tokens) for name, each in fitted.items()},
             "turns": turns,
-            **model.counts(),
+            **counts,
             "machine": machine_words(device),
             "reads_pixels": model.reads_pixels,
             "figures": _compared(cases, before, after),
-            "notes": _notes(model, fitted, cases),
+            "notes": _notes(model, fitted, len(cases), len(all_cases)),
             "published": published_rows(),
         }
     )
@@ -251,10 +271,14 @@ def _compared(
 def _notes(
     model: LanguageModel,
     fitted: Mapping[str, Fitted],
-    cases: Sequence[Case],
+    measured: int,
+    held_out: int,
 ) -> list[str]:
     train = fitted["train"]
-    notes = [f"Measured on {counted(len(cases), 'held-out image')}, by the likeliest answer of the model."]
+    notes = [
+        f"Measured on {measured:,} of {counted(held_out, 'held-out image')}, by the likeliest answer of the "
+        "model."
+    ]
     if train.split:
         notes.append(f"{counted(train.split, 'chat')} became several, because of the token limit.")
     if train.left_out:

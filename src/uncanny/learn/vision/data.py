@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ from uncanny.eval.artifacts.data.records import ArtifactImage
 from uncanny.eval.common.groups import image_groups
 from uncanny.eval.common.pixels.masks import read_mask
 from uncanny.images.prepared import read_rgb
+from uncanny.learn.common.held_out import Traces, check_apart, traces_of
 from uncanny.learn.vision.losses import IGNORED
 from uncanny.learn.vision.masks import AlignTo, Mask, benign_mask, random_mask, saliency_mask
 from uncanny.schema import ARTIFACT_CATEGORIES
@@ -43,6 +45,7 @@ class Labeled:
     path: Path
     generated: bool
     group: str
+    traces: Traces
 
     @property
     def is_annotated(self) -> bool:
@@ -72,10 +75,21 @@ class Labeled:
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """Images to train on, and those that are held out for tests."""
+    """Images to train on, those that are held out for tests, and those that something is chosen by."""
 
     train: Sequence[Labeled]
     test: Sequence[Labeled]
+    validation: Sequence[Labeled] = ()
+
+    def named(self) -> dict[str, Sequence[Labeled]]:
+        """The sides by name; `validation` only where there is one."""
+        named = {"train": self.train, "test": self.test}
+        return named | ({"validation": self.validation} if self.validation else {})
+
+    def with_validation(self, share: float, seed: int) -> Splits:
+        """A `share` of the groups of training images, 0–1, is taken out of these for validation."""
+        train, validation = _divided(self.train, share, seed)
+        return Splits(train, self.test, validation)
 
 
 def read_splits(
@@ -85,11 +99,18 @@ def read_splits(
 
     Without `held_out`, a `share` of the groups of images is held out, real and generated ones alike. Images
     that belong together, such as a generated one and the real one it was made from, are on one side. Raises
-    UsageError, ItemsError.
+    UsageError, also where `held_out` breaks this, and ItemsError.
     """
     images = _read(data, root)
     if held_out is not None:
-        return Splits(images, _read(held_out, root))
+        test = _read(held_out, root)
+        check_apart(*([each.traces for each in side] for side in (images, test)))
+        return Splits(images, test)
+    return Splits(*_divided(images, share, seed))
+
+
+def _divided(images: Sequence[Labeled], share: float, seed: int) -> tuple[list[Labeled], list[Labeled]]:
+    """All but a share of the groups, and this share."""
     kinds: dict[str, set[bool]] = {}
     for each in images:
         kinds.setdefault(each.group, set()).add(each.generated)
@@ -99,7 +120,7 @@ def read_splits(
     for kind in ({False}, {True}, {False, True}):
         groups = sorted(name for name, found in kinds.items() if found == kind)
         chosen |= set(rng.permutation(groups)[: round(share * len(groups))].tolist())
-    return Splits(
+    return (
         [each for each in images if each.group not in chosen],
         [each for each in images if each.group in chosen],
     )
@@ -114,7 +135,8 @@ def _read(data: Path, root: Path | None) -> list[Labeled]:
         if image.record.source is None:
             continue
         path = loaded.pictures / image.image
-        known.append(Labeled(image, path, image.record.source == "generated", str(key)))
+        traces = traces_of(image.record, path, loaded.pictures)
+        known.append(Labeled(image, path, image.record.source == "generated", str(key), traces))
         if not path.is_file():
             missing.append(str(path))
     if missing:
@@ -227,16 +249,8 @@ class Alignment:
             name = (self.masks / labeled.truth.image).with_suffix(".png")
             mask = read_mask(name, image.size)
         elif self.to == "random":
-            number = int.from_bytes(labeled.truth.image.encode()[-12:], "big")
+            number = int.from_bytes(sha256(labeled.truth.image.encode()).digest())
             mask = random_mask(image.size, np.random.default_rng([seed, number]))
         else:
             mask = benign_mask(image, marked) if self.to == "benign" else saliency_mask(image)
         return np.where(mask, UNNAMED, 0).astype(np.uint8)
-
-
-def subset(images: Sequence[Labeled], most: int, seed: int) -> list[Labeled]:
-    """At most so many images, half of them real where there are enough, the same ones for a seed."""
-    if len(images) <= most:
-        return list(images)
-    order = training_order(images, 4 * len(images), seed, balance=True)
-    return [images[number] for number in list(dict.fromkeys(order))[:most]]

@@ -2,27 +2,31 @@
 
 Source: X-AIGD, section 6, appendix B.3 (full fine-tuning: 1e-5, batch 8, 20 epochs, β = 0.1, gradient
 rollout) and D.4 (LoRA: rank 8, 1e-4 along a cosine, batch 32, β = 1, λ = 0.4, rollout). λ is chosen by
-balanced accuracy on held-out images. What the paper does not say: the optimizer (AdamW, as for its multi-task
-model), the schedule of full fine-tuning (constant), and the scale of the adapters (twice the rank).
+balanced accuracy on validation images, for each repeat. Deviation: these are a share of the training images;
+the paper takes 1,000 further photographs with 5,000 generated images of theirs. What it does not say: the
+optimizer (AdamW, as for its multi-task model), the schedule of full fine-tuning (constant), and the scale of
+the adapters (twice the rank).
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
 from uncanny.detectors.loading import quiet_loading
-from uncanny.errors import UsageError
+from uncanny.errors import UncannyError, UsageError
 from uncanny.learn.common.card import detector_words, write_card
+from uncanny.learn.common.held_out import sample
 from uncanny.learn.common.machine import begin_memory, device_of, machine_words, require
 from uncanny.learn.common.result import LearnRun
 from uncanny.learn.common.session import LearnSession, StopTrainingError, base_folder, training
-from uncanny.learn.vision.data import Alignment, Changes, Splits, read_splits, subset, training_order
+from uncanny.learn.vision.data import Alignment, Changes, Splits, read_splits, training_order
 from uncanny.learn.vision.parameters import DetectorTraining, Tuning
-from uncanny.parameters import takes
+from uncanny.parameters import path_of, takes
 from uncanny.protocol import protocols
 from uncanny.wording import option
 
@@ -60,77 +64,83 @@ def detector(data: str | PathLike[str], parameters: DetectorTraining) -> LearnRu
 
     `out` gets `model`, a classifier of transformers with a model card, which `uncanny detect` asks by
     its folder; `steps.jsonl`, `results.json`, `examples.jsonl` and `run.json`. With several values of λ or
-    repeats each training has a folder of its own in `out`.
+    repeats each training has a folder of its own in `out`. All of these have the same images; a share of the
+    training images chooses the λ of each repeat and the model that is kept.
 
     Returns the run, also if it was interrupted. Raises UsageError for data or a model that cannot be used,
     and where a package of the extra `learn` is missing.
     """
     require(protocols()[TASK].packages)
-    path = Path(data)
+    path = path_of("data", data)
     files = {"train": path} | ({} if parameters.held_out is None else {"test": Path(parameters.held_out)})
-    variants = [
-        (weight, parameters.seed + repeat)
-        for weight in parameters.benign_weights
-        for repeat in range(parameters.repeats)
-    ]
     with training(TASK, parameters, data=files, plan={}) as session:
         if not session.finished:
+            splits = _splits(parameters, path)
             with quiet_loading():
-                if len(variants) == 1:
-                    _train(session, parameters, path, *variants[0])
+                if len(parameters.benign_weights) == parameters.repeats == 1:
+                    _train(session, parameters, splits)
                 else:
-                    _train_each(session, parameters, path, variants)
+                    _train_each(session, parameters, files, splits)
+    return _ended(session)
+
+
+def _ended(session: LearnSession) -> LearnRun:
     run = LearnRun(session.path)
-    if run.state == "finished" and session.writes:
+    if session.state == "finished" and session.writes:
         _write_card(run)
     return run
 
 
 def _train_each(
-    session: LearnSession,
-    parameters: DetectorTraining,
-    data: Path,
-    variants: Sequence[tuple[float, int]],
+    session: LearnSession, parameters: DetectorTraining, files: Mapping[str, Path], splits: Splits
 ) -> None:
-    """A run for each λ and seed in its own folder; of the best λ the best model is kept."""
-    kinds = {each.generated for each in _splits(parameters, data).test}
-    if len(parameters.benign_weights) > 1 and len(kinds) < 2:
+    """A run for each λ and seed in its own folder, all on the same images.
+
+    For each seed the λ is chosen, and of these models the best is kept, by images that none is trained or
+    measured on.
+    """
+    splits = splits.with_validation(parameters.validation_share, parameters.seed)
+    if len({each.generated for each in splits.validation}) < 2:
         raise UsageError(
-            f"{option('benign_weights')} are chosen by real and generated images; one kind is not held out",
-            remedy=f"Pass some with {option('held_out')}, or a larger {option('held_out_share')}.",
+            f"{option('benign_weights')} and {option('repeats')} need generated and real images to choose "
+            "by; one kind has too few",
+            remedy=f"Raise {option('validation_share')}, or add images.",
         )
     runs: dict[tuple[float, int], LearnRun] = {}
-    for weight, seed in variants:
+    seeds = range(parameters.seed, parameters.seed + parameters.repeats)
+    for weight, seed in product(parameters.benign_weights, seeds):
         own: dict[str, Any] = {"benign_weights": (weight,), "seed": seed, "repeats": 1}
         own["out"] = session.path / f"benign-{weight:g}-seed-{seed}"
-        run = detector(data, **parameters.given | own)
-        if run.state != "finished":
+        part = DetectorTraining(**parameters.given | own)
+        with training(TASK, part, data=files, plan={"split_seed": parameters.seed}) as one:
+            if not one.finished:
+                _train(one, part, splits)
+        if one.state != "finished":
             raise StopTrainingError
-        runs[weight, seed] = run
-    weights = {weight: _mean(runs, weight) for weight, _ in variants}
-    chosen = max(weights, key=lambda each: weights[each].get(_BALANCED, {}).get("after") or 0.0)
-    best = max(
-        (run for (weight, _), run in runs.items() if weight == chosen),
-        key=lambda run: run.results["figures"].get(_BALANCED, {}).get("after") or 0.0,
-    )
+        runs[weight, seed] = _ended(one)
     if not session.writes:
         return
+    chosen = chosen_weights({each: _validated(run) for each, run in runs.items()})
+    kept = max(seeds, key=lambda seed: _validated(runs[chosen[seed], seed]))
+    best = runs[chosen[kept], kept]
     shutil.copytree(best.model, session.model, dirs_exist_ok=True)
     for name in ("steps.jsonl", "examples.jsonl"):
         shutil.copyfile(best.path / name, session.path / name)
-    each = {
-        f"{weight:g}": {name: one["after"] for name, one in found.items()}
-        for weight, found in weights.items()
-    }
+    by_weight = {weight: _mean([runs[weight, seed] for seed in seeds]) for weight, _ in runs}
+    words = ", ".join(f"{chosen[seed]:g} for seed {seed}" for seed in seeds)
     session.write_results(
         {
             **best.results,
-            "figures": weights[chosen],
-            "benign_weight": chosen,
-            "by_benign_weight": each,
+            "figures": _mean([runs[chosen[seed], seed] for seed in seeds]),
+            "chosen": {str(seed): weight for seed, weight in chosen.items()},
+            "by_benign_weight": {
+                f"{weight:g}": {name: each["after"] for name, each in figures.items()}
+                for weight, figures in by_weight.items()
+            },
             "notes": [
-                f"Figures are {_of_seeds(parameters.repeats)} with λ = {chosen:g}, the best of "
-                f"{len(weights)} by {_BALANCED} on held-out images; the model is that of {best.path.name}.",
+                f"Figures are {_of_seeds(parameters.repeats)}. The λ with the best {_BALANCED} on "
+                f"validation images is {words}; the model is that of {best.path.name}. Held-out images chose "
+                "nothing.",
                 *best.results["notes"],
             ],
         }
@@ -138,12 +148,27 @@ def _train_each(
 
 
 def _of_seeds(repeats: int) -> str:
-    return "those" if repeats == 1 else f"means over {repeats} seeds"
+    return "of one seed" if repeats == 1 else f"means over {repeats} seeds"
 
 
-def _mean(runs: Mapping[tuple[float, int], LearnRun], weight: float) -> dict[str, dict[str, float | None]]:
-    """Figures as means over the seeds of a λ; None where one of them was not measured."""
-    some = [run.results["figures"] for (each, _), run in runs.items() if each == weight]
+def chosen_weights(validated: Mapping[tuple[float, int], float]) -> dict[int, float]:
+    """For each seed the λ with the highest figure, by λ and seed; of equal ones the first."""
+    return {
+        seed: max((weight for weight, of in validated if of == seed), key=lambda each: validated[each, seed])
+        for _, seed in validated
+    }
+
+
+def _validated(run: LearnRun) -> float:
+    value: float | None = run.results["validation"][_BALANCED]
+    if value is None:
+        raise UncannyError(f"{run.path} has no {_BALANCED} on validation images", remedy="Train it again.")
+    return value
+
+
+def _mean(runs: Sequence[LearnRun]) -> dict[str, dict[str, float | None]]:
+    """Figures as means over runs; None where one of them was not measured."""
+    some = [run.results["figures"] for run in runs]
     means: dict[str, dict[str, float | None]] = {}
     for name in some[0]:
         means[name] = {}
@@ -154,9 +179,7 @@ def _mean(runs: Mapping[tuple[float, int], LearnRun], weight: float) -> dict[str
     return means
 
 
-def _train(
-    session: LearnSession, parameters: DetectorTraining, data: Path, benign_weight: float, seed: int
-) -> None:
+def _train(session: LearnSession, parameters: DetectorTraining, splits: Splits) -> None:
     import torch
 
     from uncanny.learn.vision.aligned import AlignmentSettings, new_detector, save_detector, view_of
@@ -167,16 +190,17 @@ def _train(
         name: value if (given := getattr(parameters, name, None)) is None else given
         for name, value in _RECIPES[parameters.tuning].items()
     }
-    splits = _splits(parameters, data)
+    benign_weight, seed = parameters.benign_weights[0], parameters.seed
     device = device_of(parameters)
     torch.manual_seed(seed)
     rank = parameters.rank if parameters.tuning == "lora" else None
     settings = AlignmentSettings(recipe["alignment_weight"], benign_weight, recipe["attention"])
     model = new_detector(base_folder(parameters), parameters.side, settings, rank).to(device)
     view = view_of(model.side)
-    cases = subset(splits.test, 10**9, seed)
+    # In this order some of each kind are shown.
+    cases = sample(splits.test, lambda each: each.generated, len(splits.test), parameters.seed)
 
-    def ask(pixels: Any) -> Any:
+    def ask(pixels: Any, _: Any) -> Any:
         model.eval()
         for parameter in (frozen := [each for each in model.parameters() if each.requires_grad]):
             parameter.requires_grad_(False)
@@ -217,19 +241,21 @@ def _train(
         device=device,
     )
     after = said_of(cases, view, ask, model.patch, device)
+    validation = said_of(splits.validation, view, ask, model.patch, device)
     if not session.writes:
         return
     save_detector(model, session.model)
     session.write_examples(shown(session, before, after, parameters.before_and_after))
     session.write_results(
         {
-            "examples": {"train": len(splits.train), "test": len(splits.test)},
+            "examples": {name: len(images) for name, images in splits.named().items()},
             "steps": steps,
             "parameters": sum(each.numel() for each in model.parameters()),
             "trainable_parameters": sum(each.numel() for each in trained),
             "machine": machine_words(device),
             "benign_weight": benign_weight,
             "figures": compared(figures_of(before, WHERE), figures_of(after, WHERE)),
+            **({"validation": figures_of(validation, WHERE)} if validation else {}),
             "notes": notes_of(splits),
             "published": published_rows(parameters.tuning),
         }
@@ -245,10 +271,11 @@ def _splits(parameters: DetectorTraining, data: Path) -> Splits:
 def notes_of(splits: Splits) -> list[str]:
     """What is to be known of the data, a sentence each."""
     notes = []
-    for name, images in (("training", splits.train), ("held-out", splits.test)):
+    words = {"train": "training", "test": "held-out", "validation": "validation"}
+    for name, images in splits.named().items():
         generated = [each for each in images if each.generated]
         notes.append(
-            f"{len(images):,} {name} images: {len(generated):,} generated, of which "
+            f"{len(images):,} {words[name]} images: {len(generated):,} generated, of which "
             f"{sum(each.is_annotated for each in generated):,} with artifacts known, "
             f"{len(images) - len(generated):,} real."
         )

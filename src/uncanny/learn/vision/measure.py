@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,58 +14,79 @@ from PIL import Image
 
 from uncanny.detectors.views import View
 from uncanny.learn.common.session import LearnSession
-from uncanny.learn.vision.data import Labeled
+from uncanny.learn.vision.data import Classes, Labeled
 from uncanny.learn.vision.loop import artifacts_of
 from uncanny.learn.vision.losses import artifact_map, patch_iou
 
 # From which value of a map on it is looked at.
 _THRESHOLD = 0.5
 Figures = Mapping[str, float | None]
+Size = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Of one image: the probability that it is generated, or None; and a map with the true one, or None.
+    """Of one image: the probability that it is generated, and how its map fits the true one; or None.
 
-    `found` and `true` are (h, w): of patches, 0–1, or of pixels, 0 or 1.
+    `overlap` are two numbers of patches or pixels: those in both maps, and those in either.
     """
 
     labeled: Labeled
     score: float | None
-    found: NDArray[Any] | None = None
-    true: NDArray[Any] | None = None
+    overlap: tuple[int, int] | None = None
 
 
-Ask = Callable[[torch.Tensor], tuple[torch.Tensor | None, torch.Tensor | None]]
+Ask = Callable[[torch.Tensor, Size], tuple[torch.Tensor | None, torch.Tensor | None]]
+"""Takes pixels (images, 3, height, width) and the height and width of the images' files, and gives logits
+(images,) and maps: (images, h, w) of patches, 0–1, or of the pixels of a file, 0 or 1."""
 
 
 def said_of(
     images: Sequence[Labeled], view: View, ask: Ask, patch: int, device: Any, batch: int = 16
 ) -> list[Said]:
-    """Ask a model about images as it will see them. `ask` gets pixels, and gives logits and maps.
+    """Ask a model about images as the saved model will see them, through its own view.
 
-    Maps of patches are compared with shares of `patch` pixels a side; 1 compares pixels.
+    Maps of patches are compared with shares of `patch` pixels a side; 1 compares pixels of the file. Images
+    of one shape are asked about together, at most `batch` at a time.
     """
-    said = []
-    for first in range(0, len(images), batch):
-        some = images[first : first + batch]
-        read = [each.pixels() for each in some]
-        pixels = torch.stack([view.tensor(image)[0] for image, _ in read]).to(device)
-        logits, maps = ask(pixels)
+    said: list[Said] = []
+    for some in _alike(images, view, batch):
+        classes = [each for _, _, each in some]
+        pixels = torch.stack([tensor for _, tensor, _ in some]).to(device)
+        logits, maps = ask(pixels, (classes[0].shape[0], classes[0].shape[1]))
         scores = [None] * len(some) if logits is None else torch.sigmoid(logits.double()).tolist()
-        for number, (labeled, (_, classes)) in enumerate(zip(some, read, strict=True)):
-            found = true = None
+        for number, (labeled, _, true) in enumerate(some):
+            overlap = None
             if maps is not None and labeled.generated and labeled.is_annotated:
                 found = maps[number].float().cpu().numpy()
-                resized = np.asarray(
-                    Image.fromarray(classes).resize(
-                        (pixels.shape[3], pixels.shape[2]), Image.Resampling.NEAREST
-                    )
-                )
-                artifacts = artifacts_of(torch.from_numpy(resized.astype(np.int64)))
-                true = artifact_map(artifacts[None], patch)[0].numpy()
-            said.append(Said(labeled, scores[number], found, true))
+                overlap = patch_iou(found, _wanted(true, pixels, patch), _THRESHOLD)
+            said.append(Said(labeled, scores[number], overlap))
     return said
+
+
+def _alike(
+    images: Sequence[Labeled], view: View, most: int
+) -> Iterator[list[tuple[Labeled, torch.Tensor, Classes]]]:
+    """Neighbors whose files have one size, with their tensors and classes, at most so many at a time."""
+    some: list[tuple[Labeled, torch.Tensor, Classes]] = []
+    for labeled in images:
+        image, classes = labeled.pixels()
+        if some and (len(some) == most or some[0][2].shape != classes.shape):
+            yield some
+            some = []
+        some.append((labeled, view.tensor(image)[0], classes))
+    if some:
+        yield some
+
+
+def _wanted(classes: Classes, pixels: torch.Tensor, patch: int) -> NDArray[Any]:
+    """The true map, of the shape that a model's map has."""
+    if patch > 1:
+        size = (pixels.shape[3], pixels.shape[2])
+        classes = np.asarray(Image.fromarray(classes).resize(size, Image.Resampling.NEAREST))
+    artifacts = artifacts_of(torch.from_numpy(classes.astype(np.int64)))
+    wanted: NDArray[Any] = artifact_map(artifacts[None], patch)[0].numpy()
+    return wanted
 
 
 def figures_of(said: Sequence[Said], where: str) -> Figures:
@@ -78,9 +99,8 @@ def figures_of(said: Sequence[Said], where: str) -> Figures:
     for each in said:
         if each.score is not None:
             right[each.labeled.generated].append((each.score >= _THRESHOLD) is each.labeled.generated)
-        if each.found is not None and each.true is not None:
-            both, either = patch_iou(each.found, each.true, _THRESHOLD)
-            common, together = common + both, together + either
+        if each.overlap is not None:
+            common, together = common + each.overlap[0], together + each.overlap[1]
     real, generated = (float(np.mean(right[kind])) if right[kind] else None for kind in (False, True))
     balanced = None if real is None or generated is None else (real + generated) / 2
     return {
@@ -121,8 +141,6 @@ def _words(said: Said) -> str | None:
     if said.score is not None:
         word = "generated" if said.score >= _THRESHOLD else "real"
         parts.append(f"{word} (probability of generated {said.score:.3f})")
-    if said.found is not None and said.true is not None:
-        both, either = patch_iou(said.found, said.true, _THRESHOLD)
-        if either:
-            parts.append(f"IoU with its artifacts {both / either:.2f}")
+    if said.overlap is not None and said.overlap[1]:
+        parts.append(f"IoU with its artifacts {said.overlap[0] / said.overlap[1]:.2f}")
     return ", ".join(parts) or None

@@ -10,6 +10,7 @@ is kept instead of the best of a validation set.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,7 @@ from uncanny.learn.vision.data import Alignment, Changes, class_pixels, read_spl
 from uncanny.learn.vision.detector import notes_of
 from uncanny.learn.vision.losses import LossWeights, class_weights
 from uncanny.learn.vision.parameters import MultitaskTraining
-from uncanny.parameters import takes
+from uncanny.parameters import path_of, takes
 from uncanny.protocol import protocols
 from uncanny.wording import option
 
@@ -61,7 +62,7 @@ def multitask(data: str | PathLike[str], parameters: MultitaskTraining) -> Learn
     and where a package of the extra `learn` is missing.
     """
     require(protocols()[TASK].packages)
-    path = Path(data)
+    path = path_of("data", data)
     files = {"train": path} | ({} if parameters.held_out is None else {"test": Path(parameters.held_out)})
     with training(TASK, parameters, data=files, plan={}) as session:
         if not session.finished:
@@ -88,7 +89,7 @@ def _train(session: LearnSession, parameters: MultitaskTraining, data: Path) -> 
     model = _model(parameters)
     model.aspects = _SAYS[parameters.task]
     pixels = class_pixels([each for each in splits.train if each.is_annotated])
-    weights = class_weights(pixels, parameters.most_weight)
+    weights = class_weights(pixels, parameters.max_weight)
     trains = _TRAINS[parameters.task]
     module = MultitaskLoss(model, trains, torch.tensor(weights), LossWeights(*parameters.loss_weights)).to(
         device
@@ -96,16 +97,17 @@ def _train(session: LearnSession, parameters: MultitaskTraining, data: Path) -> 
     if parameters.task == "probe":
         model.segmenter.requires_grad_(False)
         module.frozen = True
-    side = parameters.side or SIDE
-    view = model.square(side)
+    # What it is trained on is what it will see.
+    side = parameters.side or model.view.shortest or SIDE
+    model.view = replace(model.view, shortest=side, longest=4 * side)
     ask = asker(model)
-    before = said_of(splits.test, view, ask, 1, device, parameters.batch)
+    before = said_of(splits.test, model.view, ask, 1, device, parameters.batch)
     steps, number = samples_needed(parameters, len(splits.train), parameters.batch, None)
     samples = Samples(
         splits.train,
         training_order(splits.train, number, parameters.seed, balance=parameters.balance),
         Changes(side, QUALITY, RESIZE),
-        view,
+        model.square(side),
         Alignment(),
         parameters.seed,
     )
@@ -123,14 +125,14 @@ def _train(session: LearnSession, parameters: MultitaskTraining, data: Path) -> 
         batch=parameters.batch,
         device=device,
     )
-    after = said_of(splits.test, view, ask, 1, device, parameters.batch)
+    after = said_of(splits.test, model.view, ask, 1, device, parameters.batch)
     if not session.writes:
         return
     model.save(session.model)
     session.write_examples(shown(session, before, after, parameters.before_and_after))
     session.write_results(
         {
-            "examples": {"train": len(splits.train), "test": len(splits.test)},
+            "examples": {name: len(images) for name, images in splits.named().items()},
             "steps": steps,
             "parameters": sum(each.numel() for each in module.parameters()),
             "trainable_parameters": sum(each.numel() for each in trained),
@@ -166,9 +168,7 @@ def _model(parameters: MultitaskTraining) -> Any:
             f"{option('base')} is a {config.model_type}, which is not a backbone of four stages",
             remedy="Pass a Swin Transformer.",
         )
-    side = parameters.side or SIDE
-    view = View(shortest=side, longest=4 * side)
-    return Multitask.new(config, view, channels=parameters.head_channels, weights=folder)
+    return Multitask.new(config, View(shortest=SIDE), channels=parameters.head_channels, weights=folder)
 
 
 def _groups(module: Any, parameters: MultitaskTraining) -> tuple[list[Any], list[dict[str, Any]]]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from uncanny.detectors.multitask import Aspect, Multitask
 from uncanny.learn.vision.data import UNNAMED
 from uncanny.learn.vision.losses import IGNORED, LossWeights, weighted_cross_entropy, weighted_sum
-from uncanny.learn.vision.measure import Ask
+from uncanny.learn.vision.measure import Ask, Size
 
 
 class MultitaskLoss(nn.Module):
@@ -63,15 +63,19 @@ class MultitaskLoss(nn.Module):
 
 
 def asker(model: Multitask) -> Ask:
-    """How a model is asked about pixels: logits, and where it sees an artifact, as far as it says them."""
+    """How a model is asked about pixels: logits, and where it sees an artifact, as far as it says them.
+
+    Pixels are classified at the size of the image's file, as the saved model does it.
+    """
 
     @torch.inference_mode()
-    def ask(pixels: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def ask(pixels: Tensor, size: Size) -> tuple[Tensor | None, Tensor | None]:
         model.module.eval()
         if model.aspects == ("authenticity",):
             return model.authenticity(pixels), None
         said = model(pixels)
-        found = (said.pixels.argmax(dim=1) > 0).float()
+        logits = nn.functional.interpolate(said.pixels, size=size, mode="bilinear")
+        found = (logits.argmax(dim=1) > 0).float()
         return (said.authenticity if "authenticity" in model.aspects else None), found
 
     return ask

@@ -33,7 +33,9 @@ class VisionParameters(LearnParameters):
     """Share of the groups of images, 0–1, to hold out of DATA where nothing else is named."""
     accumulate: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Forward passes per optimizer step."""
-    side: Annotated[int | None, Field(ge=16, le=4_096), Shown(default="224 for a detector, else 512")] = None
+    side: Annotated[
+        int | None, Field(ge=16, le=4_096), Shown(default="224 for a detector, else that of MODEL or 512")
+    ] = None
     """Side of the square that the model sees, in pixels."""
     balance: bool = True
     """Show as many real images as generated ones."""
@@ -52,7 +54,10 @@ class DetectorTraining(VisionParameters):
         Sequence[Share], Field(min_length=1), Shown(flag="--benign-weight", metavar="λ")
     ] = (0.4,)
     """λ, the weight of patches without an artifact, 0–1. Of several, the one with the best balanced
-    accuracy on held-out images is kept."""
+    accuracy on validation images is kept, for each repeat by itself."""
+    validation_share: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    """Share of the groups of training images, 0–1, by which λ and the model are chosen where several are
+    trained. They are not trained on then."""
     align_to: AlignTo = "artifact"
     """What attention is drawn to: artifacts, or the masks of the ablations."""
     masks: Annotated[Place | None, Shown(metavar="DIR", default="made by uncanny")] = None
@@ -66,7 +71,8 @@ class DetectorTraining(VisionParameters):
     rank: Annotated[int, Field(ge=1, le=4096)] = 8
     """Rank of the adapters."""
     repeats: Annotated[int, Field(ge=1, le=1_000)] = 1
-    """Train this number of times with other seeds. Figures are means; the best model is kept."""
+    """Train this number of times, on the same images with other seeds. Figures are means over the repeats;
+    the model that is best on validation images is kept."""
 
     @model_validator(mode="after")
     def _fits(self) -> DetectorTraining:
@@ -83,7 +89,7 @@ class MultitaskTraining(VisionParameters):
     was trained for pixels: its classifier alone (probe), or all of it (transfer)."""
     head_channels: Annotated[int, Field(ge=8, le=4_096)] = 512
     """Channels of the segmentation heads."""
-    most_weight: Annotated[float, Field(gt=0, le=10**9)] = 100.0
+    max_weight: Annotated[float, Field(gt=0, le=10**9)] = 100.0
     """Maximum weight of a class of pixels; the weights are inverse to their shares."""
     loss_weights: Annotated[Sequence[Weight], Field(min_length=3, max_length=3)] = (1.0, 1.0, 0.2)
     """Weights of the losses of authenticity, pixels, and the auxiliary head."""
