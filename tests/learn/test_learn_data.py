@@ -247,8 +247,8 @@ def test_all_processes_know_how_a_session_ended(tmp_path: Path, monkeypatch: pyt
     parameters = ReasonerParameters(base=tmp_path, out=tmp_path.parent / f"{tmp_path.name}-run")
     monkeypatch.setenv("RANK", "1")
     with training("learn_reasoner", parameters, data={"train": file}, plan={}) as session:
-        assert session.state == "running"
-    assert session.state == "finished"
+        during: str = session.state
+    assert (during, session.state) == ("running", "finished")
     assert not session.path.exists()
     with training("learn_reasoner", parameters, data={"train": file}, plan={}) as session:
         raise StopTrainingError

@@ -34,7 +34,7 @@ def test_images_are_asked_about_in_their_shape(tmp_path: Path) -> None:
     images = read_splits(path, None, 0.0, 0).train
     asked = []
 
-    def ask(pixels: torch.Tensor, size: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+    def ask(pixels: Any, size: tuple[int, int]) -> tuple[Any, Any]:
         asked.append((tuple(pixels.shape), size))
         found = torch.zeros(len(pixels), *size)
         found[:, :, : size[1] // 4] = 1
