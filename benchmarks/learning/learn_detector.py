@@ -14,12 +14,12 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_rel  # type: ignore[import-untyped]
 
 from benchmarks.common import figure, sized
 from benchmarks.learning.planted import plant
@@ -62,7 +62,13 @@ def main() -> None:
 
 
 def compare_masks(
-    device: str, attention: str, seeds: Sequence[int], masks: Sequence[str]
+    device: str,
+    attention: str,
+    seeds: Sequence[int],
+    masks: Sequence[str],
+    *,
+    images: int = IMAGES,
+    steps: int = STEPS,
 ) -> dict[str, dict[str, list[float]]]:
     """IoU and balanced accuracy by mask, an entry a seed."""
     from uncanny.learn import detector
@@ -71,8 +77,8 @@ def compare_masks(
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
             here = Path(folder) / str(seed)
-            train = plant(here / "train", IMAGES, 2 * seed, SIDE)
-            test = plant(here / "test", IMAGES // 4, 2 * seed + 1, SIDE)
+            train = plant(here / "train", images, 2 * seed, SIDE)
+            test = plant(here / "test", images // 4, 2 * seed + 1, SIDE)
             base = small_transformer(here / "base", seed)
             for name in masks:
                 weight, mask = MASKS[name]
@@ -88,7 +94,7 @@ def compare_masks(
                     learning_rate=2e-3,
                     batch=16,
                     benign_weights=(BENIGN,),
-                    max_steps=STEPS,
+                    max_steps=steps,
                     epochs=10_000.0,
                     side=SIDE,
                     checkpoint_every=10**6,
@@ -146,21 +152,23 @@ def steps_of(device: str) -> dict[str, tuple[float, float]]:
     from uncanny.learn.vision.multitask_loss import MultitaskLoss
 
     small = sized(0, 1)
-    sizes: dict[str, int] = (
-        {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2} if small else {}
-    )
     side, images = (28, 2) if small else (224, 8 if device != "cpu" else 2)
-    config = transformers.Dinov2Config(**sizes, image_size=side, patch_size=14, attn_implementation="eager")
+    vit: dict[str, Any] = {"image_size": side, "patch_size": 14, "attn_implementation": "eager"}
+    if small:
+        vit |= {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.Dinov2Config(**vit)
     found = {}
     for attention in ("rollout", "gradient_rollout"):
         settings: Any = AlignmentSettings(0.1, 0.4, attention)
         model = AlignedDetector(transformers.Dinov2Model(config), side, settings).to(device)
-        pixels = torch.rand(images, 3, side, side, device=device)
-        generated = torch.ones(images, device=device)
-        artifacts = torch.zeros(images, side, side, device=device)
-        found[f"ViT-B, {side} px, batch {images}, {attention}"] = timed(
-            model, lambda m=model, a=(pixels, generated, artifacts, generated): m(*a)["loss"], device
+        ones = torch.ones(images, device=device)
+        batch = (
+            torch.rand(images, 3, side, side, device=device),
+            ones,
+            torch.zeros(images, side, side, device=device),
+            ones,
         )
+        found[f"ViT-B, {side} px, batch {images}, {attention}"] = timed(model, batch, device)
     swin: dict[str, Any] = {"embed_dim": 128, "depths": [2, 2, 18, 2], "num_heads": [4, 8, 16, 32]}
     if small:
         swin = {"embed_dim": 8, "depths": [1, 1, 1, 1], "num_heads": [1, 2, 2, 2], "window_size": 4}
@@ -169,18 +177,16 @@ def steps_of(device: str) -> dict[str, tuple[float, float]]:
         transformers.SwinConfig(**swin), View(shortest=side), channels=16 if small else 512
     )
     module = MultitaskLoss(multitask, multitask.aspects, torch.ones(8), LossWeights()).to(device).train()
-    batch = (
+    pictures = (
         torch.rand(images, 3, side, side, device=device),
         torch.ones(images, device=device),
         torch.zeros(images, side, side, dtype=torch.long, device=device),
     )
-    found[f"Swin-B and UPerNet, {side} px, batch {images}"] = timed(
-        module, lambda: module(*batch)["loss"], device
-    )
+    found[f"Swin-B and UPerNet, {side} px, batch {images}"] = timed(module, pictures, device)
     return found
 
 
-def timed(module: Any, loss: Callable[[], Any], device: str, times: int = sized(3, 1)) -> tuple[float, float]:
+def timed(module: Any, batch: Sequence[Any], device: str, times: int = sized(3, 1)) -> tuple[float, float]:
     """Median seconds of a step with AdamW, and the peak of memory in gigabytes (of a process, on a CPU)."""
     import torch
 
@@ -191,7 +197,7 @@ def timed(module: Any, loss: Callable[[], Any], device: str, times: int = sized(
     for _ in range(times + 1):
         began = time.perf_counter()
         optimizer.zero_grad()
-        loss().backward()
+        module(*batch)["loss"].backward()
         optimizer.step()
         if device != "cpu":
             torch.cuda.synchronize()

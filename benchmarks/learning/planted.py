@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 from PIL import Image
-from scipy import ndimage
+from scipy import ndimage  # type: ignore[import-untyped]
 
 FINGERPRINT = 6.0
 

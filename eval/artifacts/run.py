@@ -302,6 +302,7 @@ def detector_regions(judgement: Judgement, threshold: float) -> tuple[Region, ..
 
     Each connected part is a region. Those of a heat map have no category. None where it says nothing.
     """
+    masks: list[tuple[ArtifactCategory | None, Any]]
     if judgement.pixels is not None:
         masks = [
             (category, judgement.pixels == number) for number, category in enumerate(ARTIFACT_CATEGORIES, 1)

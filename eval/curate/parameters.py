@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field
 
-from uncanny.eval.common.parameters import Device, Root, TextParameters
+from uncanny.detectors.parameters import Device
+from uncanny.eval.common.parameters import Root, TextParameters
 from uncanny.models.parameters import OutputTokens, SamplingParameters, Temperature
 from uncanny.parameters import HERE, PYTHON, Parameters, Place, Shown, Text
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from uncanny.eval.common.parameters import AgreeParameters, Device, Force, Share
+from uncanny.detectors.parameters import Device
+from uncanny.eval.common.parameters import AgreeParameters, Force, Share
 from uncanny.models.parameters import OutputTokens, SamplingParameters, Temperature
 from uncanny.parameters import HERE, Folder, Parameters, Place, Shown, Text
 from uncanny.runs.parameters import PixelParameters, RunParameters, TableParameters

@@ -109,6 +109,11 @@ def text_of(error: BaseException) -> str:
         return f"{type(error).__name__} (its text cannot be shown)"
 
 
+def first_line(error: Exception) -> str:
+    """What an error of somebody else's library says, as far as it fits into a message."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 class UncannyError(Exception):
     """Base of the tree. `str()` is one line for people: what happened, and the remedy where there is one."""
 

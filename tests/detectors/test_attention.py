@@ -152,7 +152,7 @@ def test_accumulated_gradients_equal_those_of_the_whole_batch(vit: Any) -> None:
             output = vit(part, output_attentions=True)
             target = output.logits[:, 1] - output.logits[:, 0]
             mapped = attention_map(output.attentions, (4, 4), target, method="gradient_rollout", train=True)
-            (mapped.square().mean() * len(part) / len(IMAGES)).backward()
+            (mapped.square().mean() * len(part) / len(IMAGES)).backward()  # type: ignore[no-untyped-call]
         return vit.vit.layers[0].attention.q_proj.weight.grad.clone()
 
     whole, parted = gradient([IMAGES]), gradient([IMAGES[:1], IMAGES[1:]])

@@ -157,6 +157,9 @@ class _Reader:
             return self._file(path)
         if documents := sorted(file for file in path.rglob("*.json") if not file.is_dir()):
             return [image for file in documents if (image := self._labelme(file, path)) is not None]
+        # A file of records among its pictures, which are no masks.
+        if len(lines := sorted(path.glob("*.jsonl"))) == 1:
+            return self._file(lines[0])
         masks = sorted(file for file in path.rglob("*") if file.suffix.lower() in _MASK_SUFFIXES)
         if not masks and record_tables(path):
             return self._file(path)

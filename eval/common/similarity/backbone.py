@@ -16,9 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uncanny.errors import UsageError
+from uncanny.errors import UsageError, first_line
 from uncanny.eval.common.similarity.base import is_blank
-from uncanny.eval.common.similarity.weights import first_line
 from uncanny.extras import install_hint
 from uncanny.wording import option
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.common.similarity.bertscore import choose_device
+from uncanny.detectors.device import choose_device
 from uncanny.eval.common.similarity.packages import (
     Pixels,
     image_tensor,

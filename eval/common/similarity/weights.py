@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from uncanny.errors import UsageError
+from uncanny.errors import UsageError, first_line
 from uncanny.wording import option
 
 _KEYS = {"from": "weights from", "num_layers": "layer", "signature": "signature by bert-score"}
@@ -217,11 +217,6 @@ def _sha256(path: Path) -> str:
         return path.resolve().name
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def first_line(error: Exception) -> str:
-    """What an error of somebody else's library says, as far as it fits into a message."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def measure_words(measure: Mapping[str, Any]) -> str:

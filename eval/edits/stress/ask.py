@@ -57,7 +57,7 @@ def ask_detectors(edits: Edits, parameters: StressParameters) -> dict[str, dict[
     for place in parameters.detector:
         from uncanny.detectors.detector import open_detector
 
-        detector = open_detector(place, parameters.part(DetectorParameters))
+        detector = open_detector(Path(place), parameters.part(DetectorParameters))
         name = Path(place).resolve().name
         if name in files:
             raise UsageError(f"Two detectors are called {name}", remedy="Rename the folder of one of them.")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -107,6 +107,9 @@ def command(images: tuple[Path, ...], report: bool, pictures: PicturesMode, **va
     raise click.exceptions.Exit(ask_models(asking, values))
 
 
+_TWO_CALLS: Final = ", by two independent calls an image"
+
+
 @dataclass(frozen=True, slots=True)
 class DetectSummary(AnnotateSummary["DetectRun"]):
     """Verdicts, failures and scores; `report` False writes no page."""
@@ -115,7 +118,7 @@ class DetectSummary(AnnotateSummary["DetectRun"]):
         from uncanny.eval.metrics.detection import JUDGED
 
         file, truth = self.run.path / self.run.record_file, self.run.truth
-        verdicts = self.run.verdicts()
+        verdicts, of_detector = self.run.verdicts(), self.run.is_of_detector
         failures = [
             failure_line(record, place_of(record, self.run, self.root))
             for record in self.run.detections
@@ -128,14 +131,14 @@ class DetectSummary(AnnotateSummary["DetectRun"]):
             *texts_lines(end),
             "Judged   "
             + ", ".join(f"{verdicts[judged]:,} {judged}" for judged in JUDGED)
-            + (", by two independent calls an image" if self.run.protocol == "independent" else ""),
-            *([] if self.run.is_of_detector else [anomalies_line(end)]),
+            + ("" if of_detector or self.run.protocol == "conversation" else _TWO_CALLS),
+            *([] if of_detector else [anomalies_line(end)]),
             *spending_lines(end),
             "",
             *([] if truth is None else [*score_lines(self.run.score()), ""]),
             *self.places(page),
         ]
-        if truth is not None and truth.has_anomalies and not self.run.is_of_detector:
+        if truth is not None and truth.has_anomalies and not of_detector:
             # Without weights at hand the bundled scenes can still be scored.
             more = " --similarity chrf" if truth.origin in BUNDLED else ""
             lines.append(f"Score    uncanny semantic {self.run.path} --truth {truth.origin}{more}")

@@ -98,7 +98,7 @@ class Detector:
         """Maps of windows, each weighted by the window's probability; the mean where windows overlap."""
         view = self._classifier.view
         boxes = windows(image, view.window)
-        seen = [view.tensor(image.crop(tuple(map(int, box)))) for box in boxes]
+        seen = [view.tensor(image.crop(box)) for box in boxes]
         total, times = (np.zeros((image.height, image.width), np.float32) for _ in range(2))
         for box, (score, heat), (_, shown) in zip(boxes, self._logits(seen), seen, strict=True):
             assert heat is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uncanny.errors import UsageError
+from uncanny.errors import UsageError, first_line
 
 
 def choose_device(name: str | None) -> str:
@@ -14,7 +14,7 @@ def choose_device(name: str | None) -> str:
             torch.empty(0, device=torch.device(name))
         except (RuntimeError, AssertionError) as error:
             raise UsageError(
-                f"Device {name!r} cannot be used: {str(error).splitlines()[0]}",
+                f"Device {name!r} cannot be used: {first_line(error)}",
                 remedy="Use cpu, cuda, cuda:1 or mps, where torch is built for it.",
             ) from error
         return name

@@ -91,6 +91,8 @@ def _gradcam(classifier: Classifier, pixels: Tensor, *, smooth: bool) -> tuple[T
     Source: Selvaraju et al. (2017), Grad-CAM, section 3; smoothing as in pytorch-grad-cam (`aug_smooth`),
     which X-AIGD uses.
     """
+    import torch
+
     logits, first = _one_gradcam(classifier, pixels)
     if not smooth:
         return logits, first
@@ -99,7 +101,7 @@ def _gradcam(classifier: Classifier, pixels: Tensor, *, smooth: bool) -> tuple[T
         maps.append(_one_gradcam(classifier, pixels * factor)[1])
         mirrored = _one_gradcam(classifier, (pixels * factor).flip(3))[1]
         maps.append(mirrored.flip(2))
-    return logits, _scaled(sum(maps) / len(maps))
+    return logits, _scaled(torch.stack(maps).mean(dim=0))
 
 
 def _one_gradcam(classifier: Classifier, pixels: Tensor) -> tuple[Tensor, Tensor]:
@@ -114,7 +116,8 @@ def _one_gradcam(classifier: Classifier, pixels: Tensor) -> tuple[Tensor, Tensor
             )
         features = outputs[-1]
         (gradients,) = torch.autograd.grad(logits.sum(), features)
-    places, slopes = _channels_last(features.detach(), pixels), _channels_last(gradients, pixels)
+    patch = _patch_of(classifier.module)
+    places, slopes = (_channels_last(each, pixels, patch) for each in (features.detach(), gradients))
     weights = slopes.mean(dim=(1, 2), keepdim=True)
     return logits.detach(), _scaled((weights * places).sum(dim=3).clamp_min(0))
 
@@ -125,9 +128,10 @@ def _features(module: Any, pixels: Tensor) -> Iterator[list[Tensor]]:
     import torch
 
     outputs: list[Tensor] = []
+    patch = _patch_of(module)
 
     def keep(_module: Any, _inputs: Any, output: Any) -> None:
-        if isinstance(output, torch.Tensor) and output.requires_grad and _shape(output, pixels) is not None:
+        if isinstance(output, torch.Tensor) and output.requires_grad and _shape(output, pixels, patch):
             outputs.append(output)
 
     handles = [each.register_forward_hook(keep) for each in module.modules() if each is not module]
@@ -138,7 +142,14 @@ def _features(module: Any, pixels: Tensor) -> Iterator[list[Tensor]]:
             handle.remove()
 
 
-def _shape(output: Tensor, pixels: Tensor) -> tuple[int, int] | None:
+def _patch_of(module: Any) -> int | None:
+    """Side of the patches that tokens stand for, in pixels; None for a network that does not say it."""
+    config = getattr(module, "config", None)
+    patch = getattr(getattr(config, "vision_config", config), "patch_size", None)
+    return patch if isinstance(patch, int) else None
+
+
+def _shape(output: Tensor, pixels: Tensor, patch: int | None) -> tuple[int, int] | None:
     """Places down and across of features; None for what is not a feature of each image at several places."""
     height, width = pixels.shape[2:]
     if len(output) != len(pixels):
@@ -148,7 +159,10 @@ def _shape(output: Tensor, pixels: Tensor) -> tuple[int, int] | None:
         return (down, across) if down > 1 and across > 1 else None
     if output.ndim != 3 or output.shape[1] < 4 or output.shape[2] < 2:
         return None
-    # Tokens in rows: those of a network that halves the image several times.
+    # Tokens in rows: those of patches, perhaps behind one for the class.
+    if patch is not None and (height // patch) * (width // patch) in (output.shape[1], output.shape[1] - 1):
+        return height // patch, width // patch
+    # Or those of a network that halves the image several times.
     for stride in (4, 8, 16, 32, 64):
         down, across = -(-height // stride), -(-width // stride)
         if down * across == output.shape[1]:
@@ -165,12 +179,13 @@ def _is_channels_last(output: Tensor, height: int, width: int) -> bool:
     return fits(*output.shape[1:3]) and not fits(*output.shape[2:])
 
 
-def _channels_last(features: Tensor, pixels: Tensor) -> Tensor:
+def _channels_last(features: Tensor, pixels: Tensor, patch: int | None) -> Tensor:
     """(images, h, w, channels)."""
     if features.ndim == 3:
-        shape = _shape(features, pixels)
+        shape = _shape(features, pixels, patch)
         assert shape is not None
-        return features.reshape(len(features), *shape, features.shape[2])
+        places = features[:, features.shape[1] - shape[0] * shape[1] :]
+        return places.reshape(len(features), *shape, features.shape[2])
     if _is_channels_last(features, *pixels.shape[2:]):
         return features
     return features.permute(0, 2, 3, 1)

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from uncanny.detectors.multitask import MARK, Multitask
-from uncanny.detectors.timm_vit import is_plain, vit_config, vit_state
+from uncanny.detectors.multitask import MARK, Multitask, check_whole
+from uncanny.detectors.timm_vit import heads_of, is_plain, vit_config, vit_state
 from uncanny.detectors.views import View
-from uncanny.errors import UncannyError, UsageError
+from uncanny.errors import UncannyError, UsageError, first_line
 from uncanny.extras import optional
 from uncanny.schema import Source
-from uncanny.wording import option, shown
+from uncanny.wording import counted, option, shown
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+_REMEDY: Final = "Pass a folder with config.json and weights of an image classifier."
 _WEIGHTS: Final = ("model.safetensors", "pytorch_model.bin", "model.pt", "model.pth")
 # Words of labels, as data sets of generated images have them.
 _WORDS: Final[Mapping[Source, frozenset[str]]] = {
@@ -76,12 +77,17 @@ def load_classifier(folder: Path, generated_label: str | None = None) -> Classif
             return _transformers(folder, generated_label)
     except UncannyError:
         raise
+    except ImportError as error:
+        raise UsageError(
+            f"transformers cannot load {folder} with the packages that are installed ({first_line(error)})",
+            remedy="Often torchvision is of another build than torch: install the one that belongs to your "
+            "torch, or remove it.",
+        ) from error
     except Exception as error:  # libraries raise all kinds of errors on weights that are none
-        first = str(error).strip().splitlines()[:1]
         raise UsageError(
             f"{folder} does not hold a detector that can be loaded ({type(error).__name__}: "
-            f"{first[0] if first else 'no reason given'})"[:400],
-            remedy="Pass a folder with config.json and weights of an image classifier.",
+            f"{first_line(error)})"[:400],
+            remedy=_REMEDY,
         ) from error
 
 
@@ -105,9 +111,8 @@ def check_folder(folder: Path) -> str:
 
     Imports nothing. Raises UsageError.
     """
-    remedy = "Pass a folder with config.json and weights of an image classifier."
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder", remedy=remedy)
+        raise UsageError(f"{folder} is not a folder", remedy=_REMEDY)
     if (folder / MARK).is_file():
         return "multitask"
     config = _json(folder / "config.json")
@@ -122,7 +127,7 @@ def check_folder(folder: Path) -> str:
         return "transformers"
     raise UsageError(
         f"{folder / 'config.json'} names neither a model_type (transformers) nor an architecture (timm)",
-        remedy=remedy,
+        remedy=_REMEDY,
     )
 
 
@@ -198,14 +203,21 @@ def _transformers(folder: Path, generated_label: str | None) -> Classifier:
     transformers = optional("transformers", "detectors", "A detector of transformers")
     here = {"local_files_only": True, "trust_remote_code": False}
     config = transformers.AutoConfig.from_pretrained(folder, **here)
+    if type(config) not in transformers.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING:
+        raise UsageError(
+            f"{folder} holds a {config.model_type}, of which transformers has no image classifier",
+            remedy=f"{_REMEDY} A model that answers prompts goes with {option('model')}.",
+        )
     labels = tuple(str(config.id2label[number]) for number in range(config.num_labels))
     index = generated_index(labels, generated_label)
     load = transformers.AutoModelForImageClassification.from_pretrained
+    here["output_loading_info"] = True
     # Only the eager implementation returns attentions; some architectures have no choice.
     try:
-        model = load(folder, attn_implementation="eager", **here)
+        model, info = load(folder, attn_implementation="eager", **here)
     except ValueError:
-        model = load(folder, **here)
+        model, info = load(folder, **here)
+    check_whole(folder, info)
     processor = folder / "preprocessor_config.json"
     content = _json(processor) if processor.is_file() else {}
     view = View.of_processor(content, _side(config))
@@ -223,12 +235,14 @@ def _of_module(
         return margin(output.logits, index), list(getattr(output, "attentions", None) or ())
 
     has_class_token = any(name.endswith("cls_token") for name, _ in model.named_parameters())
+    # Those that classify by the mean of patches do not look from their class token.
+    has_class_token &= not getattr(model.config, "use_mean_pooling", False)
     patch = getattr(model.config, "patch_size", None) if has_class_token else None
     return Classifier(model, logit, view, labels, described, patch if isinstance(patch, int) else None)
 
 
 def _side(config: Any) -> int:
-    side = getattr(config, "image_size", None) or 224
+    side = getattr(getattr(config, "vision_config", config), "image_size", None) or 224
     return int(side if isinstance(side, int) else max(side))
 
 
@@ -247,9 +261,17 @@ def _timm(folder: Path, generated_label: str | None) -> Classifier:
             f"{folder / 'config.json'} says neither num_classes nor label_names", remedy="Add label_names."
         )
     index = generated_index(labels, generated_label)
+    outputs = next(
+        (value.shape[0] for name, value in state.items() if name in ("head.weight", "fc.weight")), None
+    )
+    if outputs not in (None, len(labels)):
+        raise UsageError(
+            f"{folder / 'config.json'} names {counted(len(labels), 'label')}, and the weights have {outputs}",
+            remedy="Name as many labels, in the order of the weights, in label_names.",
+        )
     view = View.of_timm(pretrained)
     if is_plain(architecture, state):
-        heads = (config.get("model_args") or {}).get("num_heads")
+        heads = (config.get("model_args") or {}).get("num_heads") or heads_of(architecture)
         vit = transformers.ViTConfig(**vit_config(state, heads), attn_implementation="eager")
         model = transformers.ViTForImageClassification(vit)
         model.load_state_dict(vit_state(state))
@@ -311,6 +333,6 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UsageError(
             f"{path} is missing or not a JSON object",
-            remedy="Pass a folder with config.json and weights of an image classifier.",
+            remedy=_REMEDY,
         )
     return content

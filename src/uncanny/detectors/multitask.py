@@ -7,6 +7,7 @@ images are prepared (`preprocessor_config.json`), and `multitask.json`: what it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
@@ -17,6 +18,7 @@ from uncanny.detectors.views import View
 from uncanny.errors import UsageError
 from uncanny.extras import optional
 from uncanny.schema import ARTIFACT_CATEGORIES
+from uncanny.wording import counted
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -134,9 +136,22 @@ class Multitask:
                 remedy="Train the model with this version.",
             )
         view = View.of_processor(orjson.loads((folder / "preprocessor_config.json").read_bytes()), 512)
-        segmenter = transformers.UperNetForSemanticSegmentation.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
+        segmenter, info = transformers.UperNetForSemanticSegmentation.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False, output_loading_info=True
         )
+        check_whole(folder, info)
         model = cls(segmenter, view, tuple(mark["aspects"]))
         model.classifier.load_state_dict(load_file(folder / _HEAD))
         return model
+
+
+def check_whole(folder: Path, info: Mapping[str, Any]) -> None:
+    """Refuse a model with weights at random because its folder lacks them. Raises UsageError.
+
+    `info` is what transformers says of loading it.
+    """
+    if missing := sorted(info["missing_keys"]):
+        raise UsageError(
+            f"{folder} lacks {counted(len(missing), 'weight')} of its model, such as {missing[0]}",
+            remedy="Pass a classifier with its head. A model from before fine-tuning has none.",
+        )

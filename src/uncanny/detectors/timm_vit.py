@@ -31,6 +31,8 @@ _OUTSIDE: Final[Mapping[str, str]] = {
 _LAYER: Final = re.compile(r"blocks\.(\d+)\.(.+)\.(weight|bias)")
 _PLAIN: Final = re.compile(r"(vit|deit)_\w+_patch\d+_\d+")
 _HEAD_WIDTH: Final = 64
+# Those that do not have one head for so many channels.
+_SIXTEEN_HEADS: Final = ("huge", "giant", "gigantic")
 
 
 def is_plain(architecture: str, state: Mapping[str, Any]) -> bool:
@@ -38,6 +40,11 @@ def is_plain(architecture: str, state: Mapping[str, Any]) -> bool:
     if _PLAIN.fullmatch(architecture) is None or "distilled" in architecture:
         return False
     return all(_renamed(name) is not None for name in state)
+
+
+def heads_of(architecture: str) -> int | None:
+    """Attention heads, where they do not follow from the width."""
+    return 16 if architecture.split("_")[1] in _SIXTEEN_HEADS else None
 
 
 def vit_config(state: Mapping[str, Any], heads: int | None = None) -> dict[str, Any]:

@@ -251,7 +251,7 @@ class Forecast:
         return [
             f"{self.unit.capitalize():<8} {self.inputs:,}, {self.pending:,} to do{self.unreadable_words()}",
             *self.skipped_lines(),
-            f"Calls    {self.calls_words()}",
+            f"Calls    {self.calls_words() if self.calls_most else 0}",
             f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
             "without reasoning",
             f"Cost     {self.cost_words()}",

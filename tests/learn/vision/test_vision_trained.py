@@ -56,6 +56,11 @@ def test_a_detector_is_trained_asked_and_scored(
     run = uncanny.learn.LearnRun(out)
     assert run.state == "finished"
     assert run.results["figures"]["balanced accuracy"]["after"] is not None
+    masks = {
+        "full": ["none", "saliency", "artifact"],
+        "lora": ["none", "benign", "random", "saliency", "artifact"],
+    }
+    assert [row[0] for row in run.results["published"]["rows"]] == [f"mask: {name}" for name in masks[tuning]]
     assert {"loss", "bce", "alignment"} <= json.loads(
         (out / "steps.jsonl").read_text().splitlines()[0]
     ).keys()

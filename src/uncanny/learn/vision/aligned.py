@@ -140,9 +140,8 @@ def save_detector(model: AlignedDetector, folder: Path) -> None:
     config = transformers.AutoConfig.for_model(**model.config.to_dict())
     config.id2label = dict(enumerate(LABELS))
     config.label2id = {name: number for number, name in enumerate(LABELS)}
-    classifier: Any = transformers.AutoModelForImageClassification.from_config(
-        config, attn_implementation="eager"
-    ).to(device)
+    classes: Any = transformers.AutoModelForImageClassification
+    classifier = classes.from_config(config, attn_implementation="eager").to(device)
     classifier.base_model.load_state_dict(backbone.state_dict())
     width = model.head.weight.shape[1]
     with torch.no_grad():

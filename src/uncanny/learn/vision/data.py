@@ -106,7 +106,7 @@ def read_splits(
 
 
 def _read(data: Path, root: Path | None) -> list[Labeled]:
-    loaded = load(data, **({} if root is None else {"root": root}))
+    loaded = load(data, root=root)
     groups = image_groups([each.record for each in loaded.images])
     keys = range(len(loaded)) if groups is None else groups.codes.tolist()
     known, missing = [], []

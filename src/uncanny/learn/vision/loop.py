@@ -70,7 +70,7 @@ def train_on(
     optimizer: torch.optim.Optimizer,
     schedule: str,
     *,
-    inputs: Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]],
+    inputs: Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]],
     session: LearnSession,
     parameters: VisionParameters,
     batch: int,
@@ -96,7 +96,13 @@ def train_on(
         def _get_train_sampler(self, *_: Any, **__: Any) -> Any:
             return SequentialSampler(samples)
 
-        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
+        def compute_loss(
+            self,
+            model: Any,
+            inputs: Any,
+            return_outputs: bool = False,
+            num_items_in_batch: Any = None,
+        ) -> Any:
             outputs = model(**inputs)
             self.parts = {name: value.item() for name, value in outputs.items() if name != "loss"}
             return (outputs["loss"], outputs) if return_outputs else outputs["loss"]
@@ -104,7 +110,7 @@ def train_on(
         def log(self, logs: dict[str, float], *args: Any, **more: Any) -> None:
             super().log({**logs, **self.parts} if "loss" in logs else logs, *args, **more)
 
-    def collate(rows: Sequence[Mapping[str, torch.Tensor]]) -> Mapping[str, torch.Tensor]:
+    def collate(rows: list[Any]) -> dict[str, Any]:
         return inputs({name: torch.stack([row[name] for row in rows]) for name in rows[0]})
 
     with counting("steps", enabled=parameters.progress) as count:

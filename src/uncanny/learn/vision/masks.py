@@ -11,8 +11,8 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
-from scipy import ndimage
-from scipy.spatial import ConvexHull
+from scipy import ndimage  # type: ignore[import-untyped]
+from scipy.spatial import ConvexHull  # type: ignore[import-untyped]
 
 Mask = NDArray[np.bool_]
 AlignTo = Literal["artifact", "random", "benign", "saliency"]
