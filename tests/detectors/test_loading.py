@@ -197,5 +197,7 @@ def test_a_backbone_that_lacks_a_layer_is_not_trained(tmp_path: Path) -> None:
     state = load_file(tmp_path / "model.safetensors")
     del state["embeddings.norm.weight"]
     save_file(state, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(UsageError, match=r"lacks 1 weight of its model, such as swin\.embeddings\.norm\.weight"):
+    with pytest.raises(
+        UsageError, match=r"lacks 1 weight of its model, such as swin\.embeddings\.norm\.weight"
+    ):
         new(weights=tmp_path)
