@@ -120,14 +120,66 @@ def test_stress_asks_it_about_originals_and_edits_under_each_condition(tmp_path:
     done = uncanny_here(*words, "--meta", meta, "--no-report")
     assert done.code == 0, done.err
     assert "jpeg-50" in done.out
-    given, compressed = (lines(kept / "timm_vit" / f"{name}.jsonl") for name in ("as-given", "jpeg-50"))
+    (folder,) = (kept / "timm_vit").iterdir()
+    given, compressed = (lines(folder / f"{name}.jsonl") for name in ("as-given", "jpeg-50"))
     assert len(given) == len(compressed) == 8
     assert [row["score"] for row in given] != [row["score"] for row in compressed]
-    before = (kept / "timm_vit" / "as-given.jsonl").read_bytes()
+    before = (folder / "as-given.jsonl").read_bytes()
     # Cut off in the middle of a line, it is completed.
-    (kept / "timm_vit" / "as-given.jsonl").write_bytes(before[:-20])
+    (folder / "as-given.jsonl").write_bytes(before[:-20])
     assert uncanny_here(*words, "--meta", meta, "--no-report").code == 0
-    assert (kept / "timm_vit" / "as-given.jsonl").read_bytes() == before
+    assert (folder / "as-given.jsonl").read_bytes() == before
+
+
+def test_kept_predictions_are_those_of_the_same_detector_and_content(tmp_path: Path, truth: Path) -> None:
+    """Another label has a file of its own, a replaced image is asked about again, others stay."""
+    images = truth.parent
+    rows = [
+        {"original": f"{number:04}.png", "edited": f"{number + 1:04}.png", "method": "planted"}
+        for number in (0, 2)
+    ]
+
+    def ask(some: list[dict[str, Any]], label: str | None = None, **more: Any) -> dict[str, float]:
+        result = uncanny.edits.stress(
+            meta=[some],
+            detector=[TIMM],
+            detections=tmp_path / "kept",
+            generated_label=label,
+            root=images,
+            device="cpu",
+            maps="none",
+            **more,
+        )
+        (read,) = result.predictions.values()
+        return dict(zip(read["as given"].images, read["as given"].scores.tolist(), strict=True))
+
+    first = ask(rows)
+    (file,) = (tmp_path / "kept").rglob("*.jsonl")
+    before = file.read_bytes()
+    inverted = ask(rows, "authentic")
+    assert inverted == pytest.approx({name: 1 - score for name, score in first.items()}, abs=1e-6)
+    assert len(list((tmp_path / "kept").rglob("*.jsonl"))) == 2
+    # Less metadata takes no line away, and is all that is scored.
+    assert ask(rows[:1]).keys() == {"0000.png", "0001.png"}
+    assert file.read_bytes() == before
+    shutil.copy(images / "0002.png", images / "0001.png")
+    again = ask(rows)
+    assert again["0001.png"] == again["0002.png"] == first["0002.png"] != first["0001.png"]
+    assert len(lines(file)) == 4
+
+
+def test_predictions_called_like_a_detector_to_ask_are_refused(tmp_path: Path, truth: Path) -> None:
+    seen = [{"image": "0000.png", "score": 0.2}]
+    meta = [[{"original": "0000.png", "edited": "0001.png"}]]
+    with pytest.raises(UsageError, match="are both called timm_vit"):
+        uncanny.edits.stress(
+            {"timm_vit": seen},
+            meta=meta,
+            detector=[TIMM],
+            detections=tmp_path / "kept",
+            root=truth.parent,
+        )
+    assert not (tmp_path / "kept").exists()
 
 
 def test_what_cannot_be_asked_is_refused(tmp_path: Path, truth: Path) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +15,14 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from safetensors.torch import load_file, save_file  # noqa: E402
+
 from tests.detectors.conftest import vit_config  # noqa: E402
+from uncanny.detectors.folder import check_config  # noqa: E402
 from uncanny.detectors.loading import check_folder, generated_index, load_classifier, margin, name_of  # noqa: E402
+from uncanny.detectors.multitask import Multitask  # noqa: E402
 from uncanny.detectors.timm_vit import heads_of  # noqa: E402
+from uncanny.detectors.views import View  # noqa: E402
 from uncanny.errors import UsageError  # noqa: E402
 
 TIMM = Path(__file__).parents[1] / "data" / "timm_vit"
@@ -172,3 +180,70 @@ def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
     write(folder, config | {"hidden_size": 48})
     with pytest.raises(UsageError):
         load_classifier(folder)
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"architecture": "resnet18", "model_args": {"checkpoint_path": "evil.bin"}}, "'checkpoint_path'"),
+        ({"architecture": "resnet18", "model_args": {"pretrained": True}}, "'pretrained'"),
+        ({"architecture": "resnet18", "model_args": {"act_layer": {"a": 1}}}, "'act_layer'"),
+        ({"architecture": "hf-hub:somebody/model"}, "'hf-hub:somebody/model'"),
+        ({"architecture": "local-dir:/tmp/x"}, "'local-dir:/tmp/x'"),
+        ({"model_type": "timm_wrapper", "model_args": {"checkpoint_path": "evil.bin"}}, "'checkpoint_path'"),
+        ({"model_type": "upernet", "backbone_config": {"backbone": "somebody/model"}}, "'somebody/model'"),
+        ({"model_type": "x", "towers": [{"model_args": {"checkpoint_path": "evil"}}]}, "'checkpoint_path'"),
+    ],
+)
+def test_a_config_that_leads_elsewhere_is_refused(tmp_path: Path, config: Any, told: str) -> None:
+    folder = write(tmp_path / "foreign", config | {"label_names": ["real", "fake"]})
+    for read in (check_config, check_folder, load_classifier):
+        with pytest.raises(UsageError, match=told):
+            read(folder)
+
+
+def test_what_describes_a_network_reaches_timm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def create_model(name: str, **arguments: Any) -> Any:
+        asked.update(arguments, name=name)
+        return torch.nn.Linear(4, 2)
+
+    monkeypatch.setitem(sys.modules, "timm", SimpleNamespace(create_model=create_model))
+    arguments = {"global_pool": "avg", "img_size": [64, 64], "reg_tokens": 4, "fc_norm": False}
+    config = {"architecture": "vit_small_patch16_64.tag", "label_names": ["real", "fake"]}
+    folder = write(tmp_path / "timm", config | {"model_args": arguments})
+    torch.save(torch.nn.Linear(4, 2).state_dict(), folder / "pytorch_model.bin")
+    assert load_classifier(folder).labels == ("real", "fake")
+    assert asked == {"name": "vit_small_patch16_64", "num_classes": 2, "pretrained": False, **arguments}
+
+
+def test_a_plain_transformer_of_timm_that_pools_otherwise_is_not_loaded_as_one(tmp_path: Path) -> None:
+    """The same weights, of which timm would take the mean of the patches."""
+    shutil.copytree(TIMM, tmp_path / "timm")
+    config = json.loads((TIMM / "config.json").read_text())
+    write(tmp_path / "timm", config | {"model_args": {**config.get("model_args", {}), "global_pool": "avg"}})
+    with pytest.raises(UsageError, match="needs timm"):
+        load_classifier(tmp_path / "timm")
+
+
+def test_a_backbone_without_its_head_is_not_a_detector(tmp_path: Path) -> None:
+    transformers.ViTModel(vit_config()).save_pretrained(tmp_path / "vit")
+    with pytest.raises(UsageError, match=r"lacks 2 weights of its model, such as classifier\.bias"):
+        load_classifier(tmp_path / "vit")
+
+
+def test_a_backbone_that_lacks_a_layer_is_not_trained(tmp_path: Path) -> None:
+    """Of a multitask model only the norms of its stages are new."""
+    labels = {"depths": [1, 1, 1, 1], "num_heads": [1, 1, 2, 2], "embed_dim": 8, "image_size": 64}
+    config = transformers.SwinConfig(**labels, window_size=2)
+    transformers.SwinModel(config).save_pretrained(tmp_path)
+    new = partial(Multitask.new, config, View(shortest=64, longest=256), channels=8)
+    new(weights=tmp_path)
+    state = load_file(tmp_path / "model.safetensors")
+    del state["embeddings.norm.weight"]
+    save_file(state, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(
+        UsageError, match=r"lacks 1 weight of its model, such as swin\.embeddings\.norm\.weight"
+    ):
+        new(weights=tmp_path)

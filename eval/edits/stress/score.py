@@ -23,7 +23,7 @@ from uncanny.eval.common.estimates import Estimate, Share, share_of
 from uncanny.eval.common.groups import IMAGE, ImageGroups
 from uncanny.eval.edits.parameters import StressParameters
 from uncanny.eval.edits.presets import columns_for
-from uncanny.eval.edits.stress.ask import ask_detectors
+from uncanny.eval.edits.stress.ask import Asked, ask_detectors, detector_names
 from uncanny.eval.edits.stress.condition import (
     CODES,
     ConditionScore,
@@ -107,8 +107,9 @@ def stress(
     tables = meta if isinstance(meta, list | tuple) and not is_rows(meta) else [meta]
     grouping = [] if group_by in (None, IMAGE) else [str(group_by)]
     edits, problems = read_edits(tables, (*columns_for(parameters.by), *grouping), root)
-    asked: dict[str, dict[str, Path]] = {}
+    asked: dict[str, dict[str, Asked]] = {}
     if parameters.detector:
+        detector_names(parameters.detector, named)
         refuse(problems, edits.places)
         asked = ask_detectors(edits, parameters)
     return _score_all(named, asked, edits, problems, parameters)
@@ -116,7 +117,7 @@ def stress(
 
 def _score_all(
     named: Mapping[str, Mapping[str, Source]],
-    asked: Mapping[str, Mapping[str, Path]],
+    asked: Mapping[str, Mapping[str, Asked]],
     edits: Edits,
     problems: list[Problem],
     parameters: StressParameters,
@@ -126,10 +127,10 @@ def _score_all(
     read: dict[str, dict[str, Predictions]] = {}
     for detector, conditions in {**named, **asked}.items():
         read[detector] = {}
-        for condition, source in conditions.items():
+        for condition, given in conditions.items():
             what = detector if condition == AS_GIVEN else f"{detector}@{condition}"
             # What was asked here has its paths from its own folder.
-            own = None if detector in asked else root
+            own, source = given if isinstance(given, Asked) else (root, given)
             read[detector][condition], wrong = read_predictions(source, threshold, own, what=what)
             problems += wrong
     refuse(problems, [*edits.places, *(each.place for some in read.values() for each in some.values())])

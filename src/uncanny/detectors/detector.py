@@ -47,7 +47,10 @@ class Judgement:
 
 
 class Detector:
-    """A detector, loaded; see `open_detector`."""
+    """A detector, loaded; see `open_detector`.
+
+    `described` is what it is, for records and pages; `plan` all that changes what it says of an image.
+    """
 
     def __init__(self, classifier: Classifier, parameters: DetectorParameters) -> None:
         self._classifier, self._batch = classifier, parameters.batch_size
@@ -56,6 +59,11 @@ class Detector:
         self._device = choose_device(parameters.device)
         classifier.module.to(self._device)
         self.described: Mapping[str, Any] = {**classifier.described, "maps": self._method}
+        self.plan: Mapping[str, Any] = {
+            **self.described,
+            "generated_label": parameters.generated_label,
+            "sliding": parameters.sliding,
+        }
 
     def check_classifier(self) -> None:
         """Raises UsageError for a model for artifacts alone: it does not say what is generated."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
-from uncanny.detectors.multitask import MARK, Multitask, check_whole
+from uncanny.detectors.folder import REMEDY, check_config, check_whole, read_object
+from uncanny.detectors.multitask import MARK, Multitask
 from uncanny.detectors.timm_vit import heads_of, is_plain, vit_config, vit_state
 from uncanny.detectors.views import View
 from uncanny.errors import UncannyError, UsageError, first_line
@@ -27,7 +26,6 @@ from uncanny.wording import counted, option, shown
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-_REMEDY: Final = "Pass a folder with config.json and weights of an image classifier."
 TRAINED: Final = "model"
 """The folder of a training run that its model is in."""
 _WEIGHTS: Final = ("model.safetensors", "pytorch_model.bin", "model.pt", "model.pth")
@@ -89,7 +87,7 @@ def load_classifier(folder: Path, generated_label: str | None = None) -> Classif
         raise UsageError(
             f"{folder} does not hold a detector that can be loaded ({type(error).__name__}: "
             f"{first_line(error)})"[:400],
-            remedy=_REMEDY,
+            remedy=REMEDY,
         ) from error
 
 
@@ -114,14 +112,14 @@ def check_folder(folder: Path) -> str:
     Imports nothing. Raises UsageError.
     """
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder", remedy=_REMEDY)
+        raise UsageError(f"{folder} is not a folder", remedy=REMEDY)
     if (folder / MARK).is_file():
         return "multitask"
     if not (folder / "config.json").exists() and (folder / TRAINED / "config.json").is_file():
         raise UsageError(
             f"{folder} is a run, and its detector is a folder in it", remedy=f"Pass {folder / TRAINED}."
         )
-    config = _json(folder / "config.json")
+    config = check_config(folder)
     if "architecture" in config:
         return "timm"
     if "model_type" in config:
@@ -133,7 +131,7 @@ def check_folder(folder: Path) -> str:
         return "transformers"
     raise UsageError(
         f"{folder / 'config.json'} names neither a model_type (transformers) nor an architecture (timm)",
-        remedy=_REMEDY,
+        remedy=REMEDY,
     )
 
 
@@ -218,7 +216,7 @@ def _transformers(folder: Path, generated_label: str | None) -> Classifier:
     if type(config) not in transformers.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING:
         raise UsageError(
             f"{folder} holds a {config.model_type}, of which transformers has no image classifier",
-            remedy=f"{_REMEDY} A model that answers prompts goes with {option('model')}.",
+            remedy=f"{REMEDY} A model that answers prompts goes with {option('model')}.",
         )
     labels = tuple(str(config.id2label[number]) for number in range(config.num_labels))
     index = generated_index(labels, generated_label)
@@ -231,7 +229,7 @@ def _transformers(folder: Path, generated_label: str | None) -> Classifier:
         model, info = load(folder, **here)
     check_whole(folder, info)
     processor = folder / "preprocessor_config.json"
-    content = _json(processor) if processor.is_file() else {}
+    content = read_object(processor) if processor.is_file() else {}
     view = View.of_processor(content, _side(config))
     described = _described(folder, "transformers", type(model).__name__, labels)
     return _of_module(model.eval(), index, view, labels, described)
@@ -261,7 +259,7 @@ def _side(config: Any) -> int:
 def _timm(folder: Path, generated_label: str | None) -> Classifier:
     """A state dict and the `config.json` that timm writes beside it."""
     transformers = optional("transformers", "detectors", "A detector of timm")
-    config = _json(folder / "config.json")
+    config = check_config(folder)
     architecture = str(config["architecture"]).partition(".")[0]
     state = _state(folder)
     pretrained = config.get("pretrained_cfg") or {}
@@ -282,8 +280,9 @@ def _timm(folder: Path, generated_label: str | None) -> Classifier:
             remedy="Name as many labels, in the order of the weights, in label_names.",
         )
     view = View.of_timm(pretrained)
-    if is_plain(architecture, state):
-        heads = (config.get("model_args") or {}).get("num_heads") or heads_of(architecture)
+    arguments = config.get("model_args") or {}
+    if is_plain(architecture, state, arguments):
+        heads = arguments.get("num_heads") or heads_of(architecture)
         vit = transformers.ViTConfig(**vit_config(state, heads), attn_implementation="eager")
         model = transformers.ViTForImageClassification(vit)
         model.load_state_dict(vit_state(state))
@@ -295,9 +294,7 @@ def _timm(folder: Path, generated_label: str | None) -> Classifier:
         f"A detector of the architecture {architecture}",
         instead="convert it to transformers",
     )
-    model = timm.create_model(
-        architecture, num_classes=len(labels), pretrained=False, **(config.get("model_args") or {})
-    )
+    model = timm.create_model(architecture, num_classes=len(labels), pretrained=False, **arguments)
     model.load_state_dict(state)
 
     def logit(pixels: Tensor, _: bool) -> tuple[Tensor, list[Tensor]]:
@@ -335,16 +332,3 @@ def _multitask(folder: Path) -> Classifier:
     described = _described(folder, "multitask", type(model.segmenter.backbone).__name__, labels)
     described["aspects"] = list(model.aspects)
     return Classifier(model.module, logit, model.view, labels, described, multitask=model)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """Raises UsageError for a file that is missing or not an object."""
-    content: object = None
-    with suppress(OSError, orjson.JSONDecodeError):
-        content = orjson.loads(path.read_bytes())
-    if not isinstance(content, dict):
-        raise UsageError(
-            f"{path} is missing or not a JSON object",
-            remedy=_REMEDY,
-        )
-    return content

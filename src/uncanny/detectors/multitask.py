@@ -7,18 +7,17 @@ images are prepared (`preprocessor_config.json`), and `multitask.json`: what it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 import orjson
 
+from uncanny.detectors.folder import check_config, check_whole
 from uncanny.detectors.views import View
 from uncanny.errors import UsageError
 from uncanny.extras import optional
 from uncanny.schema import ARTIFACT_CATEGORIES
-from uncanny.wording import counted
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -67,7 +66,7 @@ class Multitask:
 
         `backbone` is the configuration of a backbone of transformers with four stages, such as `SwinConfig`.
         `channels` is the width of both segmentation heads. `weights` is a folder of the backbone's weights,
-        which transformers has saved; None leaves them random.
+        which transformers has saved; None leaves them random. Raises UsageError for a folder that lacks some.
         """
         transformers = optional("transformers", "detectors", "A multitask model")
         stages = [f"stage{number}" for number in range(1, len(backbone.depths) + 1)]
@@ -82,9 +81,11 @@ class Multitask:
         )
         segmenter = transformers.UperNetForSemanticSegmentation(config)
         if weights is not None:
-            segmenter.backbone = type(segmenter.backbone).from_pretrained(
-                weights, out_features=stages, local_files_only=True
+            segmenter.backbone, info = type(segmenter.backbone).from_pretrained(
+                weights, out_features=stages, local_files_only=True, output_loading_info=True
             )
+            # A model that classifies has no norms of its stages.
+            check_whole(weights, info, new="hidden_states_norms.")
         return cls(segmenter, view)
 
     def __call__(self, pixels: Tensor) -> Heads:
@@ -135,6 +136,7 @@ class Multitask:
                 f"{folder / MARK} names other classes than this version of uncanny",
                 remedy="Train the model with this version.",
             )
+        check_config(folder)
         view = View.of_processor(orjson.loads((folder / "preprocessor_config.json").read_bytes()), 512)
         segmenter, info = transformers.UperNetForSemanticSegmentation.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, output_loading_info=True
@@ -143,15 +145,3 @@ class Multitask:
         model = cls(segmenter, view, tuple(mark["aspects"]))
         model.classifier.load_state_dict(load_file(folder / _HEAD))
         return model
-
-
-def check_whole(folder: Path, info: Mapping[str, Any]) -> None:
-    """Refuse a model with weights at random because its folder lacks them. Raises UsageError.
-
-    `info` is what transformers says of loading it.
-    """
-    if missing := sorted(info["missing_keys"]):
-        raise UsageError(
-            f"{folder} lacks {counted(len(missing), 'weight')} of its model, such as {missing[0]}",
-            remedy="Pass a classifier with its head. A model from before fine-tuning has none.",
-        )

@@ -86,11 +86,7 @@ class AskedDetector:
 
     def plan(self) -> dict[str, Any]:
         """What of it must stay the same in a run: weights, labels, and how maps are made. Blocking."""
-        return {
-            **self.open().described,
-            "generated_label": self.parameters.generated_label,
-            "sliding": self.parameters.sliding,
-        }
+        return dict(self.open().plan)
 
     async def judge(self, file: Path) -> Judgement:
         """What the detector says of the pixels of an image file, as they are in it.

@@ -31,12 +31,24 @@ _OUTSIDE: Final[Mapping[str, str]] = {
 _LAYER: Final = re.compile(r"blocks\.(\d+)\.(.+)\.(weight|bias)")
 _PLAIN: Final = re.compile(r"(vit|deit)_\w+_patch\d+_\d+")
 _HEAD_WIDTH: Final = 64
+# Arguments that the shapes of the weights show, the number of heads, and what only training has.
+_IN_SHAPES: Final = frozenset(
+    (
+        *("depth", "drop_path_rate", "drop_rate", "embed_dim", "img_size", "in_chans", "mlp_ratio"),
+        *("num_heads", "patch_size", "qkv_bias"),
+    )
+)
 # Those that do not have one head for so many channels.
 _SIXTEEN_HEADS: Final = ("huge", "giant", "gigantic")
 
 
-def is_plain(architecture: str, state: Mapping[str, Any]) -> bool:
-    """Whether these weights are of a vision transformer that transformers has, too."""
+def is_plain(architecture: str, state: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    """Whether these weights are of a vision transformer that transformers has, too.
+
+    `arguments` are those that timm's model was made with; some change what the same weights say.
+    """
+    if not arguments.keys() <= _IN_SHAPES:
+        return False
     if _PLAIN.fullmatch(architecture) is None or "distilled" in architecture:
         return False
     return all(_renamed(name) is not None for name in state)

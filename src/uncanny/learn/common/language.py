@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from uncanny.detectors.folder import check_config
 from uncanny.errors import UncannyError, UsageError
 from uncanny.learn.common.machine import dtype_of
 from uncanny.learn.common.parameters import AdapterParameters, LanguageParameters, PixelParameters
@@ -31,6 +32,7 @@ class LanguageModel:
         from transformers import AutoModelForImageTextToText, AutoProcessor
 
         folder = base_folder(parameters)
+        check_config(folder)
         try:
             processors: Any = AutoProcessor
             self.processor: Any = processors.from_pretrained(str(folder), **_LOCAL)

@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from uncanny.detectors.folder import check_config
 from uncanny.detectors.loading import quiet_loading
 from uncanny.detectors.multitask import MARK, Aspect
 from uncanny.errors import UsageError
@@ -162,6 +163,7 @@ def _model(parameters: MultitaskTraining) -> Any:
         )
     if is_multitask:
         return Multitask.load(folder)
+    check_config(folder)
     config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     if len(getattr(config, "depths", ())) != 4:
         raise UsageError(
