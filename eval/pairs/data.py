@@ -2,7 +2,7 @@
 
 `candidates.jsonl` has a line an original, with its candidates in it. What `screen` says of a candidate is a
 line of `annotations.jsonl` in a run folder of its own, so that people judge candidates as they judge
-findings. Steps are in the order in which candidates fall.
+findings. Steps are in the order in which candidates are rejected.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Hint(Record):
     points: tuple[tuple[int, int], ...] = ()
 
 
-class Fall(Record):
-    """The step at which a candidate fell, and why."""
+class Rejection(Record):
+    """The step at which a candidate was rejected, and why."""
 
     step: Step
     why: str
@@ -87,7 +87,7 @@ class Candidate(Record):
     edited: str | None = None
     sha256: str | None = None
     outside_painted: float | None = None
-    fell: Fall | None = None
+    rejected: Rejection | None = None
 
 
 class Original(Record):
@@ -118,13 +118,13 @@ class Screened(Annotation):
     """One line of `annotations.jsonl` of screened candidates: `image` is the edited picture.
 
     `candidate` is its id, and `original` the picture before the edit, from the run's folder: all edits of one
-    original belong together. One that fell has `fell` and no finding; any other has one, for people to judge.
+    original belong together. One that was `rejected` has no finding; any other has one, for people to judge.
     `measured` has its figures, and `label` and `reason` what a model said, None where none was asked.
     """
 
     candidate: str = ""
     original: str | None = None
-    fell: Fall | None = None
+    rejected: Rejection | None = None
     measured: Mapping[str, float | None] = {}
     label: str | None = None
     reason: str | None = None

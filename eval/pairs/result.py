@@ -1,4 +1,4 @@
-"""The pairs that are left, how many candidates fell at each step, and why."""
+"""The pairs that are left, how many candidates were rejected at each step, and why."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 PAGE: Final = "pairs.html"
 COLUMNS: Final = ("id", "image", "verdict", "step", "why", "finding", "kind", "label", "model", "seed")
-KEYS: Final = ("originals", "candidates", "kept", "fallen")
+KEYS: Final = ("originals", "candidates", "kept", "rejected")
 # Reasons of a step that the table shows; the JSON has all.
 _MOST_REASONS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PairsResult(JsonFields, RowsResult):
-    """What became of all candidates: `candidates` = `kept` + `open` + the sum of `fallen`.
+    """What became of all candidates: `candidates` = `kept` + `open` + the sum of `rejected`.
 
     `originals` counts images, copies left out, and `without_region` those in which nothing was found to edit.
     `kept_originals` are those with a kept pair. `pairs` and `items` are the files that were written.
@@ -37,7 +37,7 @@ class PairsResult(JsonFields, RowsResult):
 
     json_keys: ClassVar = (
         "originals without_region failed kept_originals candidates kept judged "
-        "fallen open reasons pairs items"
+        "rejected open reasons pairs items"
     )
     columns: ClassVar = COLUMNS
 
@@ -78,9 +78,9 @@ class PairsResult(JsonFields, RowsResult):
         return len({each.pair.original.image for each in self.outcomes if each.verdict == "kept"})
 
     @property
-    def fallen(self) -> Mapping[Step, int]:
-        """How many fell at each step, in the order of steps."""
-        counts = Counter(each.fell.step for each in self.outcomes if each.fell is not None)
+    def rejected(self) -> Mapping[Step, int]:
+        """How many were rejected at each step, in the order of steps."""
+        counts = Counter(each.rejected.step for each in self.outcomes if each.rejected is not None)
         return {step: counts[step] for step in STEPS}
 
     @property
@@ -90,20 +90,23 @@ class PairsResult(JsonFields, RowsResult):
 
     @property
     def reasons(self) -> Mapping[Step, Mapping[str, int]]:
-        """Of each step at which any fell, how many fell for which reason, the most frequent first."""
+        """Of each step at which any were rejected, how many for which reason, the most frequent first."""
         by_step: dict[Step, Counter[str]] = {}
         for each in self.outcomes:
-            if each.fell is not None:
-                by_step.setdefault(each.fell.step, Counter())[each.fell.why] += 1
+            if each.rejected is not None:
+                by_step.setdefault(each.rejected.step, Counter())[each.rejected.why] += 1
         return {step: dict(by_step[step].most_common()) for step in STEPS if step in by_step}
 
     def rows(self) -> Iterator[dict[str, object]]:
         """One a candidate."""
         for each in self.outcomes:
-            fell, finding, candidate = each.fell, each.finding, each.pair.candidate
+            rejected, finding, candidate = each.rejected, each.finding, each.pair.candidate
             values = (
                 *(candidate.id, each.pair.original.image, each.verdict),
-                *(None if fell is None else fell.step, each.open if fell is None else fell.why),
+                *(
+                    None if rejected is None else rejected.step,
+                    each.open if rejected is None else rejected.why,
+                ),
                 None if finding is None else finding.phenomenon,
                 None if finding is None else finding.kind,
                 None if each.screened is None else each.screened.label,
@@ -112,10 +115,10 @@ class PairsResult(JsonFields, RowsResult):
             yield dict(zip(COLUMNS, values, strict=True))
 
     def tables(self) -> tuple[Table, ...]:
-        """How many candidates fell at each step, how many were left after it, and why."""
+        """How many candidates were rejected at each step, how many were left after it, and why."""
         left = self.candidates
         rows: list[tuple[str, int | str, int, str]] = [("Candidates", "", left, "")]
-        for step, number in self.fallen.items():
+        for step, number in self.rejected.items():
             left -= number
             rows.append((STEP_NAMES[step], number, left, _words(self.reasons.get(step, {}))))
         for why, number in self.open.items():
@@ -123,7 +126,9 @@ class PairsResult(JsonFields, RowsResult):
             rows.append((f"Waiting: {why}", number, left, ""))
         rows.append(("Kept", "", self.kept, ""))
         return (
-            Table(("step", "fell", "left", "why"), tuple(rows), "Candidates by step", tuple(self._notes())),
+            Table(
+                ("step", "rejected", "left", "why"), tuple(rows), "Candidates by step", tuple(self._notes())
+            ),
         )
 
     def _notes(self) -> Iterator[str]:

@@ -34,10 +34,10 @@ from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.eval.pairs.data import (
     CANDIDATES,
     Candidate,
-    Fall,
     MaskSource,
     Original,
     PromptSource,
+    Rejection,
 )
 from uncanny.eval.pairs.make.compose import (
     Attempt,
@@ -98,7 +98,7 @@ class MakeRun(ImagesRun[Original]):
     finding_columns: ClassVar[Cells] = {
         **dict.fromkeys(("image", "id", "region", "mask_source", "prompt", "model", "revision"), "text"),
         **{"seed": "whole", "guidance": "real", "strength": "real", "steps": "whole"},
-        **{"mask_share": "real", "edited": "text", "fell": "text", "why": "text"},
+        **{"mask_share": "real", "edited": "text", "rejected": "text", "why": "text"},
     }
     image_columns: ClassVar[Cells] = {
         **{"image": "text", "status": "text", "candidates": "whole", "no_region": "text"},
@@ -114,29 +114,29 @@ class MakeRun(ImagesRun[Original]):
 
     def made(self) -> int:
         """How many candidates there are."""
-        return sum(each.fell is None for record in self.records for each in record.candidates)
+        return sum(each.rejected is None for record in self.records for each in record.candidates)
 
-    def fallen(self) -> Mapping[str, int]:
-        """How many fell at each step."""
-        fallen = (each.fell for record in self.records for each in record.candidates)
-        return Counter(each.step for each in fallen if each is not None)
+    def rejected(self) -> Mapping[str, int]:
+        """How many were rejected at each step."""
+        rejected = (each.rejected for record in self.records for each in record.candidates)
+        return Counter(each.step for each in rejected if each is not None)
 
     def files_json(self) -> dict[str, str | None]:
         return {"candidates": str(self.path / self.record_file), "report": None}
 
     def found_json(self) -> dict[str, Any]:
-        return {"made": self.made(), "fallen": dict(self.fallen()), **super().found_json()}
+        return {"made": self.made(), "rejected": dict(self.rejected()), **super().found_json()}
 
     def finding_rows(self) -> Any:
         for record in self.records:
             for each in record.candidates:
-                fell = each.fell
+                rejected = each.rejected
                 yield {
                     "image": record.image,
                     **{name: getattr(each, name) for name in self.finding_columns if hasattr(each, name)},
                     "region": each.region.name,
-                    "fell": None if fell is None else fell.step,
-                    "why": None if fell is None else fell.why,
+                    "rejected": None if rejected is None else rejected.step,
+                    "why": None if rejected is None else rejected.why,
                 } | table_cells(record)
 
     def image_rows(self) -> Any:
@@ -211,7 +211,7 @@ async def make_async(images: Images, parameters: MakeParameters) -> MakeRun:
     Candidates go to `out` as they come, with all that was asked. The same call resumes a run that was
     interrupted; a picture that came back is not paid for again.
 
-    Returns the run, even if it ended early or some images failed: see its `summary`, and `fell` of its
+    Returns the run, even if it ended early or some images failed: see its `summary`, and `rejected` of its
     candidates. Raises UsageError for invalid parameters and missing packages, and ModelUnusableError if the
     inpainter cannot be used at all.
 
@@ -261,7 +261,7 @@ class _Planned:
     mask_source: MaskSource | None = None
     inputs: Working | None = None
     prompt: str = ""
-    fell: Fall | None = None
+    rejected: Rejection | None = None
 
 
 @dataclass(kw_only=True)
@@ -336,7 +336,7 @@ class MakeTask(ImageTask[Original]):
             except StepFailedError as failed:
                 errors.append(failed.record)
         # An image of which some candidates were had is worth something; the others are tried again.
-        some = any(each.fell is None for each in candidates)
+        some = any(each.rejected is None for each in candidates)
         return self.record(
             file,
             image,
@@ -381,7 +381,7 @@ class MakeTask(ImageTask[Original]):
         return list((await take_inventory({"image": about.file.image}, context))["objects"])
 
     async def _plan(self, about: _Image, regions: Sequence[Region], number: int) -> _Planned:
-        """Mask and prompt of a region; what cannot be had falls."""
+        """Mask and prompt of a region; what cannot be had is rejected."""
         region = regions[number]
         others = [each for each in regions if each is not region]
         planned = partial(_Planned, number, region)
@@ -397,14 +397,14 @@ class MakeTask(ImageTask[Original]):
         try:
             mask, source = await asyncio.to_thread(masked)
         except MaskError as error:
-            return planned(fell=Fall(step="mask", why=str(error)))
+            return planned(rejected=Rejection(step="mask", why=str(error)))
         file = self.folder.path / _mask_file(about, number)
         picture = Image.fromarray(mask.astype(np.uint8) * 255)
         await asyncio.to_thread(lambda: write_named(file, [png_bytes(picture)]))
         try:
             prompt = await self._prompt(about, region)
         except StepFailedError as failed:
-            return planned(mask, source, fell=Fall(step="prompt", why=failed.record.message))
+            return planned(mask, source, rejected=Rejection(step="prompt", why=failed.record.message))
         inputs = await asyncio.to_thread(working, about.pixels, mask, self.config.inpaint_side)
         return planned(mask, source, inputs, prompt)
 
@@ -424,11 +424,11 @@ class MakeTask(ImageTask[Original]):
     async def _candidate(
         self, about: _Image, planned: _Planned, attempt: Attempt, errors: list[StepError]
     ) -> Candidate:
-        """One candidate, made or fallen; a call that failed joins `errors`."""
+        """One candidate, made or rejected; a call that failed joins `errors`."""
         record = partial(self._record_of, about, planned, attempt)
         inputs = planned.inputs
-        if planned.fell is not None or planned.mask is None or inputs is None:
-            return record(fell=planned.fell)
+        if planned.rejected is not None or planned.mask is None or inputs is None:
+            return record(rejected=planned.rejected)
         name = _candidate_id(about, planned, attempt)
         try:
             kept = await inpainter.inpaint(
@@ -443,7 +443,7 @@ class MakeTask(ImageTask[Original]):
         except StepFailedError as failed:
             if failure_kind(failed.error) != "refused":
                 errors.append(failed.record)
-            return record(fell=Fall(step="inpaint", why=failed.record.message))
+            return record(rejected=Rejection(step="inpaint", why=failed.record.message))
         edited = f"edited/{name}.png"
         composed = await asyncio.to_thread(
             compose, about.pixels, planned.mask, kept.picture, self.folder.path / edited

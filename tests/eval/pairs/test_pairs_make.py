@@ -120,16 +120,16 @@ def test_coco_instances_are_masks(tmp_path: Path) -> None:
     ]
 
 
-def test_a_mask_that_covers_too_much_falls(tmp_path: Path) -> None:
+def test_a_mask_that_covers_too_much_is_rejected(tmp_path: Path) -> None:
     images = pictures(tmp_path / "pictures")
     mask_file(tmp_path / "masks/picture-0.png", (0, 0, 96, 60))
     run = uncanny.pairs.make(
         images, inpainter="demo", out=tmp_path / "p", masks=tmp_path / "masks", attempts=2
     )
-    fell = [each.fell for each in run.originals[0].candidates]
-    assert [each and each.step for each in fell] == ["mask", "mask"]
-    assert fell[0] is not None
-    assert "of the image" in fell[0].why
+    rejected = [each.rejected for each in run.originals[0].candidates]
+    assert [each and each.step for each in rejected] == ["mask", "mask"]
+    assert rejected[0] is not None
+    assert "of the image" in rejected[0].why
     assert run.summary.state == "finished"
 
 
@@ -192,7 +192,7 @@ def test_a_model_writes_prompts(tmp_path: Path, prompt_from: str) -> None:
         prompt_from=prompt_from,
     )
     candidate = run.originals[0].candidates[0]
-    assert candidate.fell is None
+    assert candidate.rejected is None
     assert candidate.prompt_source == prompt_from
     assert candidate.prompt not in (None, "", "A cup on a table by the window")
     assert run.summary.calls == 3  # objects, prompt, picture

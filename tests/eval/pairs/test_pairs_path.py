@@ -18,7 +18,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.groups import Groups
 from uncanny.eval.pairs.data import Screened, load_made, load_screened
 from uncanny.eval.pairs.parameters import ScreenConfig
-from uncanny.eval.pairs.screen.checks import Measured, fall_of, measure
+from uncanny.eval.pairs.screen.checks import Measured, measure, rejection_of
 from uncanny.mcq import Answer, Item
 from uncanny.pairs import PairsResult
 from uncanny.records.reviews import ReviewLog, new_review
@@ -42,7 +42,7 @@ def judge(folder: Path, decide: dict[str, str]) -> None:
 
 
 def passed(folder: Path) -> list[Screened]:
-    return [each for each in load_screened(folder / "screened").values() if each.fell is None]
+    return [each for each in load_screened(folder / "screened").values() if each.rejected is None]
 
 
 def test_screening_counts_add_up(tmp_path: Path) -> None:
@@ -55,18 +55,18 @@ def test_screening_counts_add_up(tmp_path: Path) -> None:
     judge(run.path, decisions)
     result = uncanny.pairs.items(run)
     assert result.candidates == 12
-    assert result.kept + sum(result.open.values()) + sum(result.fallen.values()) == 12
+    assert result.kept + sum(result.open.values()) + sum(result.rejected.values()) == 12
     assert result.kept == result.judged == 1
-    assert result.fallen["people"] == 2
+    assert result.rejected["people"] == 2
     assert result.open == {"not judged": len(left) - 3}
     assert {step: sum(why.values()) for step, why in result.reasons.items()} == {
-        step: number for step, number in result.fallen.items() if number
+        step: number for step, number in result.rejected.items() if number
     }
     (table,) = result.tables()
     assert "Candidates" in table.to_markdown()
     content = result.to_json()
     assert content["kept"] == 1
-    assert content["fallen"]["people"] == 2
+    assert content["rejected"]["people"] == 2
 
 
 def test_drafts_pass_the_check_and_give_a_paired_test(tmp_path: Path) -> None:
@@ -191,9 +191,9 @@ def test_a_picture_that_was_changed_falls_or_waits(tmp_path: Path) -> None:
     spoilt[0, 0] ^= 1
     Image.fromarray(spoilt).save(first.edited_file or Path())
     screened = uncanny.pairs.screen(run)
-    assert screened.fallen() == {"outside": 1}
-    fell = next(each.fell for each in screened.screened if each.fell is not None)
-    assert fell.why == "1 pixels outside the mask differ from the original"
+    assert screened.rejected() == {"outside": 1}
+    rejected = next(each.rejected for each in screened.screened if each.rejected is not None)
+    assert rejected.why == "1 pixels outside the mask differ from the original"
     assert second.edited_file is not None
 
 
@@ -205,7 +205,7 @@ def test_copies_fall_once(tmp_path: Path) -> None:
     (run.path / "candidates.jsonl").write_text(json.dumps(record) + "\n")
     uncanny.pairs.screen(run)
     result = uncanny.pairs.items(run)
-    assert result.fallen["duplicate"] == 1
+    assert result.rejected["duplicate"] == 1
     assert result.open == {"not judged": 1}
 
 
@@ -220,16 +220,16 @@ def test_the_checks_by_hand() -> None:
     assert figures.brightness_spread == pytest.approx(0.299 * 30 / 2)
     assert measure(before, after, mask, change=31).changed_of_mask == 0
     config = ScreenConfig()
-    assert fall_of(before, after, mask, figures, config) is None
+    assert rejection_of(before, after, mask, figures, config) is None
     black = before.copy()
     black[mask] = 0
-    fell = fall_of(before, black, mask, measure(before, black, mask, 12), config)
-    assert fell is not None
-    assert (fell.step, fell.why) == ("quality", "the region is black")
-    same = fall_of(before, before, mask, measure(before, before, mask, 12), config)
+    rejected = rejection_of(before, black, mask, measure(before, black, mask, 12), config)
+    assert rejected is not None
+    assert (rejected.step, rejected.why) == ("quality", "the region is black")
+    same = rejection_of(before, before, mask, measure(before, before, mask, 12), config)
     assert same is not None
     assert (same.step, same.why) == ("quality", "the region is one flat color")
-    large = fall_of(before, after, mask, Measured(0.9, 0.5, 20.0), config)
+    large = rejection_of(before, after, mask, Measured(0.9, 0.5, 20.0), config)
     assert large is not None
     assert (large.step, large.why) == ("size", "50% of the image changed")
 
