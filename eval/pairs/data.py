@@ -23,8 +23,8 @@ CANDIDATES: Final = "candidates.jsonl"
 PAIRS: Final = "pairs.jsonl"
 SCREENED: Final = "screened"
 
-RegionSource = Literal["detail", "mask", "object", "hand", "face", "limb"]
-MaskSource = Literal["given", "ellipse", "box", "sam2"]
+RegionSource = Literal["detail", "mask", "object", "hand", "foot", "face", "limb"]
+MaskSource = Literal["given", "hull", "ellipse", "box", "sam2"]
 PromptSource = Literal["caption", "writer", "perturber"]
 Step = Literal["mask", "prompt", "inpaint", "outside", "quality", "size", "duplicate", "screener", "people"]
 STEPS: Final[tuple[Step, ...]] = get_args(Step)

@@ -58,12 +58,13 @@ def test_openai_gets_a_picture_of_its_sizes_and_no_seed(tmp_path: Path) -> None:
     assert record.status == "ok"
     assert record.candidates[0].sent == {}
     assert record.candidates[0].rejected is None
+    assert record.candidates[0].outside_painted is None  # it was scaled there and back
     assert run.summary.input_tokens
     assert run.summary.cost_usd is not None
     assert run.summary.cost_usd > 0.1
 
 
-def test_what_is_no_picture_is_asked_for_again_and_then_falls(tmp_path: Path) -> None:
+def test_what_is_no_picture_is_asked_for_again_and_then_rejected(tmp_path: Path) -> None:
     run = make(tmp_path, "openai-compatible/any", "malformed=1", attempts=1)
     (record,) = run.originals
     assert record.status == "failed"
@@ -77,7 +78,7 @@ def test_what_is_no_picture_is_asked_for_again_and_then_falls(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("fault", ["blocked"])
-def test_a_refusal_falls_and_is_not_asked_for_again(tmp_path: Path, fault: str) -> None:
+def test_a_refusal_is_rejected_and_is_not_asked_for_again(tmp_path: Path, fault: str) -> None:
     run = make(tmp_path, "openai-compatible/any", f"{fault}=1", attempts=1)
     (record,) = run.originals
     assert record.status == "ok"

@@ -40,12 +40,13 @@ from uncanny.eval.pairs.data import (
     Rejection,
 )
 from uncanny.eval.pairs.make.compose import (
+    COMPRESSION,
     Attempt,
     RgbPixels,
     Working,
     attempts,
     compose,
-    png_bytes,
+    outside_painted,
     short_name,
     working,
 )
@@ -54,6 +55,7 @@ from uncanny.eval.pairs.make.outline import MaskError, Sam2, region_mask
 from uncanny.eval.pairs.make.people import PeopleFinder
 from uncanny.eval.pairs.make.regions import Region, detail_regions, object_regions
 from uncanny.eval.pairs.parameters import MakeConfig, MakeParameters, Regions
+from uncanny.images.encode import png_bytes
 from uncanny.images.prepared import PreparedImage, read_rgb
 from uncanny.models.base import sent_image
 from uncanny.parameters import takes
@@ -81,7 +83,7 @@ ROLES: Final[Mapping[str, str]] = {
     **prompt_writer.ROLES,
     **caption_perturber.ROLES,
 }
-_PEOPLE: Final = {"hands": "hand", "faces": "face", "limbs": "limb"}
+_PEOPLE: Final = {"hands": "hand", "feet": "foot", "faces": "face", "limbs": "limb"}
 # Images side by side: each holds its pixels, and a GPU has enough to do with one.
 _AT_ONCE: Final = 4
 
@@ -221,8 +223,8 @@ async def make_async(images: Images, parameters: MakeParameters) -> MakeRun:
     >>> [candidate.seed for candidate in run.originals[0].candidates]
     [0, 1]
 
-    Source: SalArt-VQA, appendix B.3. There the inpainter is FLUX.1 Fill, and regions are hands, faces and
-    limbs; masks, objects and detail are ours.
+    Source: SalArt-VQA, appendix B.3. There the inpainter is FLUX.1 Fill, and regions are hands, feet and
+    faces; limbs, masks, objects and detail are ours.
     """
     task = await asyncio.to_thread(make_task, parameters, images)
     return MakeRun(task.folder.path, await run_with(task, parameters))
@@ -319,14 +321,15 @@ class MakeTask(ImageTask[Original]):
             about = _Image(file, image, np.asarray(picture), caption, scope, context)
             original = f"originals/{about.name}.png"
             target = self.folder.path / original
-            await asyncio.to_thread(lambda: write_named(target, [png_bytes(picture)]))
+            await asyncio.to_thread(lambda: write_named(target, [png_bytes(picture, COMPRESSION)]))
             errors: list[StepError] = []
             candidates: list[Candidate] = []
             why = None
             try:
                 regions = await self._find(about, picture)
                 why = None if regions else "no region was found"
-                planned = [await self._plan(about, regions, number) for number in range(len(regions))]
+                chosen = range(min(len(regions), self.config.regions_per_image))
+                planned = [await self._plan(about, regions, number, errors) for number in chosen]
                 made = (
                     self._candidate(about, each, attempt, errors)
                     for each in planned
@@ -335,7 +338,7 @@ class MakeTask(ImageTask[Original]):
                 candidates = await scope.side_by_side(made)
             except StepFailedError as failed:
                 errors.append(failed.record)
-        # An image of which some candidates were had is worth something; the others are tried again.
+        # With some candidates the image is usable already; the rest are tried again.
         some = any(each.rejected is None for each in candidates)
         return self.record(
             file,
@@ -357,15 +360,16 @@ class MakeTask(ImageTask[Original]):
         return next(filter(None, texts), self.config.caption)
 
     async def _find(self, about: _Image, picture: Image.Image) -> list[Region]:
-        """Raises StepFailedError where objects were asked for in vain."""
+        """All subjects, also beyond those that are edited: a mask must not spread to them. Where they are not
+        known, as many regions as are edited. Raises StepFailedError where objects were asked for in vain."""
         config, number = self.config, self.config.regions_per_image
         if self._masks is not None:
             return await asyncio.to_thread(self._masks.regions, Path(about.file.image), about.size, number)
         if self._people is not None:
             async with self._finding:
-                return await asyncio.to_thread(self._people.regions, about.pixels, number)
+                return await asyncio.to_thread(self._people.regions, about.pixels)
         if config.regions == "objects":
-            return object_regions(await self._objects(about), about.size, number, config.largest_region)
+            return object_regions(await self._objects(about), about.size, config.largest_region)
         return await asyncio.to_thread(detail_regions, picture, number)
 
     async def _objects(self, about: _Image) -> list[SceneObject]:
@@ -380,8 +384,10 @@ class MakeTask(ImageTask[Original]):
         )
         return list((await take_inventory({"image": about.file.image}, context))["objects"])
 
-    async def _plan(self, about: _Image, regions: Sequence[Region], number: int) -> _Planned:
-        """Mask and prompt of a region; what cannot be had is rejected."""
+    async def _plan(
+        self, about: _Image, regions: Sequence[Region], number: int, errors: list[StepError]
+    ) -> _Planned:
+        """Mask and prompt of a region; what cannot be had is rejected. A call that failed joins `errors`."""
         region = regions[number]
         others = [each for each in regions if each is not region]
         planned = partial(_Planned, number, region)
@@ -400,10 +406,11 @@ class MakeTask(ImageTask[Original]):
             return planned(rejected=Rejection(step="mask", why=str(error)))
         file = self.folder.path / _mask_file(about, number)
         picture = Image.fromarray(mask.astype(np.uint8) * 255)
-        await asyncio.to_thread(lambda: write_named(file, [png_bytes(picture)]))
+        await asyncio.to_thread(lambda: write_named(file, [png_bytes(picture, COMPRESSION)]))
         try:
             prompt = await self._prompt(about, region)
         except StepFailedError as failed:
+            _note(failed, errors)
             return planned(mask, source, rejected=Rejection(step="prompt", why=failed.record.message))
         inputs = await asyncio.to_thread(working, about.pixels, mask, self.config.inpaint_side)
         return planned(mask, source, inputs, prompt)
@@ -441,13 +448,13 @@ class MakeTask(ImageTask[Original]):
                 subject=name,
             )
         except StepFailedError as failed:
-            if failure_kind(failed.error) != "refused":
-                errors.append(failed.record)
+            _note(failed, errors)
             return record(rejected=Rejection(step="inpaint", why=failed.record.message))
         edited = f"edited/{name}.png"
-        composed = await asyncio.to_thread(
+        digest = await asyncio.to_thread(
             compose, about.pixels, planned.mask, kept.picture, self.folder.path / edited
         )
+        outside = None if kept.resampled else await asyncio.to_thread(outside_painted, inputs, kept.picture)
         call = next(
             each
             for each in reversed(about.scope.calls)
@@ -459,8 +466,8 @@ class MakeTask(ImageTask[Original]):
             sent=dict(kept.sent),
             painted=kept.file.relative_to(self.folder.path).as_posix(),
             edited=edited,
-            sha256=composed.sha256,
-            outside_painted=composed.outside_painted,
+            sha256=digest,
+            outside_painted=outside,
         )
 
     def _record_of(self, about: _Image, planned: _Planned, attempt: Attempt, **more: Any) -> Candidate:
@@ -482,6 +489,12 @@ class MakeTask(ImageTask[Original]):
             steps=int(attempt.parameters["steps"]),
             **fields,
         )
+
+
+def _note(failed: StepFailedError, errors: list[StepError]) -> None:
+    """The call is made again next time, unless the model refused."""
+    if failure_kind(failed.error) != "refused":
+        errors.append(failed.record)
 
 
 def _mask_file(about: _Image, number: int) -> str:
