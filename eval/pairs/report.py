@@ -89,9 +89,10 @@ def _cards(chosen: Sequence[Outcome], views: PageViews) -> tuple[Card, ...]:
 
 def _view(outcome: Outcome, layers: tuple[Layer, ...]) -> View:
     finding = outcome.finding
+    severity = finding.severity if finding is not None and finding.severity_rated else None
     region = outcome.pair.candidate.region
     marks = (
-        (Mark(finding.name, finding.box, finding.severity, finding.phenomenon),)
+        (Mark(finding.name, finding.box, severity, finding.phenomenon),)
         if finding is not None
         else (Mark(region.name, region.box, dashed=True),)
     )

@@ -32,12 +32,14 @@ class PairsResult(JsonFields, RowsResult):
     """What became of all candidates: `candidates` = `kept` + `open` + the sum of `rejected`.
 
     `originals` counts images, copies left out, and `without_region` those in which nothing was found to edit.
-    `kept_originals` are those with a kept pair. `pairs` and `items` are the files that were written.
+    `kept_originals` are those with a kept pair, and `undrafted` the ids of kept pairs without drafts: fewer
+    than three places in them are apart from the fault, and an option there could be true. `pairs` and `items`
+    are the files that were written.
     """
 
     json_keys: ClassVar = (
         "originals without_region failed kept_originals candidates kept judged "
-        "rejected open reasons pairs items"
+        "rejected open reasons undrafted pairs items"
     )
     columns: ClassVar = COLUMNS
 
@@ -97,6 +99,11 @@ class PairsResult(JsonFields, RowsResult):
                 by_step.setdefault(each.rejected.step, Counter())[each.rejected.why] += 1
         return {step: dict(by_step[step].most_common()) for step in STEPS if step in by_step}
 
+    @property
+    def undrafted(self) -> list[str]:
+        drafted = {item.pair_id for item in self.drafts}
+        return [each.pair.id for each in kept_of(self.outcomes) if each.pair.id not in drafted]
+
     def rows(self) -> Iterator[dict[str, object]]:
         """One a candidate."""
         for each in self.outcomes:
@@ -139,6 +146,12 @@ class PairsResult(JsonFields, RowsResult):
         if self.failed:
             yield f"{counted(self.failed, 'original')} failed; make the pairs again to retry."
 
+        if self.undrafted:
+            ids = ", ".join(self.undrafted[:_MOST_REASONS])
+            more = ", …" if len(self.undrafted) > _MOST_REASONS else ""
+            why = "fewer than three places in the image are apart from the fault"
+            yield f"No questions about {counted(len(self.undrafted), 'kept pair')}, as {why}: {ids}{more}."
+
     def report(self, out: str | os.PathLike[str], *, pictures: PicturesMode = "link") -> Path:
         """Write the page to `out` and return its path: the table, and a wall of all candidates."""
         from uncanny.eval.pairs.report import write_pairs_page
@@ -162,6 +175,7 @@ def pair_record(outcome: Outcome) -> dict[str, Any]:
     pair, finding = outcome.pair, outcome.finding
     candidate = pair.candidate
     assert finding is not None
+    unrated = None if finding.severity_rated else {"severity", "severity_rated"}
     return {
         "id": pair.id,
         "original": pair.original.original,
@@ -171,7 +185,7 @@ def pair_record(outcome: Outcome) -> dict[str, Any]:
         "caption": pair.original.caption,
         "method": "inpainting",
         "model": candidate.model,
-        "finding": finding.model_dump(mode="json", exclude_none=True),
+        "finding": finding.model_dump(mode="json", exclude_none=True, exclude=unrated),
         "judged": outcome.judged,
         "source": pair.original.image,
         "source_sha256": pair.original.sha256,

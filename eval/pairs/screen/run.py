@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 # The region as a model sees it: with so much of its sides around it, and this long, in pixels.
 _AROUND: Final = 0.5
 PART_SIDE: Final = 768
-# Of a fault that nobody has rated yet: it is to be told from what is real at a glance.
-_SEVERITY: Final = 20
+# A record has to have a severity; nobody has rated these.
+_UNRATED: Final[Mapping[str, Any]] = {"severity": 20, "severity_rated": False}
 # Of a candidate that no model was asked about.
 _TO_NAME: Final = "To be judged"
 
@@ -156,14 +156,14 @@ async def screen_async(pairs: str | os.PathLike[str], parameters: ScreenParamete
     """Find the candidates that people should look at.
 
     `pairs` is the folder of a run of `make`. A candidate is rejected if a pixel outside its mask differs from
-    the original, if its region is black or flat, if too little or too much changed, if it fails a gate of CLIP
-    (with `clip`), or if a `model` sees no fault in it. All others get a finding, for people to judge:
+    the original, if its region is black or flat, if too little or too much changed, if it fails a gate of
+    CLIP (with `clip`), or if a `model` sees no fault in it. All others get a finding, for people to judge:
     `uncanny review PAIRS/screened`. Records go to `out`, `PAIRS/screened` by default, as they come; the same
     call resumes a run that was interrupted.
 
     Returns the run, even if it ended early: see its `summary`, and `rejected` of its records. Raises
-    UsageError for a folder without candidates and for invalid parameters, RecordError for an invalid line, and
-    ModelUnusableError if the model cannot be called at all.
+    UsageError for a folder without candidates and for invalid parameters, RecordError for an invalid line,
+    and ModelUnusableError if the model cannot be called at all.
 
     `screen_async` is the same for programs with an event loop.
 
@@ -312,14 +312,14 @@ def _finding(pair: MadePair, looked: _Looked, said: Screening | None) -> Anomaly
             name=named,
             phenomenon=_TO_NAME,
             reasoning=_TO_NAME if said is None else said.reason,
-            severity=_SEVERITY,
+            **_UNRATED,
             box=looked.box,
         )
     return Anomaly(
         name=said.where or named,
         phenomenon=said.evidence,
         reasoning=said.reason,
-        severity=_SEVERITY,
+        **_UNRATED,
         kind=said.kind,
         box=looked.box,
     )

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from uncanny.eval.pairs.parameters import ScreenConfig
 from uncanny.eval.pairs.screen.checks import Measured, measure, rejection_of
 from uncanny.mcq import Answer, Item
 from uncanny.pairs import PairsResult
-from uncanny.records.reviews import ReviewLog, new_review
+from uncanny.records.reviews import ReviewLog, new_review, quadruple_sha256
 from uncanny.service.review.queue import Filters
 from uncanny.service.review.run import ReviewRun
 
@@ -133,6 +134,29 @@ def test_people_judge_candidates_on_the_review_page(tmp_path: Path) -> None:
     assert "To be judged" in repr(shown)
 
 
+def test_a_severity_counts_once_a_person_sets_it(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    uncanny.pairs.screen(run)
+    opened = ReviewRun.open(run.path / "screened")
+    first = opened.first(Filters(), "ann")
+    assert first is not None
+    found = opened.view(first, None, "ann").finding.anomaly
+    assert not found.severity_rated
+    renamed = found.model_copy(update={"name": "The bent edge"})
+    opened.edit(first, quadruple_sha256(found), renamed, "ann", "accept")
+    (line,) = written(uncanny.pairs.items(run))
+    assert (line["finding"]["name"], "severity" in line["finding"]) == ("The bent edge", False)
+    opened.edit(
+        first, quadruple_sha256(renamed), renamed.model_copy(update={"severity": 35}), "ann", "accept"
+    )
+    (line,) = written(uncanny.pairs.items(run))
+    assert line["finding"]["severity"] == 35
+
+
+def written(result: PairsResult) -> list[Any]:
+    return [json.loads(line) for line in result.pairs.read_text().splitlines()]
+
+
 def test_no_group_is_on_both_sides_of_a_split(tmp_path: Path) -> None:
     run = made(tmp_path, 2, attempts=3)
     uncanny.pairs.screen(run, model="demo")
@@ -160,6 +184,7 @@ def test_pairs_are_edits_with_their_provenance(tmp_path: Path) -> None:
     assert {"model", "revision", "prompt", "seed", "guidance", "strength", "steps", "mask_source"} <= set(
         line["candidate"]
     )
+    assert "severity" not in line["finding"]  # nobody rated it
     measured = uncanny.edits.measure(result.pairs)
     assert all(each.status == "ok" for each in measured)
 
@@ -184,7 +209,7 @@ def test_without_a_model_people_see_every_candidate(tmp_path: Path) -> None:
     assert uncanny.pairs.items(run, unreviewed=True).kept == 0
 
 
-def test_a_picture_that_was_changed_falls_or_waits(tmp_path: Path) -> None:
+def test_a_picture_that_was_changed_is_rejected_or_waits(tmp_path: Path) -> None:
     run = made(tmp_path, attempts=2)
     first, second = load_made(run.path)
     spoilt = np.asarray(Image.open(first.edited_file or Path())).copy()

@@ -75,9 +75,9 @@ def make_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
 def screen_command(pairs: Path, force: bool, **values: Any) -> None:
     """Find the candidates that people should look at.
 
-    PAIRS is the folder of `uncanny pairs make`. A candidate is rejected if a pixel outside its mask differs, if
-    its region is black or flat, if too little or too much changed, or if --model sees no fault in it. The others
-    go to PAIRS/screened, for `uncanny review PAIRS/screened`; the same command resumes the run.
+    PAIRS is the folder of `uncanny pairs make`. A candidate is rejected if a pixel outside its mask differs,
+    if its region is black or flat, if too little or too much changed, or if --model sees no fault in it. The
+    others go to PAIRS/screened, for `uncanny review PAIRS/screened`; the same command resumes the run.
 
     Role: screener.
     """
