@@ -26,6 +26,7 @@ from uncanny.eval.common.inputs.pair_folders import (
     images_by_name,
     names_outward,
     paired_files,
+    pairs_file,
 )
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
 from uncanny.eval.common.inputs.table_files import rows
@@ -190,6 +191,7 @@ def load(source: EditSource | None, parameters: LoadParameters) -> EditSet:
 
 
 def _of_path(path: Path, root: Path | None) -> EditSet:
+    path = pairs_file(path)
     if path.is_dir() and ((path / "original").is_dir() or not record_tables(path)):
         masks = next((path / name for name in ("masks", "mask") if (path / name).is_dir()), None)
         return _of_folders(path / "original", path / "edited", masks)

@@ -20,7 +20,6 @@ from uncanny.schema import Annotation, Box, Pixels, Record, Status, StepError, U
 from uncanny.wording import display_path
 
 CANDIDATES: Final = "candidates.jsonl"
-PAIRS: Final = "pairs.jsonl"
 SCREENED: Final = "screened"
 
 RegionSource = Literal["detail", "mask", "object", "hand", "foot", "face", "limb"]
@@ -153,6 +152,11 @@ class MadePair:
     @property
     def mask_file(self) -> Path | None:
         return None if self.candidate.mask is None else self.folder / self.candidate.mask
+
+    def files_from(self, folder: Path) -> dict[str, str | None]:
+        """The paths of its three files as records in another `folder` name them."""
+        files = {"original": self.original_file, "edited": self.edited_file, "mask": self.mask_file}
+        return {name: None if file is None else path_from(folder, file) for name, file in files.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
+from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
 from uncanny.answers.boxes import overlap
@@ -56,34 +57,39 @@ class Choice(NamedTuple):
     source: str
 
 
-def draft_pair(outcome: Outcome, others: Sequence[MadePair], seed: int) -> tuple[Item, ...]:
-    """The items of a kept pair, art_pg and ref_pg. `others` are all pairs of the same original.
+def draft_pair(
+    outcome: Outcome, others: Sequence[MadePair], seed: int, out: Path, number: int
+) -> tuple[Item, ...]:
+    """The items of a kept pair, art_pg and ref_pg, with the paths of their images from `out`.
 
-    Empty where fewer than three places are apart from the fault: an option there could be true. The same pair
-    and seed give the same items.
+    `others` are all pairs of the same original, and `number` is its place among all candidates: in each four
+    of them every letter is right once. Empty where fewer than three places are apart from the fault: an
+    option there could be true. The same pair, number and seed give the same items.
     """
     pair, finding = outcome.pair, outcome.finding
     assert finding is not None
     chance = random.Random(f"{seed}:{pair.id}")
     box = finding.box or pair.candidate.region.box
     right = Choice(_sentence(finding.name), box, finding.phenomenon, "finding")
-    wrong = _wrong(pair, right, finding.kind, others, chance)
-    if len(wrong) < len(_LETTERS) - 1:
+    choices = _wrong(pair, right, finding.kind, others, chance)
+    if len(choices) < len(_LETTERS) - 1:
         return ()
-    choices = [right, *wrong]
     chance.shuffle(choices)
+    block, place = divmod(number, len(_LETTERS))
+    answer = random.Random(f"{seed}:{block}").sample(_LETTERS, len(_LETTERS))[place]
+    choices.insert(_LETTERS.index(answer), right)
     by_letter = dict(zip(_LETTERS, choices, strict=True))
-    answer = _LETTERS[choices.index(right)]
     shared: dict[str, Any] = {
         "pair_id": pair.id,
         "draft": True,
         "draft_from": {letter: each.source for letter, each in by_letter.items()},
         "candidate": pair.id,
     }
+    files = pair.files_from(out)
     sides = []
     for side, image, given in (
-        ("art_pg", pair.candidate.edited, answer),
-        ("ref_pg", pair.original.original, "E"),
+        ("art_pg", files["edited"], answer),
+        ("ref_pg", files["original"], "E"),
     ):
         artifact = side == "art_pg"
         fields = {
@@ -98,7 +104,7 @@ def draft_pair(outcome: Outcome, others: Sequence[MadePair], seed: int) -> tuple
         }
         if artifact:
             fields["artifact_type"] = "other" if finding.kind is None else TYPES[finding.kind]
-            fields["original"] = pair.original.original
+            fields["original"] = files["original"]
         sides.append(Item.model_validate(fields))
     return tuple(sides)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from uncanny.eval.common.parameters import AgreeParameters, Device, Force, Share
+from uncanny.detectors.parameters import Device
+from uncanny.eval.common.parameters import AgreeParameters, Force, Share
 from uncanny.models.parameters import OutputTokens, SamplingParameters, Temperature
 from uncanny.parameters import HERE, Folder, Parameters, Place, Shown, Text
 from uncanny.runs.parameters import PixelParameters, RunParameters, TableParameters
@@ -136,8 +137,10 @@ class ScreenParameters(RunParameters, PixelParameters, ScreenConfig):
 class ItemsParameters(AgreeParameters):
     """The parameters of `items`."""
 
-    screened: Annotated[Place | None, Shown(on=HERE.on, default="PAIRS/screened")] = None
+    screened: Annotated[Place | None, Shown(default="PAIRS/screened", first=True)] = None
     """Folder of the screening, with the verdicts of people."""
+    out: Annotated[Place | None, Shown(on=HERE.on, short="-o", metavar="DIR", default="PAIRS")] = None
+    """Folder to write pairs.jsonl and items.jsonl to."""
     unreviewed: bool = False
     """Also keep candidates that people have not judged, where the model saw an artifact."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -20,6 +21,7 @@ from uncanny.wording import counted
 if TYPE_CHECKING:
     from uncanny.eval.common.pages.pictures import PicturesMode
 
+DRAFTS: Final = "drafts_sha256"
 PAGE: Final = "pairs.html"
 COLUMNS: Final = ("id", "image", "verdict", "step", "why", "finding", "kind", "label", "model", "seed")
 KEYS: Final = ("originals", "candidates", "kept", "rejected")
@@ -139,8 +141,8 @@ class PairsResult(JsonFields, RowsResult):
         )
 
     def _notes(self) -> Iterator[str]:
-        pairs = f"{counted(self.kept, 'pair')} of {counted(self.kept_originals, 'original')} kept"
-        yield f"{pairs}, {self.judged:,} by people, of {counted(self.originals, 'original')}."
+        kept = f"{counted(self.kept, 'pair')} kept, {self.judged:,} of them by people"
+        yield f"{kept}, from {self.kept_originals:,} of {counted(self.originals, 'original')}."
         if self.without_region:
             yield f"Nothing was found to edit in {counted(self.without_region, 'original')}."
         if self.failed:
@@ -170,17 +172,18 @@ def kept_of(outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
     return (each for each in outcomes if each.verdict == "kept")
 
 
-def pair_record(outcome: Outcome) -> dict[str, Any]:
-    """The line of a kept pair in `pairs.jsonl`: an edit as `uncanny edits` reads it, with its provenance."""
+def pair_record(outcome: Outcome, out: Path, drafts: bytes) -> dict[str, Any]:
+    """The line of a kept pair in `pairs.jsonl`: an edit as `uncanny edits` reads it, with its provenance.
+
+    Paths of its files start from `out`; `drafts` are its lines of `items.jsonl`, if any.
+    """
     pair, finding = outcome.pair, outcome.finding
     candidate = pair.candidate
     assert finding is not None
     unrated = None if finding.severity_rated else {"severity", "severity_rated"}
     return {
         "id": pair.id,
-        "original": pair.original.original,
-        "edited": candidate.edited,
-        "mask": candidate.mask,
+        **pair.files_from(out),
         "label": candidate.region.name,
         "caption": pair.original.caption,
         "method": "inpainting",
@@ -190,4 +193,5 @@ def pair_record(outcome: Outcome) -> dict[str, Any]:
         "source": pair.original.image,
         "source_sha256": pair.original.sha256,
         "candidate": candidate.model_dump(mode="json"),
+        DRAFTS: sha256(drafts).hexdigest() if drafts else None,
     }

@@ -19,6 +19,7 @@ from uncanny.eval.common.inputs.pair_folders import (
     SetOfPairs,
     check_named_once,
     paired_files,
+    pairs_file,
 )
 from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.eval.common.inputs.table_records import record_tables
@@ -115,6 +116,7 @@ def load_pairs(path: Path, root: Path | None = None) -> PairSet:
 
     Raises what `load` raises.
     """
+    path = pairs_file(path)
     if path.is_dir() and ((path / "original").is_dir() or not record_tables(path)):
         return folder_pairs(path / "original", path / "edited")
     lines, problems = parse_records(path, Pair, root=root)

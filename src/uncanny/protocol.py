@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
+    from uncanny.extras import Extra
     from uncanny.parameters import Parameters
 
 MODULES: Final = (
@@ -69,7 +70,7 @@ class Protocol:
     it, `takes_more` those that its command has besides. `run` asks one model, and `forecast` says what that
     would cost, for a protocol whose command is made from this table. `record` is the class of its records.
     `page` writes the page of a run, from its folder and `ReportParameters`. `csv_head` are the columns of
-    its CSV. `packages` are those of an extra that it needs: a service without them has no such job.
+    its CSV. `packages` are those that it needs of an `extra`: a service without them has no such job.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Protocol:
     record: str = ""
     page: str = ""
     csv_head: str = ""
+    extra: Extra | None = None
     packages: tuple[str, ...] = ()
 
     @cached_property

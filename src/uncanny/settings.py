@@ -44,6 +44,8 @@ class Settings(BaseSettings):
     lie, links followed, None for anywhere; a file of records may name any file. `input_folders`: the same for
     every file that a command is given, as a service says it of jobs; only the configuration and the price
     file of `prices` may lie elsewhere.
+    `weights`: folders of weights by name, as JSON: the only ones that `diffusers/NAME` and `detector/NAME`
+    then load, None for any folder.
     `scenes`: a link to the bundled scenes, by which results name them.
     `langsmith`: whether LangGraph may send what agents see and say to LangSmith, where its own variables
     tell it to.
@@ -66,6 +68,7 @@ class Settings(BaseSettings):
     langsmith: bool = False
     folders: Annotated[tuple[Path, ...] | None, NoDecode, BeforeValidator(_real_folders)] = None
     input_folders: Annotated[tuple[Path, ...] | None, NoDecode, BeforeValidator(_real_folders)] = None
+    weights: dict[str, Path] | None = None
     scenes: Path | None = None
 
     @model_validator(mode="before")

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.images.discover import SkippedInputs, discover
 from uncanny.wording import counted, display_path, harmless, option
+
+PAIRS: Final = "pairs.jsonl"
+"""The file of pairs in a folder of `uncanny pairs items`."""
+
+
+def pairs_file(path: Path) -> Path:
+    """The file of pairs in such a folder; `path` itself for anything else."""
+    file = path / PAIRS
+    return file if file.is_file() and not (path / "original").is_dir() else path
 
 
 @dataclass(frozen=True, slots=True)

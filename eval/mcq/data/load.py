@@ -67,6 +67,8 @@ def load(source: ItemSource, parameters: LoadParameters) -> ItemSet:
     if bundled and folder is None:
         return ItemSet(tuple(map(scene_item, scenes())), DATA / ITEMS_FILE, bundled=True, whole=True)
     file = bundled_file(folder) if bundled and folder is not None else Path(source)
+    if (file / ITEMS_FILE).is_file():  # a folder of `uncanny pairs items`
+        file = file / ITEMS_FILE
     if (file / "run.json").is_file():
         score = _score_call(file)
         raise UsageError(

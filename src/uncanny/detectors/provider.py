@@ -16,7 +16,7 @@ from uncanny.detectors.parameters import DetectorParameters
 from uncanny.errors import ModelUnusableError
 from uncanny.images.prepared import read_rgb
 from uncanny.models.base import COMMON_MEDIA_TYPES, Capabilities, ModelProvider, ModelRequest, ModelResponse
-from uncanny.models.registry import DETECTOR, ModelId
+from uncanny.models.registry import DETECTOR, ModelId, weights_place
 from uncanny.records.jsonl import write_atomically
 
 HEAT_MAPS: Final = "heat_maps"
@@ -66,7 +66,7 @@ class AskedDetector:
         """
         if model.provider != DETECTOR:
             return None
-        folder = Path(model.name)
+        folder = Path(weights_place(model.name))
         check_folder(folder)
         return cls(folder, parameters)
 

@@ -26,6 +26,7 @@ _training = partial(
     record="uncanny.learn.common.steps:StepRecord",
     page="uncanny.learn.common.report:page_of",
     then=("report",),
+    extra="learn",
     packages=("torch", "transformers", "trl", "peft"),
 )
 

@@ -22,6 +22,7 @@ from uncanny.models.custom import (
     load_entry_point,
 )
 from uncanny.models.presets import PRESETS, SERVERS
+from uncanny.settings import settings
 from uncanny.wording import shown
 
 
@@ -79,8 +80,10 @@ PROVIDERS: Mapping[str, str] = {
     "noop": "uncanny.models.noop:NoopProvider",
     DETECTOR: "uncanny.detectors.provider:DetectorProvider",
 }
+IN_FOLDERS: Final = frozenset({"diffusers", DETECTOR})
+"""Providers whose models are loaded into this process from a folder of weights."""
 WITHOUT_NAME = frozenset({"demo", "noop"})
-WITHOUT_SERVER = WITHOUT_NAME | {"vllm-inproc", "diffusers", DETECTOR}
+WITHOUT_SERVER = WITHOUT_NAME | IN_FOLDERS | {"vllm-inproc"}
 # Whose models names like these are, for an error about a name without its provider.
 _MAKERS = {
     "openai": re.compile(r"(chat)?gpt-|o\d"),
@@ -188,6 +191,22 @@ def open_model(model: ModelId, access: Access) -> ModelProvider:
     name = None if model.provider in WITHOUT_NAME else model.name
     factory = _factory(model.provider)
     return create(factory, str(model), name, base_url=access.base_url, timeout_s=access.timeout_s)
+
+
+def weights_place(name: str) -> str:
+    """Where the weights of a model of `IN_FOLDERS` are: behind its name, if the setting `weights` has names.
+
+    Raises UsageError for a name that is not among these.
+    """
+    known = settings().weights
+    if known is None:
+        return name
+    if name not in known:
+        raise UsageError(
+            f"{shown(name)} is not the name of a folder of weights here",
+            remedy=f"The names are {', '.join(known) or 'none'}.",
+        )
+    return str(known[name])
 
 
 def _factory(provider: str) -> ProviderFactory:

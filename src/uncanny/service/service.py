@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+import orjson
 from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -137,11 +138,17 @@ class Service:
         """What the processes of jobs find in their environment besides this one's."""
         folders = os.pathsep.join(map(str, self.folders))
         scenes = str(self.data / ROOTS / "scenes")
-        return {"UNCANNY_FOLDERS": folders, "UNCANNY_INPUT_FOLDERS": folders, "UNCANNY_SCENES": scenes}
+        weights = {name: str(folder) for name, folder in self.weights.items()}
+        return {
+            "UNCANNY_FOLDERS": folders,
+            "UNCANNY_INPUT_FOLDERS": folders,
+            "UNCANNY_SCENES": scenes,
+            "UNCANNY_WEIGHTS": orjson.dumps(weights).decode(),
+        }
 
     def without_paths(self, text: str, folder: Path | None = None) -> str:
         """What a command in `folder` says, for people: paths from it, the data folder or a root's name on."""
-        named = {folder: name for name, folder in self.roots.items()}
+        named = {folder: name for name, folder in (*self.weights.items(), *self.roots.items())}
         named |= {self.data: "", self.data / ROOTS: "", **({folder: ""} if folder else {})}
         return without_paths(text, named)
 

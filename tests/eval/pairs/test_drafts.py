@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.eval.pairs.made_candidates import kept_outcome
@@ -14,7 +16,7 @@ from uncanny.schema import Box
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("box", [(10, 10, 40, 40), (110, 110, 195, 190), (0, 0, 190, 290)])
 def test_no_wrong_option_is_where_the_fault_is(box: Box, seed: int) -> None:
-    item, _ = draft_pair(kept_outcome(box, (300, 300)), (), seed)
+    item, _ = draft_pair(kept_outcome(box, (300, 300)), (), seed, Path(), seed)
     assert item.q2 is not None
     assert item.q3 is not None
     for letter, place in item.q3.boxes.items():
@@ -31,18 +33,18 @@ def test_no_wrong_option_is_where_the_fault_is(box: Box, seed: int) -> None:
 def test_a_region_is_no_option_under_a_name_that_the_fault_reaches_into() -> None:
     box = (90, 90, 210, 210)
     others = [kept_outcome((0, 0, 60, 60), (300, 300), "the area at the top left").pair]
-    assert draft_pair(kept_outcome(box, (300, 300)), others, 0) == ()
+    assert draft_pair(kept_outcome(box, (300, 300)), others, 0, Path(), 0) == ()
     others = [
         kept_outcome((0, 0, 60, 60), (300, 300), name).pair for name in ("the cup", "the lid", "the jug")
     ]
-    item, _ = draft_pair(kept_outcome(box, (300, 300)), others, 0)
+    item, _ = draft_pair(kept_outcome(box, (300, 300)), others, 0, Path(), 0)
     assert item.q2 is not None
     assert {"The cup", "The lid", "The jug"} < set(item.q2.options.values())
 
 
 def test_a_fault_that_leaves_fewer_than_three_places_has_no_draft() -> None:
-    assert draft_pair(kept_outcome((0, 0, 290, 150), (300, 300)), (), 0)
-    assert draft_pair(kept_outcome((0, 0, 290, 210), (300, 300)), (), 0) == ()
+    assert draft_pair(kept_outcome((0, 0, 290, 150), (300, 300)), (), 0, Path(), 0)
+    assert draft_pair(kept_outcome((0, 0, 290, 210), (300, 300)), (), 0, Path(), 0) == ()
 
 
 def test_places_are_named_by_thirds() -> None:

@@ -277,3 +277,19 @@ def test_images_that_cannot_be_read_cost_themselves_alone(tmp_path: Path) -> Non
     assert run.summary.statuses["unreadable"] == 1
     uncanny.pairs.screen(run)
     assert uncanny.pairs.items(run).failed == 1
+
+
+def test_a_fault_that_is_everywhere_has_no_drafts_and_is_named(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    uncanny.pairs.screen(run)
+    opened = ReviewRun.open(run.path / "screened")
+    first = opened.first(Filters(), "ann")
+    assert first is not None
+    text = quadruple_sha256(opened.view(first, None, "ann").finding.anomaly)
+    opened.move_box(first, text, (0, 0, 96, 60), "ann")
+    opened.judge(first, text, "accept", "ann")
+    for _ in range(2):  # the second finds nothing that people have changed
+        result = uncanny.pairs.items(run)
+        assert (result.kept, len(result.drafts)) == (1, 0)
+        assert result.undrafted == [written(result)[0]["id"]]
+        assert "No questions about 1 kept pair, as fewer than three places" in str(result)

@@ -44,7 +44,7 @@ def _command(protocol: Protocol) -> click.Command:
         protocol.command[-1],
         cls=Command,
         job=protocol.name,
-        extra="learn",
+        extra=protocol.extra,
         help=_HELP.format(summary=protocol.summary, input=given.help),
     )
     @click.argument(given.name, type=kind)

@@ -13,7 +13,7 @@ import click
 from uncanny.cli.common.asking import asked, asking_options
 from uncanny.cli.common.command import Group
 from uncanny.cli.common.files import ScoreFiles, check_run_folder
-from uncanny.cli.common.options import FOLDER, PATH, force_option, score_options
+from uncanny.cli.common.options import PATH, force_option, score_options
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.summary import Summary, failure_line, failure_lines
 from uncanny.errors import UsageError
@@ -38,7 +38,7 @@ def command() -> None:
     """
 
 
-@command.command("make")
+@command.command("make", job="pairs_make")
 @click.argument("images", nargs=-1, required=True, type=PATH)
 @asking_options(MakeParameters, several=False)
 @force_option
@@ -69,7 +69,7 @@ def make_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
 
 
 @command.command("screen")
-@click.argument("pairs", type=FOLDER)
+@click.argument("pairs", type=PATH)
 @asking_options(ScreenParameters, several=False)
 @force_option
 def screen_command(pairs: Path, force: bool, **values: Any) -> None:
@@ -96,24 +96,30 @@ def screen_command(pairs: Path, force: bool, **values: Any) -> None:
 
 
 @command.command("items")
-@click.argument("pairs", type=FOLDER)
+@click.argument("pairs", type=PATH)
 @parameter_options(ItemsParameters, without={"force"})
 @score_options("pairs.html in PAIRS")
 def items_command(pairs: Path, **values: Any) -> None:
     """Write the pairs that people kept, with drafts of questions, and a page of all candidates.
 
-    PAIRS/pairs.jsonl gets the kept pairs, for `uncanny edits`, and PAIRS/items.jsonl two drafts a pair with
-    the same options, for `uncanny mcq`. The table shows how many candidates were rejected at which step, and
-    why.
+    PAIRS is the folder of `uncanny pairs make`. PAIRS/pairs.jsonl gets the kept pairs, for `uncanny edits`,
+    and PAIRS/items.jsonl two drafts a pair with the same options, for `uncanny mcq`. The table shows how many
+    candidates were rejected at which step, and why.
     """
+    from uncanny.eval.pairs.data import SCREENED
     from uncanny.eval.pairs.items import items
     from uncanny.eval.pairs.result import COLUMNS, KEYS, PAGE
 
-    files = ScoreFiles.of(values, pairs / PAGE)
+    files = ScoreFiles.of(values, (values["out"] or pairs) / PAGE)
     files.check(KEYS, COLUMNS, [pairs])
     result = items(pairs, **given_parameters(ItemsParameters, values))
     drafts = f"{harmless(str(result.items))}, {counted(len(result.drafts), 'draft')}"
-    files.write_scores(result, after=f"\n\nPairs    {harmless(str(result.pairs))}\nItems    {drafts}")
+    after = f"\n\nPairs    {harmless(str(result.pairs))}\nItems    {drafts}"
+    screened = values["screened"] or pairs / SCREENED
+    if result.open:
+        next_step = f"review {screened}" if screened.is_dir() else f"pairs screen {pairs}"
+        after += f"\nNext     {harmless(f'uncanny {next_step}')}"
+    files.write_scores(result, after=after)
 
 
 def _asked(kind: Any, values: Mapping[str, Any], models: list[str | None]) -> dict[str, Any]:

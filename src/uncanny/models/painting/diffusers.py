@@ -20,6 +20,7 @@ from uncanny.images.encode import png_bytes
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, Painting, Tokens
 from uncanny.models.error_body import one_line
 from uncanny.models.painting.canvas import on_canvas
+from uncanny.models.registry import weights_place
 
 # By the name of a parameter of a `Painting`, that of an argument of a pipeline.
 _ARGUMENTS: Final = {"guidance": "guidance_scale", "strength": "strength", "steps": "num_inference_steps"}
@@ -62,7 +63,7 @@ class DiffusersProvider(ModelProvider):
 
     def _paint(self, request: ModelRequest, painting: Painting) -> ModelResponse:
         if self._pipeline is None:
-            with _without_bars():
+            with _quietly():
                 self._pipeline, self._served = _loaded(self.name, self._model)
         try:
             return self._painted(request, painting)
@@ -123,7 +124,7 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
     options: dict[str, Any] = {"dtype": torch.bfloat16 if gpu else torch.float32}
     options["use_safetensors"] = True
     try:
-        folder = Path(model)
+        folder = Path(weights_place(model))
         if not folder.is_dir():
             folder = Path(plain.download(repository, revision=revision or None))
         try:
@@ -144,13 +145,16 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _without_bars() -> Iterator[None]:
-    """A run has a progress line of its own."""
+def _quietly() -> Iterator[None]:
+    """Without progress bars and notices of the libraries: a run has a progress line of its own."""
     from diffusers.utils import logging as of_diffusers
     from transformers.utils import logging as of_transformers
 
     libraries: tuple[Any, ...] = (of_diffusers, of_transformers)
     shown = [each for each in libraries if each.is_progress_bar_enabled()]
+    levels = [each.get_verbosity() for each in libraries]
+    for each in libraries:
+        each.set_verbosity_error()
     for each in shown:
         each.disable_progress_bar()
     try:
@@ -158,6 +162,8 @@ def _without_bars() -> Iterator[None]:
     finally:
         for each in shown:
             each.enable_progress_bar()
+        for each, level in zip(libraries, levels, strict=True):
+            each.set_verbosity(level)
 
 
 def fingerprint(folder: Path) -> str:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from uncanny.errors import NotFoundError, ParamsError, UncannyError, UsageError
-from uncanny.parameters import flags_of, in_words
+from uncanny.extras import install_hint
+from uncanny.parameters import flags_of, in_words, shown_as
 from uncanny.protocol import Protocol, is_installed, jobs
 from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.jobs.params import (
@@ -23,9 +24,10 @@ from uncanny.service.jobs.params import (
     Params,
     job_parameters,
 )
-from uncanny.service.jobs.references import Reference, references, replaced
+from uncanny.service.jobs.references import Reference, references, replaced, texts, weights_folder
 
 if TYPE_CHECKING:
+    from uncanny.parameters import Parameters
     from uncanny.service.answers import Job
     from uncanny.service.service import Service
 
@@ -79,7 +81,8 @@ _TABLES: Final[Mapping[str, str]] = {
 def kind_of(protocol: Protocol) -> Kind:
     run = protocol.makes == "run"
     page = f"{RUN}/report.html" if run else f"{OUT}/{protocol.command[0]}.html"
-    fixed: dict[str, Any] = {"out": RUN} if run or protocol.asks else {}
+    has_run = "out" in protocol.parameters.model_fields and protocol.records_at != "out"
+    fixed: dict[str, Any] = {"out": RUN} if has_run else {}
     if protocol.makes == "scores":
         fixed |= {"json_file": "-", "report": page, **_TABLES}
     else:
@@ -88,7 +91,7 @@ def kind_of(protocol: Protocol) -> Kind:
         fixed |= _TABLES
     records = None
     if protocol.records is not None:
-        records = f"{RUN if run else OUT}/{protocol.records}"
+        records = f"{OUT if protocol.records_at else RUN}/{protocol.records}"
         if protocol.records_at:
             fixed[protocol.records_at] = records
     return Kind(protocol, job_parameters(protocol), fixed, records, page if protocol.report else None)
@@ -118,7 +121,7 @@ def check_params(service: Service, kind: str, params: Mapping[str, Any]) -> dict
     is shown it. Raises NotFoundError for an unknown kind, ParamsError.
     """
     values = _read(kind, params)
-    _check_call(kind, _filled(service, values))
+    _check_call(kind, _filled(service, kind, values))
 
     def kept(text: str) -> str:
         return text.kept(service) if isinstance(text, Reference) else text
@@ -134,12 +137,12 @@ def values_of(service: Service, job: Job, folder: Path | None = None) -> dict[st
     read that who are not to know where the service lies. Else they are absolute. Raises NotFoundError,
     ParamsError.
     """
-    called = _filled(service, _read(job.kind, job.params), folder)
+    called = _filled(service, job.kind, _read(job.kind, job.params), folder)
     return called | {**KINDS[job.kind].fixed}
 
 
-def _filled(service: Service, values: Params, folder: Path | None = None) -> dict[str, Any]:
-    places = _places(service, values)
+def _filled(service: Service, kind: str, values: Params, folder: Path | None = None) -> dict[str, Any]:
+    places = _places(service, kind, values)
 
     def place(text: str) -> str:
         path = places[text] if isinstance(text, Reference) else text
@@ -173,9 +176,15 @@ def title_of(job: Job) -> str:
 
 def kind_named(name: str) -> Kind:
     """Raises NotFoundError."""
-    if name not in KINDS:
-        raise NotFoundError(f"There is no kind of job {name!r}", remedy=f"The kinds are {', '.join(KINDS)}.")
-    return KINDS[name]
+    if name in KINDS:
+        return KINDS[name]
+    extra = jobs()[name].extra if name in jobs() else None
+    if extra is not None:
+        raise NotFoundError(
+            f"Jobs of the kind {name} need the extra `{extra}`, which this service does not have",
+            remedy=f"Install it where the service runs. {install_hint(extra)}",
+        )
+    raise NotFoundError(f"There is no kind of job {name!r}", remedy=f"The kinds are {', '.join(KINDS)}.")
 
 
 def _read(kind: str, params: Mapping[str, Any]) -> Params:
@@ -191,7 +200,7 @@ def _read(kind: str, params: Mapping[str, Any]) -> Params:
         ) from None
 
 
-def _places(service: Service, values: Params) -> dict[Reference, str]:
+def _places(service: Service, kind: str, values: Params) -> dict[Reference, str]:
     """Where everything lies that the parameters name."""
     places: dict[Reference, str] = {}
     wrong: list[tuple[str, str]] = []
@@ -201,24 +210,29 @@ def _places(service: Service, values: Params) -> dict[Reference, str]:
                 places[reference] = reference.place(service)
             except ValueError as error:
                 wrong.append((place, str(error)))
-    wrong += _wrong_models(values)
+    wrong += _wrong_models(service, KINDS[kind].protocol.parameters, values)
     if wrong:
         raise ParamsError(wrong)
     return places
 
 
-def _wrong_models(values: Params) -> list[tuple[str, str]]:
-    """Models that cannot be asked by their name alone, found before anything waits in a queue."""
-    from uncanny.models.registry import parse_model
+def _wrong_models(service: Service, takes: type[Parameters], values: Params) -> list[tuple[str, str]]:
+    """Models that cannot be asked by their name alone, found before anything waits in a queue.
 
-    models: dict[str, str | None] = {name: getattr(values, name, None) for name in ("model", "fallback")} | {
-        f"roles.{role}": model for role, model in (getattr(values, "roles", None) or {}).items()
-    }
+    Those that are loaded from a folder are asked by the name that the folder has on this service.
+    """
+    from uncanny.models.registry import IN_FOLDERS, parse_model
+
     wrong: list[tuple[str, str]] = []
-    for place, model in models.items():
-        try:
-            if model is not None:
-                parse_model(model)
-        except UncannyError as error:
-            wrong.append((place, error.text))
+    for name, field in takes.model_fields.items():
+        asked = getattr(values, name, None) if shown_as(field).place == "model" else None
+        for place, text in texts(asked, name):
+            try:
+                model = parse_model(text)
+                if model.provider in IN_FOLDERS:
+                    weights_folder(service, model.name)
+            except UncannyError as error:
+                wrong.append((place, error.text))
+            except ValueError as error:
+                wrong.append((place, str(error)))
     return wrong

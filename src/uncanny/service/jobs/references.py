@@ -106,16 +106,19 @@ class Weights(Reference):
         }
 
     def place(self, service: Service) -> str:
-        folder = service.weights.get(self)
-        if folder is None:
-            there = ", ".join(service.weights) or "none: `uncanny serve --weights DIR` names them"
-            raise ValueError(
-                f"{shown(self)} is not the name of a folder of weights here; the names are {there}"
-            )
-        return str(folder)
+        return str(weights_folder(service, self))
 
     def _is_path(self) -> bool:
         return False
+
+
+def weights_folder(service: Service, name: str) -> Path:
+    """The folder of weights that has the name on this service. Raises ValueError that says why not."""
+    folder = service.weights.get(name)
+    if folder is None:
+        there = ", ".join(service.weights) or "none: `uncanny serve --weights DIR` names them"
+        raise ValueError(f"{shown(name)} is not the name of a folder of weights here; the names are {there}")
+    return folder
 
 
 def texts(value: object, place: str = "") -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from uncanny.wording import rendered, shown
 Widget = Literal["text", "number", "choice", "choices", "flag", "lines", "pairs", "images", "input", "inputs"]
 
 # Fields that take the name of a model, any name.
-ONE_MODEL: Final = ("model", "fallback")
+ONE_MODEL: Final = ("model", "fallback", "inpainter")
 _YES_NO: Final = ("yes", "no")
 
 
